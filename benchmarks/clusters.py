@@ -24,11 +24,11 @@ from pathlib import Path
 import finders
 import numpy as np
 import timing
+from peers.clusters import Baseline, published, vulnerable_lossless
 from side_by_side import side_by_side
 
 import workbench as wb
 from workbench import backend
-from workbench.clusters.baselines import Baseline, published, vulnerable_lossless
 from workbench.clusters.keep.promise import Solver
 from workbench.metrics import displacements, match_halos
 

@@ -34,7 +34,7 @@ from distributed import Client, LocalCluster
 
 import workbench as wb
 from workbench import backend
-from workbench.data.chunked import ParticlesInNpy
+from workbench.data.chunked import ChunkedParticles
 from workbench.subdomains.plan import default_parts
 
 LINKING = 0.2
@@ -204,7 +204,8 @@ def small(folder: Path, client: Client, repeats: int) -> None:
     rows: list[list[object]] = []
     particles = wb.Particles(np.random.default_rng(0).random((1000, 3), np.float32), box=1.0)
     np.save(folder / "small.npy", particles.positions)
-    source, bound = ParticlesInNpy.open(folder / "small.npy", particles.box), wb.Absolute(0.1 * LINKING * particles.spacing)
+    source = wb.open_chunked(folder / "small.npy", box=particles.box)
+    bound = wb.Absolute(0.1 * LINKING * particles.spacing)
     for order, keep in (("keep", []), ("free", []), ("keep", [wb.KeepClusters(LINKING)])):
         _, took = repeated(
             partial(
@@ -223,12 +224,12 @@ def positions_of_subdomain(particles: wb.Particles) -> float:
     return size / default_parts(len(particles))
 
 
-def stored(n: int, folder: Path) -> tuple[wb.Particles, ParticlesInNpy]:
+def stored(n: int, folder: Path) -> tuple[wb.Particles, ChunkedParticles]:
     """A snapshot of n³ particles, in memory and in a file."""
     snapshot = tiled(n)
     particles = wb.Particles(snapshot.positions, snapshot.box)
     np.save(folder / f"{n}.npy", particles.positions)
-    return particles, ParticlesInNpy.open(folder / f"{n}.npy", particles.box)
+    return particles, wb.open_chunked(folder / f"{n}.npy", box=particles.box)
 
 
 def written_here(particles: wb.Particles, bound: wb.Absolute, order: str, keep: list[Any], path: Path) -> None:
@@ -249,7 +250,7 @@ def out_of_core(given: argparse.Namespace, folder: Path, client: Client, reached
     path = folder / "large.npy"
     written(path, snapshot, copies)
     assert snapshot.box is not None
-    source = ParticlesInNpy.open(path, tuple(copies * length for length in snapshot.box))
+    source = wb.open_chunked(path, box=tuple(copies * length for length in snapshot.box))
     workers = set(client.scheduler_info(-1)["workers"])
     length = LINKING * snapshot.spacing
     before = time_of_workers(client)

@@ -133,11 +133,24 @@ def target_of(found: Import) -> str:
 
 
 def circles(within: list[Import]) -> list[str]:
-    graph: dict[str, set[str]] = {}
+    """Of neighbours in a layer, whenever they import; and of files, while they are loaded."""
+    neighbours: dict[str, set[str]] = {}
+    files: dict[str, set[str]] = {}
     for found in within:
         here, there = module_of(found.file), target_of(found)
         if here != there and HEIGHT.get(here) == HEIGHT.get(there):
-            graph.setdefault(here, set()).add(there)
+            neighbours.setdefault(here, set()).add(there)
+        if found.when_loaded:
+            files.setdefault(name_of(found.file), set()).add(found.name)
+    return [*circle_in(neighbours), *circle_in(files)]
+
+
+def name_of(file: Path) -> str:
+    """The name by which a file is imported."""
+    return ".".join(file.with_suffix("").parts).removesuffix(".__init__")
+
+
+def circle_in(graph: dict[str, set[str]]) -> list[str]:
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -176,6 +189,8 @@ WRONG = [
     ("data/field.py", "importlib.import_module('bench.lab')", "imports bench.lab, which stands above data"),
     ("extras.py", "import numpy", "extras has no layer"),
     ("backend.py", "from bench.ordering import sort", "circle: backend -> ordering -> backend"),
+    ("lab/state.py", "from bench.lab import panel", "circle: bench.lab.panel -> bench.lab.state -> bench.lab.panel"),
+    ("data/field.py", "class A:\n    from bench.data import B", "circle: bench.data -> bench.data.field -> bench.data"),
     ("ordering.py", "import cupy", "imports cupy, which only backend may import"),
     ("metrics.py", "def f():\n    from ctypes import c_int", "imports ctypes, which only backend may import"),
     ("archive.py", "import dask.array as da", "imports dask.array, which only run may import"),
@@ -216,7 +231,7 @@ def small_package(package: Path) -> Path:
         "run/__init__.py": "def f():\n    import dask\n    from distributed import Client",
         "lab/__init__.py": "import holoviews",
         "lab/panel.py": "import bench as wb\nfrom bench.lab import state",
-        "lab/state.py": "",
+        "lab/state.py": "if TYPE_CHECKING:\n    from bench.lab.panel import A\ndef f():\n    from bench.lab import panel",
     }
     for name, text in files.items():
         path = package / name

@@ -8,11 +8,14 @@ import pytest
 import workbench as wb
 from archive import samples
 from archive.forging import decoding_with, values_of, with_configuration
+from archive.make_golden import FOLDER
 from archive.samples import CODECS, from_parts, parts
-from workbench.archive import Damaged, provenance
+from workbench import codecs
+from workbench.archive import Archive, Damaged, provenance
 from workbench.archive.chunk import decode_chunk
 from workbench.archive.frame import pack, unpack
 from workbench.archive.trust import Trust
+from workbench.codecs import registry
 
 zarr = pytest.importorskip("zarr")
 
@@ -132,15 +135,52 @@ def test_each_array_names_the_packages_that_its_values_depend_on():
     assert recorded["velocities"] == base | {"zfpy"}
 
 
-def test_a_region_is_read_by_blocks_only_with_the_versions_that_wrote_it(monkeypatch):
-    """Blocks of the lattice codec have checksums of their bytes, not of their values; chunks have both."""
-    archive = wb.compress(samples.particles(3000), wb.Absolute(0.01), order="free")
-    older = from_parts(with_configuration(archive, "positions", versions={"lossbench": "0.0.1"}))
+SAME = {"lossbench": "0.0.1", "numpy": "1.0", "pcodec": provenance.versions(codecs.get("pcodec"))["pcodec"]}
+OTHERS = [{"stream": 2}, {"stream": None}, {"stream": "1"}, {"versions": {**SAME, "pcodec": "0.1"}}, {"versions": None}]
+
+
+@pytest.mark.parametrize("kind", ["particles", "field"])
+@pytest.mark.parametrize("change", [{}, *OTHERS], ids=repr)
+def test_parts_of_chunks_are_decoded_if_stream_and_library_have_the_versions_that_wrote_them(kind, change, monkeypatch):
+    """What is decoded of a part of a chunk cannot be compared with the checksum of the chunk's values."""
+    if kind == "particles":
+        archive = wb.compress(samples.particles(3000), wb.Absolute(0.01), order="free")
+    else:
+        archive = wb.compress(samples.field(), wb.Absolute(0.01), "interpolation")
+    name = archive.data.layout.name
+    other = from_parts(with_configuration(archive, name, **{"versions": SAME, **change}))
     whole = []
     monkeypatch.setattr(type(archive.data), "chunk", _noted(type(archive.data).chunk, whole))
-    parts_read = [one.read([(0, 2)] * 3) for one in (archive, older)]
-    samples.assert_equal(*parts_read)
-    assert [layout for layout in whole if layout.name == "positions"] == [older.data.layout]
+    read = (lambda one: one.read([(0, 2)] * 3)) if kind == "particles" else (lambda one: one.preview(1))
+    samples.assert_equal(read(archive), read(other))
+    assert [layout for layout in whole if layout.name == name] == ([other.data.layout] if change else [])
+
+
+def test_archives_that_state_no_stream_are_read_by_whole_chunks(monkeypatch):
+    archive = Archive.open(FOLDER / "lattice-free.zip")
+    whole = []
+    monkeypatch.setattr(type(archive.data), "chunk", _noted(type(archive.data).chunk, whole))
+    archive.read([(0, 5)] * 3)
+    assert archive.data.layout in whole
+
+
+@pytest.mark.parametrize("name", registry.own())
+def test_values_depend_on_the_stream_of_the_codec_and_on_its_library(name, monkeypatch):
+    made = registry.own()[name]
+    if made.missing():
+        pytest.skip(made.missing())
+    codec = codecs.get(name)
+    configuration = {"versions": provenance.versions(codec), "stream": provenance.stream(codec)}
+    assert provenance.decodes_alike(configuration, codec)
+    assert provenance.decodes_alike(configuration, codecs.Columns(codec))
+    monkeypatch.setattr(made, "stream_version", made.stream_version + 1)
+    assert not provenance.decodes_alike(configuration, codec)
+    monkeypatch.undo()
+    library = {made.module: provenance._version(made.module)}
+    monkeypatch.setattr(provenance, "_version", lambda package: library.get(package, "99"))
+    assert provenance.decodes_alike(configuration, codec)
+    monkeypatch.setattr(provenance, "_version", lambda package: "99")
+    assert not provenance.decodes_alike(configuration, codec)
 
 
 def _noted(real, whole):

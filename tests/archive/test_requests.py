@@ -8,7 +8,7 @@ import pytest
 
 import workbench as wb
 from archive import samples
-from archive.samples import assert_same_bits, registered
+from archive.samples import registered
 from workbench import codecs
 from workbench.errors import WorkbenchError
 
@@ -94,63 +94,6 @@ def test_velocities_are_coded_by_the_codec_asked_for_or_by_one_that_every_machin
     archive = wb.compress(snapshot, wb.Absolute(0.1), codec, velocities=wb.Absolute(1))
     assert archive.arrays["velocities"].codec.codec.id == used
     assert archive.verify(snapshot).passed
-
-
-# A codec that learns from the whole.
-
-@dataclass(frozen=True)
-class Taught(codecs.Codec):
-    """Stores differences from a template that it learned from the whole field: its first row."""
-
-    id = "taught"
-    title = "Differences from a template"
-    contained = True
-    template: str = codecs.option("", "the template, as hexadecimal float64")
-
-    def fitted(self, values, tolerance):
-        return Taught(values[0].astype("<f8").tobytes().hex())
-
-    def _encode(self, values, tolerance):
-        steps = np.rint((values - self._rows(values)) / (2 * tolerance.value))
-        return tolerance.value.hex().encode() + b" " + steps.astype("<i4").tobytes()
-
-    def _decode(self, data, shape, dtype):
-        size, _, steps = data.partition(b" ")
-        steps = np.frombuffer(steps, "<i4").reshape(shape)
-        return (steps * 2 * float.fromhex(size.decode()) + self._rows(steps)).astype(dtype)
-
-    def _rows(self, values):
-        return np.frombuffer(bytes.fromhex(self.template), "<f8")[: values.shape[-1]]
-
-
-def test_a_codec_learns_from_the_whole_field_and_every_reader_gets_what_it_learned(tmp_path):
-    zarr = pytest.importorskip("zarr")
-    row = np.linspace(0, 1000, 64) ** 1.5
-    field = np.tile(row, (40, 1)) + np.random.default_rng(0).normal(size=(40, 64)) * 0.01
-    with registered(Taught):
-        archive = wb.compress(field, wb.Absolute(0.1), Taught(), chunk_values=40 * 16)
-        assert archive.data.layout.chunk_count > 2
-        assert archive.codec.template == field[0].tobytes().hex()
-        path = archive.save(tmp_path / "some.zarr")
-        decoded = wb.open(path).decompress().values
-        assert abs(decoded - field).max() <= 0.1
-        assert archive.certificate["values"].figures["chunks_stored_exactly"] == {}
-        assert_same_bits(zarr.open_group(path, mode="r")["values"][:], decoded)
-        assert wb.open(path).verify(field).passed
-
-
-def test_columns_hand_the_whole_to_the_codec_inside():
-    seen = []
-
-    class Watching(Untouched):
-        id = "watching"
-
-        def fitted(self, values, tolerance):
-            seen.append(values.tolist())
-            return self
-
-    codecs.Columns(Watching()).fitted(np.array([[1.0, 2.0], [3.0, 4.0]]), codecs.Tolerance(absolute=0.1))
-    assert seen == [[1.0, 3.0, 2.0, 4.0]]
 
 
 @pytest.mark.parametrize("trait", ["lossless", "relative", "finite", "holds_gil", "on_device", "dtypes", "chunk_values"])

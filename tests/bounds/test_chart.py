@@ -173,8 +173,8 @@ def test_theory_is_drawn_as_lines_and_bands_with_names_of_their_own():
     drawing = ElementTree.fromstring(chart.chart(measured, "mse", "bits", 1, curves).svg)
     (band,) = drawing.findall(".//{*}polygon")
     assert len(band.get("points").split()) == 3
-    dashed = [line for line in drawing.findall(".//{*}polyline") if line.get("stroke-dasharray")]
-    assert len(dashed) == 1
+    theory = [line for line in drawing.findall(".//{*}polyline") if line.get("stroke") == chart.GREY]
+    assert [line.get("stroke-dasharray") for line in theory] == ["7 4"]
     told = [text.text for text in drawing.findall(".//{*}text")]
     assert {"bound", "band", "sz3"} <= set(told)
     assert "nothing to draw" not in chart.chart({}, "mse", "bits", 0, curves).svg

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.errors import WorkbenchError
-from workbench.guarantees.correction import apply_correction, count_corrections, encode_correction
+from workbench.guarantees.correction import apply_correction, encode_correction
 
 DTYPES = [np.float32, np.float64]
 
@@ -37,7 +37,6 @@ def test_any_bits_come_back_at_the_indices_and_nowhere_else(dtype, size, seed, s
     expected[index] = wanted[index]
     assert apply_correction(decoded, data).tobytes() == expected.tobytes()
     assert decoded.tobytes() == before
-    assert count_corrections(data) == len(index)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -10,7 +10,7 @@ import holoviews as hv
 import pytest
 from bokeh.models import CustomJSTicker
 
-from workbench.charts.looks import LOOKS
+from workbench.codecs import registry
 from workbench.lab import chart_view, report
 from workbench.lab.chart_view import ChartView
 from workbench.lab.charts import styled
@@ -69,7 +69,7 @@ def test_ticks_of_logarithmic_axes_stay_when_data_change(view: ChartView) -> Non
 
 
 def test_a_key_is_text_and_nothing_else() -> None:
-    told = in_html([Entry.of("<script>", LOOKS["zfp"]).told(), Entry("area", "#2f7fc1", opacity=0.3).told()])
+    told = in_html([Entry.of("<script>", registry.looks()["zfp"]).told(), Entry("area", "#2f7fc1", opacity=0.3).told()])
     assert "<script>" not in told
     assert told.count("<li>") == 2
     assert 'opacity="0.3"' in told

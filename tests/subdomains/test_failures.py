@@ -12,7 +12,7 @@ import pytest
 
 import workbench as wb
 from subdomains.scripted import ScriptedCluster
-from workbench.data.chunked import ParticlesInMemory, ParticlesInNpy, even_sizes
+from workbench.data.chunked import ParticlesInMemory, even_sizes
 from workbench.errors import WorkbenchError
 from workbench.run import executors, patience
 from workbench.subdomains import groups
@@ -180,9 +180,9 @@ def test_a_chunk_that_cannot_be_read_is_named(client, tmp_path):
 
 def test_a_file_that_ends_early_is_named(client, tmp_path):
     np.save(tmp_path / "positions.npy", SNAPSHOT.positions)
-    source = ParticlesInNpy.open(tmp_path / "positions.npy", SNAPSHOT.box)
+    source = wb.open_chunked(tmp_path / "positions.npy", box=SNAPSHOT.box)
     np.save(tmp_path / "positions.npy", SNAPSHOT.positions[:-5])
-    with pytest.raises(WorkbenchError, match=r"chunk 0 of positions\.npy must be float32 of shape"):
+    with pytest.raises(WorkbenchError, match=r"positions\.npy must hold 4,096 particles, as when it was opened"):
         wb.friends_of_friends(source, client=client)
 
 

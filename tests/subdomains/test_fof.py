@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
-from workbench.data.chunked import ParticlesInMemory, ParticlesInNpy, even_sizes
+from workbench.data.chunked import ParticlesInMemory, even_sizes
 from workbench.errors import WorkbenchError
 
 
@@ -79,7 +79,7 @@ def test_the_catalogue_is_that_of_one_process(box):
 def test_positions_in_a_file_are_read_chunk_by_chunk(tmp_path):
     snapshot = wb.synthetic.cosmic_web(n=16, seed=1)
     np.save(tmp_path / "positions.npy", snapshot.positions)
-    source = ParticlesInNpy.open(tmp_path / "positions.npy", snapshot.box, chunk=1000)
+    source = wb.open_chunked(tmp_path / "positions.npy", box=snapshot.box, chunk=1000)
     with wb.friends_of_friends(source, parts=5) as found:
         assert found.gathered().equals(wb.friends_of_friends(snapshot))
         assert found.mass_function(20)[1].sum() == found.count(20)
@@ -115,7 +115,7 @@ def test_a_chunk_that_holds_no_particles_is_named(tmp_path):
     positions = np.random.default_rng(0).random((100, 3))
     positions[70, 1] = np.nan
     np.save(tmp_path / "some.npy", positions)
-    source = ParticlesInNpy.open(tmp_path / "some.npy", 1.0, 30)
+    source = wb.open_chunked(tmp_path / "some.npy", box=1.0, chunk=30)
     with pytest.raises(WorkbenchError, match=r"chunk 3 of 4 of some\.npy: positions must be finite; got nan"):
         wb.friends_of_friends(source)
 

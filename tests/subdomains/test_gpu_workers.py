@@ -22,8 +22,8 @@ def mixed():
     """One worker with a GPU and one without, in this process, so that both see the stand-in."""
     place = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "dashboard": False}
     workers = {
-        name: {"cls": distributed.Worker, "options": place | gpu_workers.worker_options(name == "card")}
-        for name in ("card", "cpu")
+        name: {"cls": distributed.Worker, "options": place | {"nthreads": 1, "resources": resources}}
+        for name, resources in (("card", {patience.GPU: 1}), ("cpu", {}))
     }
     scheduler = {"cls": distributed.Scheduler, "options": place | {"port": 0}}
     with (
@@ -93,7 +93,6 @@ def test_the_cluster_that_is_asked_for_listens_on_loopback_and_labels_its_worker
         "local_directory": "/scratch",
     }
     assert "CUDA_VISIBLE_DEVICES" not in gpu_workers.cluster_options()
-    assert gpu_workers.worker_options(has_gpu=False, threads=4) == {"nthreads": 4, "resources": {}}
 
 
 @pytest.mark.parametrize(("given", "told"), [

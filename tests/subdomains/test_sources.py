@@ -20,8 +20,9 @@ EXPECTED = wb.friends_of_friends(SNAPSHOT).labels
 class Counting(ParticlesInMemory):
     """Counts how often each chunk is read."""
 
-    reads: list[int]
-    extent = None
+    def __init__(self, *given):
+        super().__init__(*given)
+        self.reads, self.extent = [], None
 
     def read(self, number):
         self.reads.append(number)
@@ -29,9 +30,7 @@ class Counting(ParticlesInMemory):
 
 
 def counting(box):
-    source = Counting(wb.Particles(SNAPSHOT.positions, box), even_sizes(len(SNAPSHOT), 1000))
-    object.__setattr__(source, "reads", [])
-    return source
+    return Counting(wb.Particles(SNAPSHOT.positions, box), even_sizes(len(SNAPSHOT), 1000))
 
 
 def test_a_linking_length_in_a_box_needs_no_reading():

@@ -21,11 +21,11 @@ from workbench.archive import checks
 from workbench.archive import region as regions
 from workbench.archive.as_array import ArchivedArray
 from workbench.archive.certificate import Certificate
-from workbench.archive.chunk import VERSIONS
 from workbench.archive.contents import DATA, DATA_ARRAYS, curve_from, require_consistent
 from workbench.archive.frame import Damaged
 from workbench.archive.layout import ArrayLayout, require_plausible
 from workbench.archive.preview import MOST_LEVEL, every
+from workbench.archive.provenance import VERSIONS
 from workbench.archive.reading import StoredArray
 from workbench.archive.root import read_root
 from workbench.archive.salvage import salvage, salvage_mask

@@ -31,7 +31,6 @@ from workbench.errors import WorkbenchError
 from workbench.guarantees import Guarded, decode_guarded
 from workbench.guarantees.sections import CHECKSUM, CODE, EDIT, FIX, MASK, PIN, SAME
 
-VERSIONS = "versions"            # in an array's configuration: of the packages that its values depend on
 CHECKSUMS = "lossbench:chunks"   # an array's attribute: the checksums of all its chunks, to detect swapped ones
 
 
@@ -141,7 +140,7 @@ def require_as_written(opened: Frame, values: np.ndarray, codec: Codec, configur
     inner = codec.codec if isinstance(codec, Columns) else codec
     others = {SAME: "pcodec", MASK: "the coder of masks"}
     decoder = next((name for tag, name in others.items() if tag in opened.sections), inner.id)
-    versions = provenance.compared(configuration.get(VERSIONS), codec)
+    versions = provenance.compared(configuration.get(provenance.VERSIONS), codec)
     raise Damaged(opened.where, f"{decoder} decodes it to other values than when it was written ({versions})")
 
 

@@ -39,40 +39,19 @@ class DoneChunk:
     nbytes: int
 
 
-@dataclass(frozen=True)
 class Encoded(ChunkedParticles):
-    """The chunks in a folder. As a source of particles, they are the original rows in the order of the archive."""
+    """The chunks in a folder. As a source of particles, they are the original rows in the order of the archive.
 
-    task: Task
-    rows: Callable[[Slices], np.ndarray]   # the positions at the places of a chunk
-    folder: Path
-    put: Callable[[str, bytes], None]   # writes a part of the archive, in one step
+    `rows` returns the positions at the places of a chunk; `put` writes a part of the archive, in one step.
+    """
 
-    @property
-    def name(self) -> str:   # type: ignore[override]
-        """For messages."""
-        return "the particles in the order of the archive"
-
-    @property
-    def sizes(self) -> tuple[int, ...]:   # type: ignore[override]
-        """The particles in each chunk."""
-        layout = self.task.layout
-        return tuple(layout.chunk_extent(index)[0] for index in layout.chunk_indices())
-
-    @property
-    def dtype(self) -> np.dtype:   # type: ignore[override]
-        """The type of the positions."""
-        return self.task.layout.dtype
-
-    @property
-    def dimensions(self) -> int:   # type: ignore[override]
-        """2 or 3."""
-        return self.task.layout.shape[1]
-
-    @property
-    def box(self) -> tuple[float, ...] | None:   # type: ignore[override]
-        """The periods."""
-        return self.task.period   # type: ignore[return-value]
+    def __init__(
+        self, task: Task, rows: Callable[[Slices], np.ndarray], folder: Path, put: Callable[[str, bytes], None]
+    ) -> None:
+        self.task, self.rows, self.folder, self.put = task, rows, folder, put
+        self.name = "the particles in the order of the archive"
+        self.box = None if task.period is None else tuple(task.period)
+        self.sizes, self.dtype, self.dimensions = task.layout.chunk_rows, task.layout.dtype, task.layout.shape[1]
 
     def read(self, number: int) -> np.ndarray:
         """The original rows of a chunk."""

@@ -16,7 +16,7 @@ import numpy as np
 from workbench import backend, ordering
 from workbench.archive import missing, provenance
 from workbench.archive.certificate import Promise, summed
-from workbench.archive.chunk import VERSIONS, EncodedChunk, exact_chunk, guarded_chunk, with_checksums
+from workbench.archive.chunk import EncodedChunk, exact_chunk, guarded_chunk, with_checksums
 from workbench.archive.layout import ArrayLayout
 from workbench.backend import Array
 from workbench.codecs import Codec, CodecFailed, Tolerance
@@ -158,7 +158,8 @@ def layout_for(
 ) -> ArrayLayout:
     """The layout of an array of this shape and type."""
     options = {name: value for name, value in codec.to_dict().items() if value is not None}   # as they are if left out
-    configuration = {"codec": options, VERSIONS: provenance.versions(codec)}
+    made_with = {provenance.VERSIONS: provenance.versions(codec), provenance.STREAM: provenance.stream(codec)}
+    configuration = {"codec": options, **made_with}
     return ArrayLayout(name, shape, tuple(chunk_shape), dtype, configuration, attributes)
 
 

@@ -103,6 +103,11 @@ class ArrayLayout:
         """How many chunks there are."""
         return math.prod(self.chunk_grid)
 
+    @property
+    def chunk_rows(self) -> tuple[int, ...]:
+        """The rows of each chunk."""
+        return tuple(self.chunk_extent(index)[0] for index in self.chunk_indices())
+
     def chunk_indices(self) -> Iterator[tuple[int, ...]]:
         """The index of every chunk, in the order of the array."""
         grid = self.chunk_grid

@@ -43,7 +43,7 @@ def _common(spacing: int, starts: Sequence[int]) -> int:
 def _spaced(stored: StoredArray, index: Index, spacing: int) -> np.ndarray:
     """A chunk in which the values with this spacing are right.
 
-    Blocks of a codec have checksums of their values; what it does besides depends on the versions of its packages.
+    Blocks of a codec have checksums of their values; what it does besides depends on the version of its stream.
     """
-    coarse = stored.codec.coarse(spacing) if spacing > 1 and stored.same_versions else None
+    coarse = stored.codec.coarse(spacing) if spacing > 1 and stored.decodes_in_parts else None
     return stored.chunk(index) if coarse is None else decode_frame(stored.frame(index), coarse, stored.layout.dtype)

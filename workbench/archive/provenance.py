@@ -13,6 +13,8 @@ import numpy as np
 
 from workbench.codecs import Codec, Columns
 
+VERSIONS = "versions"   # in an array's configuration: of the packages that wrote it,
+STREAM = "stream"       # and of the codec's stream
 LONGEST = 1000   # characters of an option, or of a value that JSON cannot hold
 
 
@@ -32,15 +34,35 @@ def _short(option: Any) -> Any:
 
 
 def versions(codec: Codec) -> dict[str, str]:
-    """The packages that the decoded values depend on, and their versions here.
+    """The packages that write an array, and their versions here.
 
     >>> from workbench.codecs import get
     >>> sorted(versions(get("prequantised")))
     ['lossbench', 'numpy', 'pcodec']
     """
-    inner = codec.codec if isinstance(codec, Columns) else codec
-    names = [name for name in ("lossbench", "numpy", "pcodec", inner.module) if name]
+    names = [name for name in ("lossbench", "numpy", "pcodec", _inner(codec).module) if name]
     return {name: _version(name) for name in dict.fromkeys(names)}
+
+
+def stream(codec: Codec) -> int:
+    """The version of the stream of a codec; decoded values depend on it, and on the library of the codec.
+
+    >>> from workbench.codecs import get
+    >>> stream(get("lattice"))
+    1
+    """
+    return _inner(codec).stream_version
+
+
+def decodes_alike(configuration: Mapping[str, Any], codec: Codec) -> bool:
+    """Whether an array with this configuration decodes to the values that were written, without comparing them."""
+    module, recorded = _inner(codec).module, configuration.get(VERSIONS)
+    known = recorded if isinstance(recorded, Mapping) else {}
+    return configuration.get(STREAM) == stream(codec) and (module is None or known.get(module) == _version(module))
+
+
+def _inner(codec: Codec) -> Codec:
+    return codec.codec if isinstance(codec, Columns) else codec
 
 
 def compared(recorded: Any, codec: Codec) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 
 from workbench import backend
 from workbench.archive import frame, provenance
-from workbench.archive.chunk import VERSIONS, checksums_of, codec_of, decode_frame, require_as_written
+from workbench.archive.chunk import checksums_of, codec_of, decode_frame, require_as_written
 from workbench.archive.frame import Damaged, Frame
 from workbench.archive.layout import ArrayLayout, read_chunk
 from workbench.archive.store import Store
@@ -61,9 +61,12 @@ class StoredArray:
         return math.prod(map(min, shape, self.layout.shape)) * self.layout.dtype.itemsize
 
     @property
-    def same_versions(self) -> bool:
-        """Whether the packages that its values depend on have the same versions as when it was written."""
-        return self.layout.configuration.get(VERSIONS) == provenance.versions(self.codec)
+    def decodes_in_parts(self) -> bool:
+        """Whether its bytes decode to the values that were written, even without a comparison of whole chunks.
+
+        Archives that do not state what their values depend on are read by whole chunks.
+        """
+        return provenance.decodes_alike(self.layout.configuration, self.codec)
 
     def frame(self, index: Index, lazy: tuple[str, ...] = ()) -> Frame:
         """An unpacked chunk; sections named by `lazy` are not checked yet."""

@@ -138,7 +138,7 @@ def _wrapped(end: float, length: float) -> float:
 def _stretches(positions: StoredArray, index: Index, wanted: Sequence[Cuboid]) -> Stretches | None:
     """Key ranges of a chunk that cover the cuboids; None where only the whole chunk can be decoded."""
     codec = positions.codec
-    if not isinstance(codec, ParticleCodec) or not codec.in_blocks or not positions.same_versions:
+    if not isinstance(codec, ParticleCodec) or not codec.in_blocks or not positions.decodes_in_parts:
         return None   # blocks have checksums of their bytes, but not of their values: whole chunks are compared
     where = positions.layout.chunk_key(index)
     try:

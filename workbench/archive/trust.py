@@ -14,9 +14,8 @@ from workbench.archive.store import MemoryStore, Store
 from workbench.arguments import number, whole_number
 from workbench.codecs import Codec, Columns
 from workbench.codecs.isolation import isolated
+from workbench.codecs.registry import built_in
 from workbench.errors import WorkbenchError
-
-BUILT_IN = ("interpolation", "lattice", "pcodec", "prequantised")   # they need only packages that are always installed
 
 
 @dataclass(frozen=True)
@@ -50,13 +49,13 @@ class Trust:
             object.__setattr__(self, "patience", number("patience", self.patience, low=0.1, high=1e5))
 
     def require_codec(self, described: Any, where: str) -> None:
-        """Refuse a codec that is not allowed, before any of it is imported."""
+        """Refuse a codec that is not allowed, before its library is imported."""
         if self.codecs is None or not isinstance(described, Mapping):
             return
         name = described.get("id")
         if name == Columns.id:
             self.require_codec(described.get("codec"), where)
-        elif name not in (*BUILT_IN, *self.codecs):
+        elif name not in (*built_in(), *self.codecs):
             allowed = ", ".join(map(repr, self.codecs)) or "built-in ones only"
             raise WorkbenchError(
                 f"{where} needs the codec {name!r:.80}, and codecs= allows {allowed}: add it there if its library may "

@@ -290,29 +290,15 @@ class Decoded:
         return self.stored.chunk((slices[0].start // self.stored.layout.chunk_shape[0], 0))
 
 
-@dataclass(frozen=True, eq=False)
 class InOrder(ChunkedParticles):
     """Particles in the order of an archive, in its chunks."""
 
-    layout: ArrayLayout
-    rows: Callable[[Slices], np.ndarray]
-    box: tuple[float, ...] | None
-    name: str = "the original in the order of the archive"
-
-    @property
-    def sizes(self) -> tuple[int, ...]:   # type: ignore[override]
-        """The particles in each chunk."""
-        return tuple(self.layout.chunk_extent(index)[0] for index in self.layout.chunk_indices())
-
-    @property
-    def dtype(self) -> np.dtype:   # type: ignore[override]
-        """The type of the positions."""
-        return self.layout.dtype
-
-    @property
-    def dimensions(self) -> int:   # type: ignore[override]
-        """2 or 3."""
-        return self.layout.shape[1]
+    def __init__(
+        self, layout: ArrayLayout, rows: Callable[[Slices], np.ndarray], box: tuple[float, ...] | None,
+        name: str = "the original in the order of the archive",
+    ) -> None:
+        self.layout, self.rows, self.box, self.name = layout, rows, box, name
+        self.sizes, self.dtype, self.dimensions = layout.chunk_rows, layout.dtype, layout.shape[1]
 
     def read(self, number: int) -> np.ndarray:
         """The positions in a chunk."""

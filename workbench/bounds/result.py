@@ -12,6 +12,7 @@ from workbench.bounds.run import Run
 from workbench.bounds.table import table
 from workbench.charts.chart import Chart, Point, chart
 from workbench.charts.table import data_frame
+from workbench.codecs.registry import looks
 from workbench.errors import WorkbenchError
 from workbench.json_values import json_value
 
@@ -70,7 +71,7 @@ class Sweep:
             if x in run.figures and y in run.figures:
                 name = f"{run.label}, {run.bound.kind}" if several else run.label
                 lines.setdefault(name, []).append(Point(float(run[x]), float(run[y]), str(run)))
-        return chart(lines, x, y, len(self.rows))
+        return chart(lines, x, y, len(self.rows), known=looks())
 
     def to_dataframe(self) -> Any:
         """The rows as a pandas DataFrame; options and notes are text, and absent figures are missing values."""

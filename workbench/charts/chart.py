@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from workbench.charts.looks import Dash, Look, Marker, looks_of
 from workbench.errors import WorkbenchError
@@ -132,9 +133,17 @@ class Axis:
 
 
 def chart(
-    lines: Mapping[str, Sequence[Point]], x: str, y: str, asked: int, curves: Sequence[Curve] = ()
+    lines: Mapping[str, Sequence[Point]],
+    x: str,
+    y: str,
+    asked: int,
+    curves: Sequence[Curve] = (),
+    known: Mapping[str, Look] = MappingProxyType({}),
 ) -> Chart:
-    """A chart of named lines. `x` and `y` name the figures; `asked` is the number of points including missing ones."""
+    """A chart of named lines. `x` and `y` name the figures; `asked` is the number of points including missing ones.
+
+    `known` are the looks of lines that stand for codecs.
+    """
     title = f"{y} against {x}"
     finite = {name: sorted((p for p in points if p.finite), key=lambda p: p.x) for name, points in lines.items()}
     drawn = {name: line for name, line in finite.items() if line}
@@ -146,7 +155,8 @@ def chart(
     places = [*((p.x, p.y) for p in points), *(place for curve in drawable for place in curve.places)]
     across, down = Axis.around([place[0] for place in places]), Axis.around([place[1] for place in places])
     theory = [shape for number, curve in enumerate(drawable) for shape in _theory(number, curve, across, down)]
-    shapes = [*_frame(across, down, x, y), *theory, *_curves(drawn, across, down), *_legend(drawn, len(drawable))]
+    looks = looks_of(drawn, known)
+    shapes = [*_frame(across, down, x, y), *theory, *_curves(drawn, looks, across, down), *_legend(looks, len(drawable))]
     if missing := asked - len(points):
         shapes.append(_text(WIDTH - 8, HEIGHT - 8, f"not drawn: {missing:,} without finite figures", "end"))
     return Chart(title, _drawing(title, shapes))
@@ -167,8 +177,11 @@ def _frame(across: Axis, down: Axis, x: str, y: str) -> Iterable[str]:
     yield f'<g transform="translate(16 {middle}) rotate(-90)">{_text(0, 0, _title(y), "middle")}</g>'
 
 
-def _curves(lines: Mapping[str, Sequence[Point]], across: Axis, down: Axis) -> Iterable[str]:
-    for line, look in zip(lines.values(), looks_of(lines).values(), strict=True):
+def _curves(
+    lines: Mapping[str, Sequence[Point]], looks: Mapping[str, Look], across: Axis, down: Axis
+) -> Iterable[str]:
+    for name, line in lines.items():
+        look = looks[name]
         places = [(_left(across, point.x), _top(down, point.y)) for point in line]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
         yield f'<polyline points="{path}" fill="none" stroke="{look.colour}" stroke-width="1.8"{_dashed(look)}/>'
@@ -197,10 +210,10 @@ def _short(name: str) -> str:
     return name if len(name) <= LEGEND_LETTERS else f"{name[: LEGEND_LETTERS - 1]}…"
 
 
-def _legend(lines: Mapping[str, Sequence[Point]], above: int = 0) -> Iterable[str]:
+def _legend(looks: Mapping[str, Look], above: int = 0) -> Iterable[str]:
     """The names of the lines, below `above` other entries."""
-    left, step = WIDTH - RIGHT + 24, min(20.0, (HEIGHT - TOP - BOTTOM - 20 * above) / max(len(lines), 1))
-    for number, (name, look) in enumerate(looks_of(lines).items()):
+    left, step = WIDTH - RIGHT + 24, min(20.0, (HEIGHT - TOP - BOTTOM - 20 * above) / max(len(looks), 1))
+    for number, (name, look) in enumerate(looks.items()):
         y = TOP + 8 + 20 * above + number * step
         text = _text(left + 12, y + 4, _short(name), "start")
         yield f"<g><title>{html.escape(name)}</title>{_mark(look, left, y)}{text}</g>"

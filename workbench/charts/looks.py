@@ -1,8 +1,9 @@
 """How a codec looks in all charts: one colour, one mark and one dash pattern, whatever else a chart shows.
 
 All colours have medium lightness, so that they are visible on white and on dark pages, and none is a colour of a
-theoretical curve. Codecs also differ in marks and dashes, for colour-blind readers. A codec that is not listed gets a look
-from a hash of its name, so that it is the same in every chart, unless another codec of the same chart has it already.
+theoretical curve. Codecs also differ in marks and dashes, for colour-blind readers. The codecs of this package state their
+looks. Any other line gets a look from a hash of its name, so that it is the same in every chart, unless another line of the
+same chart has it already.
 """
 
 from __future__ import annotations
@@ -30,48 +31,38 @@ class Look:
     dash: Dash = "solid"
 
 
-LOOKS: Mapping[str, Look] = MappingProxyType({
-    "interpolation": Look("#5f8a2e", "circle", "dotdash"),
-    "sz3": Look("#8a6fd1", "circle", "solid"),
-    "zfp": Look("#d4524f", "square", "dashed"),
-    "sperr": Look("#0f8fa4", "diamond", "dotdash"),
-    "prequantised": Look("#93800f", "triangle", "dotted"),
-    "lattice": Look("#c2609a", "hex", "solid"),
-    "pcodec": Look("#a9714b", "inverted_triangle", "dashdot"),
-    "fpzip": Look("#5f8a2e", "star", "dashed"),
-    "bitround": Look("#6d7f96", "square", "dotted"),
-    "columns": Look("#c2609a", "star", "dashdot"),
-    "draco": Look("#0f8fa4", "inverted_triangle", "dotted"),
-    "numcodecs": Look("#5f8a2e", "hex", "dotdash"),
-})
+def looks_of(names: Iterable[str], known: Mapping[str, Look] = MappingProxyType({})) -> dict[str, Look]:
+    """The looks of the lines in one chart, by their names, which differ in colour or mark as long as there are enough.
 
-_PAIRS = [pair for pair in itertools.product(CODEC_COLOURS, get_args(Marker))
-          if pair not in {(look.colour, look.marker) for look in LOOKS.values()}]
-OTHERS = tuple(Look(*pair, dash) for pair, dash in zip(_PAIRS, itertools.cycle(get_args(Dash)), strict=False))
+    `known` are the looks of codecs. A codec with options, in another order or with another kind of bound has the colour of
+    the codec and another mark.
 
-
-def looks_of(names: Iterable[str]) -> dict[str, Look]:
-    """The looks of the codecs in one chart, by their names, which differ in colour or mark as long as there are enough.
-
-    A codec with options, in another order or with another kind of bound has the colour of the codec and another mark.
-
-    >>> found = looks_of(["zfp, absolute", "zfp"])
-    >>> found["zfp"] == LOOKS["zfp"], found["zfp, absolute"].colour == LOOKS["zfp"].colour
+    >>> known = {"zfp": Look("#d4524f", "square", "dashed")}
+    >>> found = looks_of(["zfp, absolute", "zfp"], known)
+    >>> found["zfp"] == known["zfp"], found["zfp, absolute"].colour == known["zfp"].colour
     (True, True)
     """
     chosen = list(dict.fromkeys(names))
+    free = _free(known)
     found: dict[str, Look] = {}
-    for name in sorted(chosen, key=lambda name: (name not in LOOKS, name)):
-        wanted = _wanted(name)
+    for name in sorted(chosen, key=lambda name: (name not in known, name)):
+        wanted = _wanted(name, known, free)
         found[name] = next((look for look in wanted if look not in found.values()), wanted[0])
     return {name: found[name] for name in chosen}
 
 
-def _wanted(name: str) -> Sequence[Look]:
+def _free(known: Mapping[str, Look]) -> list[Look]:
+    """Looks of which no known one has both the colour and the mark."""
+    taken = {(look.colour, look.marker) for look in known.values()}
+    pairs = [pair for pair in itertools.product(CODEC_COLOURS, get_args(Marker)) if pair not in taken]
+    return [Look(*pair, dash) for pair, dash in zip(pairs, itertools.cycle(get_args(Dash)), strict=False)]
+
+
+def _wanted(name: str, known: Mapping[str, Look], free: Sequence[Look]) -> Sequence[Look]:
     """The looks that suit a name, the best first."""
-    if name in LOOKS:
-        return [LOOKS[name]]
-    first = zlib.crc32(name.encode()) % len(OTHERS)
-    turned = [*OTHERS[first:], *OTHERS[:first]]
-    known = LOOKS.get(re.split(r"[(,]", name, maxsplit=1)[0])
-    return turned if known is None else sorted(turned, key=lambda look: look.colour != known.colour)
+    if name in known:
+        return [known[name]]
+    first = zlib.crc32(name.encode()) % len(free)
+    turned = [*free[first:], *free[:first]]
+    codec = known.get(re.split(r"[(,]", name, maxsplit=1)[0])
+    return turned if codec is None else sorted(turned, key=lambda look: look.colour != codec.colour)

@@ -104,4 +104,4 @@ def _comparison_table(comparison: Comparison) -> str:
         "  ".join([f"{name:<{widths[0]}}", *(f"{cell:>{width}}" for cell, width in zip(cells, widths[1:], strict=True))])
         for name, *cells in rows
     ]
-    return "\n".join(["", title, *lines, *filter(None, [comparison.note])])
+    return "\n".join(["", title, *lines])

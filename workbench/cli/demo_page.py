@@ -103,12 +103,11 @@ def _table(halos: Catalogue) -> str:
 
 def _compressed(comparison: Comparison) -> str:
     """The cost of each way, its broken halos, and its halos by size."""
-    note = f"<p>{html.escape(comparison.note)}</p>" if comparison.note else ""
     return f"""<h2>Compressed, with and without the halos</h2>
 <p class="lead">Every coordinate may differ by {comparison.bound:.3g} Mpc/h, {SHARE:g} of the linking length; without
 compression a particle takes 96 bits. A halo is broken when it is split (it lost members) or merged (it lost none, but
 gained some); the overhead is the cost of keeping halos, in bits per particle; an error above 1 breaks the bound.</p>
-{_grid([HEADER, *(way.cells() for way in comparison.ways)])}{note}
+{_grid([HEADER, *(way.cells() for way in comparison.ways)])}
 <h2>Halos of each size, before and after</h2>{_grid(_halo_counts(comparison))}"""
 
 

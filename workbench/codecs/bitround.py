@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from workbench.charts.looks import Look
 from workbench.codecs.codec import Tolerance, option
 from workbench.codecs.pieces import InPieces
 from workbench.codecs.rounding import largest_magnitude
@@ -29,6 +30,7 @@ class BitRound(InPieces):
 
     id: ClassVar[str] = "bitround"
     title: ClassVar[str] = "BitRound: rounded mantissas, Zstandard"
+    look: ClassVar[Look | None] = Look("#6d7f96", "square", "dotted")
     module: ClassVar[str | None] = "numcodecs"
     needs_extra: ClassVar[str | None] = "codecs"
     relative: ClassVar[bool] = True

@@ -17,12 +17,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 
 from workbench import backend
 from workbench.backend import Array
+from workbench.charts.looks import Look
 from workbench.codecs.gaps import filled, repeated
 from workbench.codecs.together import Pieces
 from workbench.errors import WorkbenchError
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from workbench.codecs.curve import Lattice
     from workbench.codecs.lattice_stream import Stretches
     from workbench.data import Particles
+
+
+Imitation = Literal["prediction", "expected sizes", "blocks", "wavelets", "lattice"]
 
 
 class CodecFailed(WorkbenchError):
@@ -93,11 +97,16 @@ class Codec(ABC):
     ignore the tolerance. `finite` codecs cannot take NaN or infinities. `dimensions`, `dtypes` and `most_values` limit the
     input of `_encode`; larger arrays are cut into pieces. `contained` codecs decode any bytes, even forged ones, without
     harm and in about the memory of the result; files with other codecs are decoded in another process.
+
+    Other parts of the package ask the class, too. Charts draw a codec with its `look`, and the glossary has its
+    `explanation`. Codecs `for_fields` are compared with the theoretical bound, and an expert predicts what they do;
+    `imitation` is the estimate that the expert starts from.
     """
 
     id: ClassVar[str]
     title: ClassVar[str]
-    module: ClassVar[str | None] = None   # the package that must be installed
+    module: ClassVar[str | None] = None   # the package that must be installed; decoded values depend on its version
+    stream_version: ClassVar[int] = 1     # raised when the same bytes decode to other values than before
     needs_extra: ClassVar[str | None] = None   # the extra of lossbench that installs it; None: every installation has it
     lossless: ClassVar[bool] = False
     relative: ClassVar[bool] = False
@@ -112,19 +121,15 @@ class Codec(ABC):
     dtypes: ClassVar[tuple[str, ...]] = ("float32", "float64")
     most_values: ClassVar[int] = 2**28
     chunk_values: ClassVar[int] = 2**20   # a good size for an archive's chunks
+    look: ClassVar[Look | None] = None    # None: one that follows from the name
+    explanation: ClassVar[str] = ""       # one phrase
+    for_fields: ClassVar[bool] = False    # compresses fields within a tolerance that decides about error and size
+    imitation: ClassVar[Imitation] = "prediction"
+    tile: ClassVar[int | None] = None     # the side of the tiles that it codes independently of each other
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             _check_option(self, field)
-
-    def fitted(self, values: Array, tolerance: Tolerance) -> Self:
-        """The codec to use for all parts of this array; by default the codec as it is.
-
-        A codec that learns something from the whole array, such as a model, returns one whose options hold it. Options
-        are part of the array's document, so every reader gets them, plain Zarr included; they should stay well below a
-        megabyte (bytes as text, in base64).
-        """
-        return self
 
     def tuned(self, sample: np.ndarray, tolerance: Tolerance) -> Self:
         """The codec with the options that suit an array, of which this is a part; by default the codec as it is.

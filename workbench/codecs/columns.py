@@ -15,6 +15,7 @@ import numpy as np
 
 from workbench import backend
 from workbench.backend import Array
+from workbench.charts.looks import Look
 from workbench.codecs.codec import Codec, CodecFailed, Tolerance
 
 _LENGTH = struct.Struct("<Q")
@@ -43,6 +44,7 @@ class Columns(Codec):
 
     id: ClassVar[str] = "columns"
     title: ClassVar[str] = "Another codec, column by column"
+    look: ClassVar[Look | None] = Look("#c2609a", "star", "dashdot")
     dimensions: ClassVar[tuple[int, ...]] = (2,)
 
     codec: Codec
@@ -56,13 +58,6 @@ class Columns(Codec):
     contained: ClassVar[Any] = _Inner()
     dtypes: ClassVar[Any] = _Inner()
     chunk_values: ClassVar[Any] = _Inner()
-
-    def fitted(self, values: Array, tolerance: Tolerance) -> Columns:
-        """The inner codec, fitted to all columns one after the other."""
-        if type(self.codec).fitted is Codec.fitted:
-            return self
-        columns = backend.namespace(values).ascontiguousarray(values.T).reshape(-1)
-        return Columns(self.codec.fitted(columns, tolerance))
 
     def require(self) -> None:
         """Raise an error when the inner codec cannot run here."""

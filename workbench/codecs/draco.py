@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from workbench.charts.looks import Look
 from workbench.codecs import pieces
 from workbench.codecs.codec import CodecFailed, ParticleCodec, Tolerance, option
 from workbench.codecs.pcodec import pack_integers, unpack_integers
@@ -45,6 +46,7 @@ class Draco(pieces.InPieces, ParticleCodec):
 
     id: ClassVar[str] = "draco"
     title: ClassVar[str] = "Draco: point clouds"
+    look: ClassVar[Look | None] = Look("#0f8fa4", "inverted_triangle", "dotted")
     module: ClassVar[str | None] = "DracoPy"
     needs_extra: ClassVar[str | None] = "codecs"
     most_values: ClassVar[int] = 3 * MOST_POINTS

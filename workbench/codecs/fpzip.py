@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from workbench.charts.looks import Look
 from workbench.codecs.codec import Tolerance, option
 from workbench.codecs.pieces import InPieces
 from workbench.codecs.rounding import largest_magnitude
@@ -31,6 +32,7 @@ class FPZip(InPieces):
 
     id: ClassVar[str] = "fpzip"
     title: ClassVar[str] = "fpzip: so many bits of each number"
+    look: ClassVar[Look | None] = Look("#5f8a2e", "star", "dashed")
     module: ClassVar[str | None] = "fpzip"
     needs_extra: ClassVar[str | None] = "codecs"
     relative: ClassVar[bool] = True

@@ -27,7 +27,8 @@ from typing import ClassVar, NoReturn, Self
 import numpy as np
 
 from workbench.backend import Array
-from workbench.codecs.codec import Codec, CodecFailed, Tolerance, option
+from workbench.charts.looks import Look
+from workbench.codecs.codec import Codec, CodecFailed, Imitation, Tolerance, option
 from workbench.codecs.gaps import repeated
 from workbench.codecs.interpolation_decoding import decoded
 from workbench.codecs.interpolation_encoding import SAMPLED, Encoding
@@ -65,6 +66,14 @@ class Interpolation(InPieces):
 
     id: ClassVar[str] = "interpolation"
     title: ClassVar[str] = "Interpolation: the built-in codec for fields"
+    look: ClassVar[Look | None] = Look("#5f8a2e", "circle", "dotdash")
+    module: ClassVar[str | None] = "pcodec"   # for tables and lattices
+    explanation: ClassVar[str] = (
+        "the built-in codec for fields: values are interpolated from decoded neighbours, and what is left is coded by its "
+        "expected size"
+    )
+    for_fields: ClassVar[bool] = True
+    imitation: ClassVar[Imitation] = "expected sizes"
     contained: ClassVar[bool] = True
     automatic: ClassVar[bool] = True
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from workbench import backend, ordering
 from workbench.backend import Array
+from workbench.charts.looks import Look
 from workbench.codecs.codec import CodecFailed, ParticleCodec, Tolerance, option
 from workbench.codecs.curve import Lattice
 from workbench.codecs.entropy import sampled_blocks
@@ -46,6 +47,11 @@ class LatticeCodec(ParticleCodec):
 
     id: ClassVar[str] = "lattice"
     title: ClassVar[str] = "Lattice: the built-in codec for particles"
+    look: ClassVar[Look | None] = Look("#c2609a", "hex")
+    module: ClassVar[str | None] = "pcodec"
+    explanation: ClassVar[str] = (
+        "the built-in codec for particles: positions are rounded to a lattice whose spacing is twice the error bound"
+    )
     on_device: ClassVar[bool] = True
     contained: ClassVar[bool] = True
 

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from workbench.charts.looks import Look
 from workbench.codecs.codec import CodecFailed, Tolerance, option
 from workbench.codecs.inflating import BOUNDED
 from workbench.codecs.pieces import InPieces
@@ -46,6 +47,7 @@ class NumCodecs(InPieces):
 
     id: ClassVar[str] = "numcodecs"
     title: ClassVar[str] = "numcodecs: any of its codecs"
+    look: ClassVar[Look | None] = Look("#5f8a2e", "hex", "dotdash")
     module: ClassVar[str | None] = "numcodecs"
     needs_extra: ClassVar[str | None] = "codecs"
     most_values: ClassVar[int] = 2**27

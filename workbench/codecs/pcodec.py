@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from workbench.charts.looks import Look
 from workbench.codecs.codec import CodecFailed, Tolerance, option
 from workbench.codecs.pieces import InPieces
 from workbench.errors import WorkbenchError
@@ -33,6 +34,7 @@ class PCodec(InPieces):
 
     id: ClassVar[str] = "pcodec"
     title: ClassVar[str] = "pcodec: all bits kept, numbers coded by their distribution"
+    look: ClassVar[Look | None] = Look("#a9714b", "inverted_triangle", "dashdot")
     module: ClassVar[str | None] = "pcodec"
     lossless: ClassVar[bool] = True
     relative: ClassVar[bool] = True

@@ -14,7 +14,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from workbench.codecs.codec import CodecFailed, Tolerance, option
+from workbench.charts.looks import Look
+from workbench.codecs.codec import CodecFailed, Imitation, Tolerance, option
 from workbench.codecs.lattice_numbers import pack_numbers, unpack_numbers
 from workbench.codecs.pcodec import INTEGERS, LEVEL
 from workbench.codecs.pieces import InPieces
@@ -41,6 +42,13 @@ class Prequantised(InPieces):
 
     id: ClassVar[str] = "prequantised"
     title: ClassVar[str] = "Prequantised: lattice, differences or repeats, pcodec"
+    look: ClassVar[Look | None] = Look("#93800f", "triangle", "dotted")
+    explanation: ClassVar[str] = (
+        "a built-in codec for fields and integers: values are rounded to multiples of twice the error bound, and "
+        "differences are coded"
+    )
+    for_fields: ClassVar[bool] = True
+    imitation: ClassVar[Imitation] = "lattice"
     module: ClassVar[str | None] = "pcodec"
     dtypes: ClassVar[tuple[str, ...]] = ("float32", "float64", *INTEGERS)
     contained: ClassVar[bool] = True

@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+from workbench.charts.looks import Look
 from workbench.codecs.codec import Codec
 from workbench.codecs.columns import Columns
 from workbench.errors import WorkbenchError, briefly
@@ -50,7 +51,31 @@ def automatic() -> list[str]:
     >>> automatic()
     ['interpolation', 'pcodec', 'prequantised']
     """
-    return [name for name in _OWN if codec_class(name).automatic]
+    return [name for name, each in own().items() if each.automatic]
+
+
+def built_in() -> list[str]:
+    """The names of the codecs of this package that every installation can decode.
+
+    >>> built_in()
+    ['lattice', 'interpolation', 'pcodec', 'prequantised']
+    """
+    return [name for name, each in own().items() if each.needs_extra is None]
+
+
+def for_fields() -> list[str]:
+    """The names of the codecs of this package that are compared with the theoretical bound, and predicted."""
+    return [name for name, each in own().items() if each.for_fields]
+
+
+def looks() -> dict[str, Look]:
+    """The looks of the codecs of this package in charts, by name."""
+    return {name: each.look for name, each in (own() | {Columns.id: Columns}).items() if each.look is not None}
+
+
+def own() -> dict[str, type[Codec]]:
+    """The codecs of this package by name, whether their libraries are installed or not."""
+    return {name: codec_class(name) for name in _OWN}
 
 
 def status() -> dict[str, str | None]:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from workbench.charts.looks import Look
 from workbench.codecs import pieces
-from workbench.codecs.codec import Tolerance
+from workbench.codecs.codec import Imitation, Tolerance
 from workbench.codecs.rounding import before_rounding, largest_magnitude
 from workbench.errors import WorkbenchError
 
@@ -44,6 +45,9 @@ class SPERR(pieces.InPieces):
 
     id: ClassVar[str] = "sperr"
     title: ClassVar[str] = "SPERR: wavelets"
+    look: ClassVar[Look | None] = Look("#0f8fa4", "diamond", "dotdash")
+    for_fields: ClassVar[bool] = True
+    imitation: ClassVar[Imitation] = "wavelets"
     module: ClassVar[str | None] = "hdf5plugin"
     needs_extra: ClassVar[str | None] = "codecs"
     holds_gil: ClassVar[bool] = True

@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from workbench.charts.looks import Look
 from workbench.codecs.codec import Tolerance, option
 from workbench.codecs.pieces import InPieces
 
@@ -31,6 +32,8 @@ class SZ3(InPieces):
 
     id: ClassVar[str] = "sz3"
     title: ClassVar[str] = "SZ3: prediction and quantisation"
+    look: ClassVar[Look | None] = Look("#8a6fd1", "circle")
+    for_fields: ClassVar[bool] = True
     module: ClassVar[str | None] = "pysz"
     needs_extra: ClassVar[str | None] = "codecs"
     holds_gil: ClassVar[bool] = True

@@ -16,7 +16,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from workbench.codecs.codec import CodecFailed, Tolerance, option
+from workbench.charts.looks import Look
+from workbench.codecs.codec import CodecFailed, Imitation, Tolerance, option
 from workbench.codecs.pieces import InPieces
 
 MODES = ("accuracy", "precision", "rate", "reversible")
@@ -38,6 +39,10 @@ class ZFP(InPieces):
 
     id: ClassVar[str] = "zfp"
     title: ClassVar[str] = "ZFP: block transform"
+    look: ClassVar[Look | None] = Look("#d4524f", "square", "dashed")
+    for_fields: ClassVar[bool] = True
+    imitation: ClassVar[Imitation] = "blocks"
+    tile: ClassVar[int | None] = 4
     module: ClassVar[str | None] = "zfpy"
     needs_extra: ClassVar[str | None] = "codecs"
     most_values: ClassVar[int] = 2**27

@@ -10,9 +10,7 @@ import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -20,7 +18,7 @@ import numpy as np
 
 from workbench import backend
 from workbench.arguments import whole_number
-from workbench.data.particles import COMPANIONS, Box, Particles
+from workbench.data.particles import COMPANIONS, Particles
 from workbench.errors import WorkbenchError
 
 CHUNK = 2**20   # particles, where the data have no chunks of their own
@@ -137,7 +135,6 @@ def even_sizes(count: int, most: int, unit: int = 1) -> tuple[int, ...]:
     return tuple(end - start for start, end in itertools.pairwise(ends))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class ParticlesInMemory(ChunkedParticles):
     """A set of particles cut into chunks, for tests and comparisons.
 
@@ -145,48 +142,14 @@ class ParticlesInMemory(ChunkedParticles):
     [[0.6, 0.5]]
     """
 
-    whole: Particles
-    sizes: tuple[int, ...]
-    name: str = "particles in memory"
-
-    def __post_init__(self) -> None:
-        if sum(self.sizes) != len(self.whole) or min(self.sizes) < 1:
-            raise WorkbenchError(f"sizes must be positive and add up to {len(self.whole):,}; got {self.sizes}")
-
-    @property
-    def dtype(self) -> np.dtype:   # type: ignore[override]
-        """The type of the positions."""
-        return self.whole.positions.dtype
-
-    @property
-    def dimensions(self) -> int:   # type: ignore[override]
-        """2 or 3."""
-        return self.whole.dimensions
-
-    @property
-    def box(self) -> tuple[float, ...] | None:   # type: ignore[override]
-        """The periods."""
-        return self.whole.box
-
-    @property
-    def columns(self) -> tuple[str, ...]:   # type: ignore[override]
-        """Which of velocities, ids and masses there are."""
-        return tuple(name for name in COMPANIONS if getattr(self.whole, name) is not None)
-
-    @property
-    def mass(self) -> float | None:   # type: ignore[override]
-        """The mass of each particle, where all have the same."""
-        return self.whole.masses if isinstance(self.whole.masses, float) else None
-
-    @property
-    def metadata(self) -> Mapping[str, Any]:   # type: ignore[override]
-        """Those of the whole."""
-        return self.whole.metadata
-
-    @property
-    def extent(self) -> tuple[np.ndarray, np.ndarray]:   # type: ignore[override]
-        """That of the whole."""
-        return self.whole.lower, self.whole.upper
+    def __init__(self, whole: Particles, sizes: tuple[int, ...], name: str = "particles in memory") -> None:
+        if sum(sizes) != len(whole) or min(sizes) < 1:
+            raise WorkbenchError(f"sizes must be positive and add up to {len(whole):,}; got {sizes}")
+        self.whole, self.sizes, self.name = whole, sizes, name
+        self.dtype, self.dimensions, self.box = whole.positions.dtype, whole.dimensions, whole.box
+        self.columns = tuple(name for name in COMPANIONS if getattr(whole, name) is not None)
+        self.mass = whole.masses if isinstance(whole.masses, float) else None
+        self.metadata, self.extent = whole.metadata, (whole.lower, whole.upper)
 
     def read(self, number: int) -> np.ndarray:
         """The positions in a chunk."""
@@ -200,47 +163,6 @@ class ParticlesInMemory(ChunkedParticles):
             return np.full(self.sizes[number], self.mass)
         found: np.ndarray = getattr(self.whole, name)[self.starts[number] : self.starts[number + 1]]
         return found
-
-
-@dataclass(frozen=True, repr=False)
-class ParticlesInNpy(ChunkedParticles):
-    """Positions in a .npy file (N, D) that are as `Particles` wants them, read through a memory map."""
-
-    path: Path
-    box: tuple[float, ...] | None
-    dtype: np.dtype
-    dimensions: int
-    sizes: tuple[int, ...]
-
-    @classmethod
-    def open(cls, path: str | Path, box: Box = None, chunk: int = CHUNK) -> ParticlesInNpy:
-        """The file's header is read, and no positions."""
-        mapped = np.load(path, mmap_mode="r")
-        if not (holds_positions(mapped) and len(mapped)):
-            raise WorkbenchError(
-                f"{path} must hold float32 or float64 of shape (N, 2) or (N, 3); got {mapped.dtype} {mapped.shape}"
-            )
-        periods = Particles(np.zeros((1, mapped.shape[1])), box).box
-        native = mapped.dtype.newbyteorder("=")
-        return cls(Path(path).absolute(), periods, native, mapped.shape[1], even_sizes(len(mapped), chunk))
-
-    @property
-    def name(self) -> str:   # type: ignore[override]
-        """The file."""
-        return self.path.name
-
-    def read(self, number: int) -> np.ndarray:
-        """The positions in a chunk."""
-        return np.array(self._mapped(number), self.dtype)
-
-    def _some(self, number: int, chosen: np.ndarray) -> np.ndarray:
-        """They are taken from the map; a file that ends early is refused as ever."""
-        mapped = self._mapped(number)
-        return mapped[chosen] if len(mapped) == self.sizes[number] else super()._some(number, chosen)
-
-    def _mapped(self, number: int) -> np.ndarray:
-        mapped: np.ndarray = np.load(self.path, mmap_mode="r")[self.starts[number] : self.starts[number + 1]]
-        return mapped
 
 
 def holds_positions(array: Any) -> bool:

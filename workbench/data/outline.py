@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,11 +18,23 @@ class Outlined:
     """The measures that follow from the extent (`lower`, `upper`), the box and the number of particles."""
 
     box: tuple[float, ...] | None
-    lower: np.ndarray
-    upper: np.ndarray
 
     @abstractmethod
     def __len__(self) -> int: ...
+
+    @abstractmethod
+    def ends(self) -> tuple[np.ndarray, np.ndarray]:
+        """The smallest and the largest coordinate along each axis."""
+
+    @property
+    def lower(self) -> np.ndarray:
+        """The smallest coordinate along each axis."""
+        return self.ends()[0]
+
+    @property
+    def upper(self) -> np.ndarray:
+        """The largest coordinate along each axis."""
+        return self.ends()[1]
 
     @property
     def dimensions(self) -> int:
@@ -53,7 +64,6 @@ class Placed(Outlined):
     positions: Any
 
 
-@dataclass(frozen=True, eq=False)
 class Outline(Outlined):
     """The outline of particles that are not here.
 
@@ -61,11 +71,15 @@ class Outline(Outlined):
     1.0
     """
 
-    count: int
-    dtype: np.dtype
-    lower: np.ndarray
-    upper: np.ndarray
-    box: tuple[float, ...] | None = None
+    def __init__(
+        self, count: int, dtype: np.dtype, lower: np.ndarray, upper: np.ndarray, box: tuple[float, ...] | None = None
+    ) -> None:
+        self.count, self.dtype, self.box = count, dtype, box
+        self._ends = lower, upper
+
+    def ends(self) -> tuple[np.ndarray, np.ndarray]:
+        """The smallest and the largest coordinate along each axis."""
+        return self._ends
 
     @classmethod
     def around(cls, ends: Sequence[tuple[np.ndarray, np.ndarray]], count: int, dtype: Any, box: Any) -> Outline:

@@ -57,8 +57,7 @@ class Particles(Placed):
     ids: Array | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     masses: Masses | None = None
-    lower: np.ndarray = field(init=False)
-    upper: np.ndarray = field(init=False)
+    _ends: tuple[np.ndarray, np.ndarray] = field(init=False)
 
     def __init__(
         self,
@@ -82,8 +81,7 @@ class Particles(Placed):
             "ids": _companion("ids", ids, checked, checked.shape[:1]),
             "metadata": joined({"units": units} if units else {}, metadata),
             "masses": _masses(masses, checked),
-            "lower": lower,
-            "upper": upper,
+            "_ends": (lower, upper),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -121,6 +119,10 @@ class Particles(Placed):
 
     def __len__(self) -> int:
         return int(self.positions.shape[0])
+
+    def ends(self) -> tuple[np.ndarray, np.ndarray]:
+        """The smallest and the largest coordinate along each axis."""
+        return self._ends
 
     def select(self, chosen: Array) -> Particles:
         """The particles at these indices, or where this mask is true, with their velocities, ids and masses.

@@ -71,15 +71,6 @@ def apply_correction(decoded: Array, data: bytes) -> Array:
     return corrected
 
 
-def count_corrections(data: bytes) -> int:
-    """How many values a correction changes.
-
-    >>> count_corrections(b"")
-    0
-    """
-    return sum(_header(data)[:2]) if data else 0
-
-
 @dataclass(frozen=True, eq=False)
 class _Part:
     index: np.ndarray

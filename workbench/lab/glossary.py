@@ -1,13 +1,15 @@
 """The words of the panels, each with one explanation: the source of all tooltips, and of the documentation's glossary.
 
-One word has one meaning in all panels, notebooks and pages.
+One word has one meaning in all panels, notebooks and pages. Codecs explain themselves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-GLOSSARY: Mapping[str, str] = {
+from workbench.codecs import registry
+
+_WORDS: Mapping[str, str] = {
     "95% interval of the bound": "contains the bound of such fields with a probability of 95%",
     "achievability": (
         "bits per value that suffice: some code of fixed length needs no more, and fails with probability ε at most"
@@ -106,10 +108,6 @@ GLOSSARY: Mapping[str, str] = {
     "halo: at least": "groups with at least so many members are shown as halos",
     "heat map of": "the outcome whose share of the trials is shown for each site and bit",
     "in 3-D": "the particles as a cloud that can be turned: all of them, or the halo of the close-up",
-    "interpolation": (
-        "the built-in codec for fields: values are interpolated from decoded neighbours, and what is left is coded by its "
-        "expected size"
-    ),
     "keep groups of": "groups with at least so many members are kept: none of them is split or merged",
     "kept": "groups that have exactly the same members in the decoded particles as in the original",
     "kind of bound": (
@@ -121,9 +119,6 @@ GLOSSARY: Mapping[str, str] = {
         "array"
     ),
     "largest error": "the largest change of a value by compression; at most the error bound",
-    "lattice": (
-        "the built-in codec for particles: positions are rounded to a lattice whose spacing is twice the error bound"
-    ),
     "layer": "all marks of one kind over the pictures, such as halos or missing links",
     "limit ranges": "protection: values beyond the range of the run without the error, a fifth wider, are brought back",
     "line of sight": "the axis along which particles are seen",
@@ -169,10 +164,6 @@ GLOSSARY: Mapping[str, str] = {
     "predicted error": (
         "the relative error to first order, computed from stage to stage without running the analysis "
         "with the error"
-    ),
-    "prequantised": (
-        "a built-in codec for fields and integers: values are rounded to multiples of twice the error bound, and differences are "
-        "coded"
     ),
     "price of one variance": "additional bits per value if a codec assumes the same variance in all regions",
     "price of tiles": (
@@ -248,6 +239,8 @@ GLOSSARY: Mapping[str, str] = {
     "violation": "a pair of particles that must be friends and are not, or are friends and must not be",
     "water level": "the largest error that a wave may keep: waves weaker than this level are left out and cost no bits",
 }
+_CODECS = {name: codec.explanation for name, codec in registry.own().items() if codec.explanation}
+GLOSSARY: Mapping[str, str] = dict(sorted({**_WORDS, **_CODECS}.items(), key=lambda entry: entry[0].casefold()))
 
 
 def meaning(term: str) -> str:

@@ -10,21 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from workbench import codecs as registry
 from workbench.bounds import Run, sweep
 from workbench.bounds.sweep import Progress, Stoppable
 from workbench.charts.table import data_frame
-from workbench.codecs import Codec
+from workbench.codecs import Codec, registry
 from workbench.data import Field
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound, PointwiseRelative
-from workbench.limits.operating_point import TILES, OperatingPoint, price_of_pointwise, taken_apart
+from workbench.limits.operating_point import OperatingPoint, price_of_pointwise, taken_apart
 from workbench.limits.pointwise import uniform_mse
 
 if TYPE_CHECKING:
     from workbench.limits.result import RateDistortion
 
-CODECS = ("interpolation", "sz3", "zfp", "sperr", "prequantised")
 STEPS = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)   # error bounds, in standard deviations of the field
 Rate = Callable[[float], float]
 
@@ -88,7 +86,7 @@ def compare(
     cancel: Stoppable | None = None,
 ) -> Comparison:
     """Run codecs on the field and compare each run with the bound."""
-    chosen = [name for name in CODECS if name in registry.available()] if codecs is None else codecs
+    chosen = [name for name in registry.for_fields() if name in registry.available()] if codecs is None else codecs
     spread = math.sqrt(limits.variance)
     if not spread > 0:
         raise WorkbenchError("compare needs a field that varies; got a constant field, whose rate is 0 bits")
@@ -124,7 +122,7 @@ def place(limits: RateDistortion, field: Field, run: Run) -> OperatingPoint:
     documents = 8 * (float(run["nbytes"]) - float(run["chunk_nbytes"])) / values
     distortion = float(run["rms_error"]) ** 2
     rate = limits.rate(distortion)
-    side = TILES.get(str(run.codec["id"]))
+    side = registry.from_dict(run.codec).tile
     tiles = 0.0 if side is None else max(0.0, limits.tiled(side).rate(distortion) - rate)
     max_error, limit = float(run["max_error"]), float(run["limit"])
     known = max(0.0, limits.pointwise(max_error) - rate)   # at coarse bounds, nobody knows the price of the guarantee

@@ -21,7 +21,6 @@ from types import MappingProxyType
 
 from workbench.bounds import Run
 
-TILES = {"zfp": 4}   # sides of the tiles that a codec codes independently
 LEVERS = MappingProxyType({
     "tiles": "larger tiles, or prediction across their borders",
     "pointwise bound": "a bound on the mean square error, if the science allows it",

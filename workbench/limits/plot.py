@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from workbench.charts.chart import Chart, Curve, Point, chart
+from workbench.codecs.registry import looks
 from workbench.limits.operating_point import OperatingPoint
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ def plot(limits: RateDistortion, eps: float, tile: int | None, points: Sequence[
     lines: dict[str, list[Point]] = {}
     for point in points:
         lines.setdefault(point.run.label, []).append(Point(point.distortion, point.bits, str(point.run)))
-    return chart(lines, "mean square error", "bits per value", len(points), curves(limits, eps, tile, least))
+    theory = curves(limits, eps, tile, least)
+    return chart(lines, "mean square error", "bits per value", len(points), theory, looks())
 
 
 def curves(limits: RateDistortion, eps: float, tile: int | None, least: float) -> list[Curve]:

@@ -7,7 +7,6 @@ costs, and has the same values in each step, even where its graph draws random n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -67,34 +66,15 @@ def _in_rows(array: Any, sizes: tuple[int, ...]) -> Any:
     return array.rechunk({0: sizes, **({1: -1} if array.ndim == 2 else {})})
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class ParticlesInDask(ChunkedParticles):
     """Particles in Dask arrays with equal blocks."""
 
-    arrays: Mapping[str, Any]
-    box: tuple[float, ...] | None
-    name = "a Dask array"
-
-    @property
-    def dtype(self) -> np.dtype:   # type: ignore[override]
-        """The type of the positions."""
-        found: np.dtype = self.arrays["positions"].dtype.newbyteorder("=")
-        return found
-
-    @property
-    def dimensions(self) -> int:   # type: ignore[override]
-        """2 or 3."""
-        return int(self.arrays["positions"].shape[1])
-
-    @property
-    def sizes(self) -> tuple[int, ...]:   # type: ignore[override]
-        """The blocks."""
-        return tuple(self.arrays["positions"].chunks[0])
-
-    @property
-    def columns(self) -> tuple[str, ...]:   # type: ignore[override]
-        """Which of velocities, ids and masses there are."""
-        return tuple(name for name in self.arrays if name != "positions")
+    def __init__(self, arrays: Mapping[str, Any], box: tuple[float, ...] | None) -> None:
+        positions = arrays["positions"]
+        self.arrays, self.box, self.name = arrays, box, "a Dask array"
+        self.dtype, self.dimensions = positions.dtype.newbyteorder("="), int(positions.shape[1])
+        self.sizes = tuple(positions.chunks[0])   # the blocks
+        self.columns = tuple(name for name in arrays if name != "positions")
 
     def read(self, number: int) -> np.ndarray:
         """The positions in a block."""

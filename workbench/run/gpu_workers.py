@@ -71,17 +71,6 @@ def cluster_options(
     return options
 
 
-def worker_options(has_gpu: bool, threads: int = 1) -> dict[str, Any]:
-    """The options of one worker (`dask worker`, `distributed.Nanny`) of a cluster in which only some have a GPU.
-
-    >>> worker_options(has_gpu=True)
-    {'nthreads': 1, 'resources': {'GPU': 1}}
-    """
-    if has_gpu:
-        return {"nthreads": 1, "resources": {GPU: 1}}
-    return {"nthreads": whole_number("threads", threads, least=1), "resources": {}}
-
-
 def on_card(positions: np.ndarray) -> Array:
     """These positions where this worker computes: on its GPU if it has the resource, else as they are."""
     return backend.gpu().asarray(positions) if has_gpu() else positions

@@ -69,35 +69,23 @@ def _saved(given: Particles, folder: Path) -> ChunkedParticles:
     return replace(found, extent=(given.lower, given.upper))
 
 
-@dataclass(frozen=True, eq=False)
 class LazyOutline(Outlined):
     """The outline of a source; all particles are read when the extent is first asked for, unless the source knows it.
 
     Lengths in units of the mean spacing do not need the extent where there is a box.
     """
 
-    source: ChunkedParticles
-    executor: Executor
-
-    @property
-    def box(self) -> tuple[float, ...] | None:   # type: ignore[override]
-        """The periods."""
-        return self.source.box
+    def __init__(self, source: ChunkedParticles, executor: Executor) -> None:
+        self.source, self.executor, self.box = source, executor, source.box
 
     @property
     def dimensions(self) -> int:
         """2 or 3."""
         return self.source.dimensions
 
-    @property
-    def lower(self) -> np.ndarray:   # type: ignore[override]
-        """The smallest coordinate along each axis."""
-        return self.known.lower
-
-    @property
-    def upper(self) -> np.ndarray:   # type: ignore[override]
-        """The largest coordinate along each axis."""
-        return self.known.upper
+    def ends(self) -> tuple[np.ndarray, np.ndarray]:
+        """The smallest and the largest coordinate along each axis."""
+        return self.known.ends()
 
     @property
     def corners(self) -> np.ndarray:

@@ -115,17 +115,19 @@ def _imitated(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Bits of a value, the noise, and one more figure, by the imitation of this codec."""
     squares, nothing = limits * limits / 3, np.zeros(len(limits))
-    if codec.id == "zfp":
-        bits, errors, extra = survey.blocks.coded(limits)
-        return bits, errors / squares, extra
-    if codec.id == "prequantised":
-        return *_on_lattice(survey, limits), nothing
-    if codec.id == "sperr":
-        bits, errors = survey.wavelets.coded(limits)
-        return bits, errors / squares, nothing
-    if codec.id == "interpolation":
-        return survey.coded_by_scale(limits), chosen.noise, nothing
-    return chosen.bits, chosen.noise, nothing
+    match codec.imitation:
+        case "blocks":
+            bits, errors, extra = survey.blocks.coded(limits)
+            return bits, errors / squares, extra
+        case "lattice":
+            return *_on_lattice(survey, limits), nothing
+        case "wavelets":
+            bits, errors = survey.wavelets.coded(limits)
+            return bits, errors / squares, nothing
+        case "expected sizes":
+            return survey.coded_by_scale(limits), chosen.noise, nothing
+        case "prediction":
+            return chosen.bits, chosen.noise, nothing
 
 
 def _counted(errors: Errors, limits: np.ndarray) -> _Counted:

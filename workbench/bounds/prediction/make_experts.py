@@ -21,10 +21,10 @@ from workbench.bounds.prediction.expert import SHIPPED, from_bytes, to_bytes
 from workbench.bounds.prediction.survey import Survey
 from workbench.bounds.prediction.train import Lesson, Outcome, fitted, lesson_of, outcomes
 from workbench.bounds.prediction.training_fields import training_fields
+from workbench.codecs.registry import for_fields
 from workbench.guarantees import Bound, Relative
 
 TARGET = Path(prediction.__file__).parent / SHIPPED
-CODECS = ("sz3", "zfp", "sperr", "prequantised", "interpolation")
 BOUNDS = 7
 DECADES = (-5.3, -1.0)   # of the range of the values
 
@@ -35,7 +35,7 @@ def main() -> None:
     """Train, and write the file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=200)
-    parser.add_argument("--codecs", nargs="+", default=CODECS)
+    parser.add_argument("--codecs", nargs="+", default=for_fields())
     parser.add_argument("--measured", type=Path, help="a file of outcomes, which is read if it is there, and completed")
     options = parser.parse_args()
     chosen = {name: codecs.get(name) for name in options.codecs}
@@ -52,7 +52,7 @@ def main() -> None:
             print(f"{number} fields, {time.perf_counter() - start:.0f} s", flush=True)
             write_outcomes(options.measured, known)
     write_outcomes(options.measured, known)
-    some = bool(set(CODECS) - chosen.keys())   # others stay; a file in an older format is replaced as a whole
+    some = bool(set(for_fields()) - chosen.keys())   # others stay; a file in an older format is replaced as a whole
     kept = {str(expert.codec["id"]): expert for expert in from_bytes(TARGET.read_bytes())} if some else {}
     trained = {name: fitted(found, chosen[name]) for name, found in lessons.items()}
     data = to_bytes(list((kept | trained).values()))

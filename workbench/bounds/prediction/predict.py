@@ -99,5 +99,5 @@ def calibrated(expert: Expert, field: Field, runs: Iterable[Run]) -> Expert:
         finite = math.isfinite(float(run["psnr"]))
         off["noise"].append((row.psnr - float(run["psnr"])) * math.log(10) / 10 if finite else 0.0)
     shifts: Mapping[str, tuple[np.ndarray, np.ndarray]] = {name: (where, np.array(values)) for name, values in off.items()}
-    starts = known.parts[0].survey.wavelets.starts if codec.id == "sperr" else None
+    starts = known.parts[0].survey.wavelets.starts if codec.imitation == "wavelets" else None
     return expert.shifted(shifts, starts, field.shape)

@@ -41,7 +41,7 @@ class Target(ABC):
     precision: ClassVar[float] = 0.02    # of the bound, as a share, where a jump leaves nothing better
     rises: ClassVar[bool] = False        # whether room grows with the bound, as with a ratio
     steepness: ClassVar[float] = 1.0     # the usual change of room for each e-fold of the bound
-    in_order: ClassVar[bool] = True      # whether finer bounds can be taken to meet what a bound meets
+    in_order: bool = True                # whether finer bounds can be taken to meet what a bound meets
 
     @property
     @abstractmethod
@@ -270,7 +270,7 @@ class KeepMassFunction(Target):
     min_halos: int = 1
     figure: ClassVar[str] = "mass_function_deviation"
     precision: ClassVar[float] = 0.7   # a narrower bracket ends more often at what a bound meets by chance
-    in_order: ClassVar[bool] = False
+    in_order = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.tolerance, str):
@@ -437,6 +437,7 @@ class All(Target):
             require_target(target)
         flat = [part for target in targets for part in (target.targets if isinstance(target, All) else (target,))]
         object.__setattr__(self, "targets", tuple(flat))
+        object.__setattr__(self, "in_order", all(target.in_order for target in self.leading))
 
     @property
     def measurable(self) -> tuple[Target, ...]:
@@ -472,11 +473,6 @@ class All(Target):
     def for_data(self, data: Source) -> All:
         """Each target, with what it needs to know."""
         return All(*(each.for_data(data) if isinstance(each, Target) else each for each in self.targets))
-
-    @property
-    def in_order(self) -> bool:   # type: ignore[override]
-        """Whether all leading targets are."""
-        return all(target.in_order for target in self.leading)
 
     def require(self, data: Source) -> None:
         """Each target, in turn."""

@@ -29,15 +29,9 @@ class Inside(Placed):
         """2 or 3."""
         return int(self.positions.shape[1])
 
-    @functools.cached_property
-    def lower(self) -> np.ndarray:   # type: ignore[override]
-        """The smallest coordinate along each axis."""
-        return self._ends[0]
-
-    @functools.cached_property
-    def upper(self) -> np.ndarray:   # type: ignore[override]
-        """The largest coordinate along each axis."""
-        return self._ends[1]
+    def ends(self) -> tuple[np.ndarray, np.ndarray]:
+        """The smallest and the largest coordinate along each axis."""
+        return self._ends
 
     @functools.cached_property
     def _ends(self) -> tuple[np.ndarray, np.ndarray]:

@@ -16,6 +16,7 @@ import numpy as np
 from workbench.bounds.run import Run
 from workbench.charts.chart import COLOURS, GREY
 from workbench.charts.looks import Look, looks_of
+from workbench.codecs import registry
 from workbench.data import Field, Particles
 from workbench.guarantees import Limit
 from workbench.lab.bounds_panel.forecast import Forecast
@@ -124,7 +125,7 @@ def rate_distortion_chart(
     """
     logarithmic = isinstance(data, Particles)
     placed = [place for run in runs if (place := _place(data, run)) is not None]
-    looks = looks_of(place.codec for place in placed)
+    looks = looks_of((place.codec for place in placed), registry.looks())
     now = None if current is None else _place(data, current)
     axes = ["bits per particle", "rms error"] if logarithmic else ["bits per value", "PSNR [dB]"]
     rows = [(place.bits, place.distortion, place.codec, place.bound, *_drawn(looks[place.codec])) for place in placed]

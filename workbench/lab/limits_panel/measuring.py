@@ -12,7 +12,7 @@ from workbench.data import Field
 from workbench.guarantees import Absolute
 from workbench.lab.bounds_panel.state import applicable
 from workbench.lab.jobs import Job
-from workbench.limits.comparison import CODECS, STEPS, bare, has_place, place
+from workbench.limits.comparison import STEPS, bare, has_place, place
 from workbench.limits.operating_point import OperatingPoint
 from workbench.limits.result import FieldLimits
 
@@ -21,7 +21,7 @@ Measured = OperatingPoint | Run   # a run without an operating point failed or w
 
 def codecs_for(field: Field) -> list[Codec]:
     """The default codecs of `compare` that accept this field."""
-    return [codec for codec in applicable(field) if codec.id in CODECS]
+    return [codec for codec in applicable(field) if codec.for_fields]
 
 
 def measure(limits: FieldLimits, field: Field, job: Job) -> Iterator[tuple[str, Measured]]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from workbench.charts.chart import COLOURS, GREY
 from workbench.charts.looks import Dash, looks_of
+from workbench.codecs import registry
 from workbench.lab.chart_library import hv
 from workbench.lab.charts import limits, styled
 from workbench.lab.legend import Entry
@@ -50,7 +51,7 @@ def rate_chart(known: Theory, points: Sequence[OperatingPoint], above: bool) -> 
     where = [place for line in lines.values() for place in line[0]]
     x = limits([*where, *(place[0] for place in shown), *here], logarithmic=True, room=0.04)
     y = limits([0.0, *bits, *(place[1] for place in shown)], room=0.06)
-    looks = looks_of(sorted({point.run.label for point in points}))
+    looks = looks_of(sorted({point.run.label for point in points}), registry.looks())
     marked = [
         (*place, point.run.label, str(point.run), look.colour, look.marker, look.dash)
         for place, point in zip(shown, points, strict=True) for look in [looks[point.run.label]]

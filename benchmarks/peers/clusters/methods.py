@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
+from peers.clusters.baseline import Baseline
+from peers.clusters.constraints import Constraints, Mode, watched_pairs
+from peers.clusters.descent import Schedule, descend
+from peers.clusters.edits import EditCoder, count_edits
+from peers.clusters.problem import Problem
 from workbench.backend import Array
-from workbench.clusters.baselines.baseline import Baseline
-from workbench.clusters.baselines.constraints import Constraints, Mode, watched_pairs
-from workbench.clusters.baselines.descent import Schedule, descend
-from workbench.clusters.baselines.edits import EditCoder, count_edits
-from workbench.clusters.baselines.problem import Problem
 from workbench.data import Particles
 from workbench.errors import WorkbenchError
 from workbench.guarantees.correction import apply_correction, encode_correction

@@ -1,6 +1,10 @@
 """The methods that ours is compared with: against slow definitions, with the strengths and faults they are known for."""
 
+import doctest
+import importlib
 import math
+import sys
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -9,12 +13,16 @@ from hypothesis import strategies as st
 
 import oracles
 import workbench as wb
-from workbench.clusters.baselines import Baseline, published, vulnerable_lossless
-from workbench.clusters.baselines.constraints import Constraints, watched_pairs
-from workbench.clusters.baselines.descent import Schedule, descend
-from workbench.clusters.baselines.edits import EditCoder, count_edits
-from workbench.clusters.baselines.problem import Problem
+from conftest import ROOT
 
+with mock.patch.object(sys, "path", [str(ROOT / "benchmarks"), *sys.path]):   # as in test_gpu_check.py
+    from peers.clusters import Baseline, published, vulnerable_lossless
+    from peers.clusters.constraints import Constraints, watched_pairs
+    from peers.clusters.descent import Schedule, descend
+    from peers.clusters.edits import EditCoder, count_edits
+    from peers.clusters.problem import Problem
+
+MODULES = ("baseline", "constraints", "edits", "methods")   # those with examples
 MODES = ("pairwise", "filtered", "forest")
 
 
@@ -432,3 +440,10 @@ def test_arrays_on_a_gpu_are_refused(stand_in):
 def test_groups_of_other_particles_are_refused():
     with pytest.raises(wb.WorkbenchError, match="groups must be of these 2 particles; got 3"):
         Baseline("none", POINTS, 0, 0, 0, 0, 0, 0.0).halos_broken(wb.Groups.from_labels([0, 1, 2], 0.1))
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_are_true(name):
+    results = doctest.testmod(importlib.import_module(f"peers.clusters.{name}"))
+    assert results.attempted > 0
+    assert results.failed == 0

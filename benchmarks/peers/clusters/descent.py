@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from workbench.clusters.baselines.constraints import Constraints
-from workbench.clusters.baselines.problem import Problem
+from peers.clusters.constraints import Constraints
+from peers.clusters.problem import Problem
 from workbench.data.periodic import nearest_image
 
 COINCIDENT = 1e-20   # pairs nearer than this are left out; a length, whatever its unit

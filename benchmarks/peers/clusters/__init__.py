@@ -5,7 +5,7 @@ as our method, and a step that does not depend on the unit of length. Their defi
 pair that could change, one joint correction, quantised at the end, and no final check. They report the outcome instead.
 """
 
-from workbench.clusters.baselines.baseline import Baseline
-from workbench.clusters.baselines.methods import published, vulnerable_lossless
+from peers.clusters.baseline import Baseline
+from peers.clusters.methods import published, vulnerable_lossless
 
 __all__ = ["Baseline", "published", "vulnerable_lossless"]

@@ -15,7 +15,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from workbench.clusters.baselines.problem import Problem
+from peers.clusters.problem import Problem
 from workbench.clusters.friends import friends_of_friends
 from workbench.data.periodic import squared_lengths
 from workbench.errors import WorkbenchError

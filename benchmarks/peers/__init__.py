@@ -1,0 +1,1 @@
+"""Other methods, implemented from their published description: what the benchmarks compare this package with."""
