@@ -13,7 +13,7 @@ import workbench as wb
 from clusters.keep.scenarios import thrown_together
 from workbench.archive import finer, verify
 from workbench.archive.keeping import finish, rounds
-from workbench.archive.keeping.look import Violated
+from workbench.archive.keeping.constraints import Violated
 from workbench.archive.keeping.terms import Terms
 from workbench.clusters.keep import KeepClusters, partition
 from workbench.clusters.keep.partition import fingerprint_of
@@ -154,8 +154,8 @@ def test_hard_cases_over_many_subdomains(tmp_path, kind):
 def test_particles_that_were_decoded_to_few_places(tmp_path, boxed, share, members, monkeypatch):
     """No finer bound is tried, and the finder, which is asked once, agrees with the repair."""
     monkeypatch.setattr(finer, "MOST_HALVES", 0)
-    differ, verdicts = rounds._differ, []
-    monkeypatch.setattr(rounds, "_differ", lambda *given: verdicts.append(differ(*given)) or verdicts[-1])
+    differ, verdicts = rounds.groups_differ, []
+    monkeypatch.setattr(rounds, "groups_differ", lambda *given: verdicts.append(differ(*given)) or verdicts[-1])
     scenario = thrown_together(7, share, "coincident", boxed, 3, members)
     keep = wb.KeepClusters(scenario.lengths, "length", members)
     archive = kept_in_parts(scenario.original, share * 0.2, keep, 2, tmp_path / "few.zarr", chunk_values=120)
@@ -165,12 +165,11 @@ def test_particles_that_were_decoded_to_few_places(tmp_path, boxed, share, membe
 
 @pytest.mark.parametrize("blind", [1, 99])
 def test_the_finder_decides_whatever_is_found_to_repair(tmp_path, monkeypatch, blind):
-    """When so many looks find nothing: if the next one does, that is repaired; if not, all particles become exact."""
+    """When so many searches find nothing: if the next one does, that is repaired; if not, all particles become exact."""
     monkeypatch.setattr(finer, "MOST_HALVES", 0)
-    few, looks = part_of_web(2, np.float32, True), itertools.count()
-    see = rounds.look
-    nothing = Violated(0, False, 0, [])
-    monkeypatch.setattr(rounds, "look", lambda *a, **k: nothing if next(looks) < blind else see(*a, **k))
+    few, searches = part_of_web(2, np.float32, True), itertools.count()
+    search, nothing = rounds.search, Violated(0, [])
+    monkeypatch.setattr(rounds, "search", lambda *a, **k: nothing if next(searches) < blind else search(*a, **k))
     archive = kept_in_parts(few, 0.05 * few.spacing, wb.KeepClusters(0.2), 2, tmp_path / "web.zarr")
     assert archive.verify(few).passed
     assert (stated(archive)["exact"] == len(few)) == (blind > 1)
@@ -231,7 +230,7 @@ def test_ghosts_are_wide_enough_for_all_that_interacts():
     terms = Terms.of(KeepClusters(0.2), Limit("absolute", 0.05), outline)
     assert terms.depth >= terms.interaction / 2
     assert terms.ghost_width >= terms.depth + terms.far + 2 * terms.shift
-    assert terms.apart >= 2 * (terms.reach + 2 * terms.shift) + terms.interaction   # two clusters and what they move
+    assert terms.apart >= 2 * (terms.reach + 2 * terms.shift)   # what one cluster may move, as seen from another
 
 
 def test_any_number_of_workers_writes_the_same_bytes(tmp_path):

@@ -180,7 +180,7 @@ class _Run:
         arrays = [array.layout for array in (positions, extents, *others)]
         return self.draft.commit(root, [layout.chunk_key(index) for layout in arrays for index in layout.chunk_indices()])
 
-    def _encoding(self, limit: Limit, keep_decoded: bool) -> _Encoding:
+    def _encoding(self, limit: Limit, corrected: bool) -> _Encoding:
         """Encode all chunks within this limit: as parts of the archive or, if they are to be corrected, beside it."""
         plan = Plan.of(Particles(self.outline.corners, self.outline.box), len(self.outline), self.request, limit)
         rows: Rows | SortedRows = Rows(self.source)
@@ -189,10 +189,10 @@ class _Run:
             folder.mkdir()
             chunks, cargo = -(-plan.count // plan.chunk), self.companions if self.companions.dtypes else None
             assert self.sample is not None
-            rows = sort_along(plan.curve, self.source, self.sample, chunks, folder, self.executor, keep_decoded, cargo)
-        within = self.draft.partial / f".within-{limit.value.hex()}" if keep_decoded else self.draft.partial
-        put = functools.partial(_put, within) if keep_decoded else self.draft.put
-        encoded = Encoded(plan.task(rows, self.request), within, put, keep_decoded)
+            rows = sort_along(plan.curve, self.source, self.sample, chunks, folder, self.executor, corrected, cargo)
+        within = self.draft.partial / f".within-{limit.value.hex()}" if corrected else self.draft.partial
+        put = functools.partial(_put, within) if corrected else self.draft.put
+        encoded = Encoded(plan.task(rows, self.request), within, put)
         done = self.executor.map("encode-chunks", encoded.encode, range(len(encoded.sizes)), "chunk of the archive")
         return _Encoding(plan, rows, encoded, done)
 
@@ -204,12 +204,14 @@ class _Run:
 
         def encode(finer: Limit, allowance: Allowance) -> Kept:
             if finer not in encodings:
-                encodings[finer] = self._encoding(finer, keep_decoded=True)
+                encodings[finer] = self._encoding(finer, corrected=True)
             found, folder = encodings[finer], self.folder / f"kept-{finer.value.hex()}-{len(encodings)}"
             folder.mkdir(exist_ok=True)
-            terms = Terms.of(promise, finer, self.outline)
+            terms, lasting = Terms.of(promise, finer, self.outline), self.draft.partial / f".kept-{finer.value.hex()}"
             try:
-                return keep_clusters(found.encoded, found.done, terms, decomposition, folder, self.executor, allowance)
+                return keep_clusters(
+                    found.encoded, found.done, terms, decomposition, folder, lasting, self.executor, allowance
+                )
             finally:
                 rmtree(folder, ignore_errors=True)
 

@@ -106,7 +106,7 @@ def _needs_at(state: State, view: View, number: int, exempt: bool, used: Array |
     parts = _parts(state, view, number, spared)
     if used is not None:
         view.mark(used, parts.exempt)
-    links = view.back(_lost_links(state, view, number, view.joined(number, parts.part)))
+    links = view.back(_lost_links(state, view, number, parts.part))
     false = view.back(parts.unlike)
     pairs = xp.concatenate([links, false]).astype(xp.int32)
     kinds = [xp.full(len(links), 2 * number + MUST_LINK), xp.full(len(false), 2 * number + CANNOT_LINK)]

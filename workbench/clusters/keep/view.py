@@ -9,7 +9,6 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 from workbench.clusters.alike import Doubt
-from workbench.clusters.broken import linked_labels
 from workbench.clusters.groups import Groups
 from workbench.clusters.keep.inside import Inside
 from workbench.clusters.keep.problem import Problem
@@ -46,16 +45,6 @@ class View:
     def wanted(self, number: int) -> Groups:
         """The original groups, at one linking length."""
         return self.problem.wanted[number]
-
-    def joined(self, number: int, part: Array) -> Array:
-        """The parts of groups, with those made one that are connected elsewhere."""
-        pairs = self.problem.joined(number)
-        pairs = self._here(pairs) if len(pairs) else pairs
-        return linked_labels(part, pairs) if len(pairs) else part
-
-    def _here(self, pairs: Array) -> Array:
-        """Those of these pairs of particles that the view holds, numbered within it."""
-        return pairs
 
     def torn(self, number: int, labels: Array) -> Array:
         """Labels of parts of groups (-1: none), of those groups that the view holds whole."""
@@ -136,13 +125,6 @@ class Region(View):
         place[self.index] = own
         labels = xp.where(self.whole[number], self.of(self.problem.wanted[number].labels), self.index)
         return Groups(place[labels], self.problem.lengths[number])
-
-    def _here(self, pairs: Array) -> Array:
-        xp = self.problem.xp
-        place = xp.full(len(self.problem), -1, xp.int32)
-        place[self.index] = xp.arange(len(self.index), dtype=xp.int32)
-        found = place[pairs]
-        return found[(found >= 0).all(axis=1)]
 
     def torn(self, number: int, labels: Array) -> Array:
         """Labels of parts of groups, of whole groups alone."""
