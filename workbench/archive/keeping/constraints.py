@@ -12,7 +12,7 @@ in which nothing has changed since it was searched is not searched again.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,24 +62,24 @@ class Lost:
 
 
 def search(
-    subdomains: Subdomains, executor: Executor, known: Mapping[int, Searched] | None = None, exempt: bool = True
+    subdomains: Subdomains, executor: Executor, before: Violated | None = None, changed: Sequence[int] = (),
+    exempt: bool = True,
 ) -> Violated:
-    """Find all violated constraints; `known` is what was seen in subdomains in which nothing has changed since.
+    """Find all violated constraints; if it is known what was seen `before`, only subdomains that have changed are searched.
 
     Without exemptions, deciding pairs within the margin count, too.
     """
-    searched = dict(known or {})
     if subdomains.terms.promise.min_members > 1:
-        searched = {}   # the sizes of small groups that merge elsewhere decide, too
+        before = None   # the sizes of small groups that merge elsewhere decide, too
         subdomains.run(executor, "find-unseparated", functools.partial(_unseparated, exempt))
         joined(subdomains, UNSEPARATED, executor)
-    again = [part for part in subdomains.parts if part not in searched]
+    again = subdomains.parts if before is None else changed
     seen = subdomains.run(executor, "find-parts", functools.partial(_search, exempt), again)
-    searched.update(zip(again, seen, strict=True))
+    searched = ({} if before is None else dict(enumerate(before.searched))) | dict(zip(again, seen, strict=True))
     joined(subdomains, PARTS, executor)
     split = subdomains.run(executor, "find-split-groups", _split)
     for number, of_parts in enumerate(zip(*split, strict=True)):
-        save(_of_all(subdomains, "split", number), np.unique(np.concatenate(of_parts)))
+        save(_of_all(subdomains, "split", number), distinct(np.concatenate(of_parts)))
     count = sum(one.conflicts for one in searched.values())
     for number, lost in enumerate(zip(*subdomains.run(executor, "find-lost-links", _lost), strict=True)):
         links = _forest(lost)
@@ -108,7 +108,7 @@ def constraints(members: Members) -> Needs:
 def _shared_links(members: Members, number: int) -> np.ndarray:
     """The lost links of groups that others know, too, as far as both ends are among the rows of a subdomain."""
     links = load(_of_all(members.subdomains, "links", number))
-    links = links[np.isin(links[:, 2], labels.shared_labels(members, number))]
+    links = links[places_of(links[:, 2], labels.shared_labels(members, number))[1]]
     if not len(links):
         return np.empty((0, 2), np.int64)
     here = places_of(links[:, :2], members.index)[1].all(axis=1)
@@ -150,9 +150,8 @@ def _parts(
 ) -> Parts:
     """The parts of groups, and conflicts; with `separate`, particles that are not safely apart are linked, too."""
     terms, length = members.subdomains.terms, members.subdomains.terms.lengths[number]
-    near, far = length - terms.margin, length + terms.margin
-    cells = SortedCells.of(members.inside(current), near)
-    return parts_of(cells, group, near, far, None if original is None else Exempt(original, length), loose=separate)
+    near, far, spared = length - terms.margin, length + terms.margin, None if original is None else Exempt(original, length)
+    return parts_of(SortedCells.of(members.inside(current), near), group, near, far, spared, separate)
 
 
 def _labels(members: Members, number: int) -> np.ndarray:
@@ -194,7 +193,8 @@ def _lost(subdomains: Subdomains, part: int) -> list[Lost]:
 def _lost_at(members: Members, number: int) -> Lost:
     """The forest at one linking length. Links of groups that nobody else knows are decided, and go to a file."""
     split = load(_of_all(members.subdomains, "split", number))
-    split, heads = split[np.isin(split, labels.shared_labels(members, number))], load(_of_one(members, "split", number))
+    split = split[places_of(split, labels.shared_labels(members, number))[1]]
+    heads = load(_of_one(members, "split", number))
     if not len(split) and not len(heads):
         save(_of_one(members, "links", number), np.empty((0, 2), np.int64))
         return Lost(0, np.empty((0, 3), np.int64), np.empty((0, 2), np.int64), np.empty(0))

@@ -22,6 +22,7 @@ from workbench.clusters.sorted_cells import SortedCells
 from workbench.run.executors import Executor
 from workbench.run.scratch_files import load, save
 from workbench.subdomains.joint import Compared, Joined, JointLabels, Named, starts_of
+from workbench.subdomains.merging import distinct
 
 ORIGINAL, UNSEPARATED, PARTS, FINAL = "original", "unseparated", "part", "final"
 
@@ -81,14 +82,13 @@ def joined(subdomains: Subdomains, kind: str, executor: Executor) -> list[Joined
 
 def named(members: Members, kind: str, number: int) -> Named:
     """The labels of one kind, with the names that all subdomains agree on."""
-    return _joint(members.subdomains, kind, number).known(members.part).named(
-        load(_file(members, kind, number)), members.index
-    )
+    known = _joint(members.subdomains, kind, number).known(members.part)
+    return known.named(load(_file(members, kind, number)), members.index)
 
 
 def shared_labels(members: Members, number: int) -> np.ndarray:
     """The labels of the original groups of a subdomain that others know, too, at one linking length."""
-    return np.unique(_joint(members.subdomains, ORIGINAL, number).known(members.part).final)
+    return distinct(_joint(members.subdomains, ORIGINAL, number).known(members.part).final)
 
 
 def counting(members: Members, groups: Named) -> np.ndarray:

@@ -155,11 +155,10 @@ class Members:
         """The file for what repairs have changed before this round."""
         return self.subdomains.lasting / f"moves-{self.subdomains.round}-{self.part}.npz"
 
-    def deep(self) -> np.ndarray:
-        """The own particles that lie so deep inside the subdomain that no other one's moves can affect them."""
-        own, deep = np.flatnonzero(self.owned), self.owned.copy()
-        terms = self.subdomains.terms
-        deep[own[self.subdomains.decomposition.ghosts(self.original()[own], terms.depth)[0]]] = False
+    def deep(self, original: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Which of these particles are own ones so deep inside the subdomain that no other one's moves can affect them."""
+        deep = self.owned[rows]
+        deep[self.subdomains.decomposition.ghosts(original[rows], self.subdomains.terms.depth)[0]] = False
         return deep
 
     def inside(self, positions: np.ndarray) -> Inside:

@@ -12,6 +12,7 @@ from workbench.subdomains.merging import distinct
 
 MOST_CELLS = 40    # bits of the number of a cell; where space is too large for that, cells are larger
 TAG_BITS = 23
+TABLE = 2**24      # whether a cell is listed, by the last bits of its number: nearly all cells are not
 BLOCK = 2**16      # positions that are looked up together
 
 
@@ -28,19 +29,18 @@ def near(
     grid = _Grid.around(positions, places, width, box)
     cells, tag = np.divmod(distinct((grid.cells(places) << TAG_BITS) + tags), 2**TAG_BITS)
     cells, tag = grid.with_neighbours(cells, tag)
-    rows = [np.empty(0, np.int64)]
-    first, last = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    listed = np.zeros(TABLE, bool)
+    listed[cells & (TABLE - 1)] = True
+    rows, codes = [], []
     for start in range(0, len(positions), BLOCK):   # what is computed for all positions would be large
         code = grid.cells(positions[start : start + BLOCK])
-        begin = np.searchsorted(cells, code)
-        hit = np.flatnonzero(cells[np.minimum(begin, len(cells) - 1)] == code)
-        rows.append(start + hit)
-        first.append(begin[hit])
-        last.append(np.searchsorted(cells, code[hit], "right"))
-    begin, count = np.concatenate(first), np.concatenate(last) - np.concatenate(first)
-    owner = np.repeat(np.arange(len(count)), count)
-    offset = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
-    return np.concatenate(rows)[owner], tag[begin[owner] + offset]
+        maybe = np.flatnonzero(listed[code & (TABLE - 1)])
+        rows.append(start + maybe)
+        codes.append(code[maybe])
+    first, last = (np.searchsorted(cells, np.concatenate(codes), side) for side in ("left", "right"))
+    owner = np.repeat(np.arange(len(first)), last - first)
+    offset = np.arange(len(owner)) - np.repeat(np.cumsum(last - first) - (last - first), last - first)
+    return np.concatenate(rows)[owner], tag[first[owner] + offset]
 
 
 @dataclass(frozen=True)

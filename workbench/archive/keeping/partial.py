@@ -7,7 +7,7 @@ alone, with all candidates that interact with them.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -23,6 +23,8 @@ from workbench.clusters.keep.problem import Problem
 from workbench.clusters.keep.state import State
 from workbench.clusters.keep.surroundings import Surroundings
 from workbench.data import Particles
+
+Free = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,9 +65,12 @@ class Excerpt(Problem):
 
 
 class PartialRepair(Attempts):
-    """An attempt at constraints between particles of an excerpt; `state` is what earlier ones have made of them."""
+    """An attempt at constraints between particles of an excerpt; `state` is what earlier ones have made of them.
 
-    def __init__(self, problem: Excerpt, state: Changes, free: np.ndarray, allowance: Allowance) -> None:
+    `free` says which of some particles may move.
+    """
+
+    def __init__(self, problem: Excerpt, state: Changes, free: Free, allowance: Allowance) -> None:
         super().__init__(State(problem), None, allowance)
         self.before, self.free = state, free
         for name in STATE:
@@ -93,7 +98,7 @@ class PartialRepair(Attempts):
         around = self._listed
         component = around.components(self.state.problem)
         fixed = np.zeros(len(around), bool)
-        fixed[component[~self.free[around.candidates]]] = True
+        fixed[component[~self.free(around.candidates)]] = True
         treatable: np.ndarray = ~fixed[component[around.slot[needs.pairs[:, 0]]]]
         return treatable
 
@@ -102,4 +107,4 @@ class PartialRepair(Attempts):
 
     def _escalated(self, needs: Needs, ends: Array) -> Array:
         forced = super()._escalated(needs, ends)
-        return forced[self.free[forced]]
+        return forced[self.free(forced)]

@@ -34,6 +34,7 @@ from workbench.data import Particles
 from workbench.run.executors import Executor
 from workbench.run.scratch_files import load_together, save_together
 from workbench.subdomains.decomposition import WithGhosts
+from workbench.subdomains.joint import Named
 from workbench.subdomains.merging import distinct
 
 ENDS = 2**13   # the ends of constraints that one worker repairs at a time; a cluster is not divided
@@ -96,7 +97,7 @@ def repair(subdomains: Subdomains, allowance: Allowance, executor: Executor) -> 
     _require_affordable(efforts)
     applied = subdomains.run(executor, "apply-moves", _apply)
     rmtree(subdomains.of_round)
-    shared = sum(len(np.unique(np.concatenate(some))) for some in zip(*[one.opened for one in left], strict=True))
+    shared = sum(len(distinct(np.concatenate(some))) for some in zip(*[one.opened for one in left], strict=True))
     return Repaired(efforts, shared + sum(one.alone for one in left), applied)
 
 
@@ -136,15 +137,16 @@ def _inside(allowance: Allowance, subdomains: Subdomains, part: int) -> Left:
         save_together(_left_over(members), {"pairs": nothing.reshape(0, 2), "kind": needs.kind})
         return Left(Effort(), nothing, state["current"], [nothing] * lengths, 0)
     columns = _columns(members)
-    group = np.stack([constrained(members, named(members, ORIGINAL, number)) for number in range(lengths)])
-    repair = PartialRepair(Excerpt.of(terms, columns, group), columns, members.deep(), allowance)
+    groups = [named(members, ORIGINAL, number) for number in range(lengths)]
+    excerpt = Excerpt.of(terms, columns, np.stack([constrained(members, one) for one in groups]))
+    repair = PartialRepair(excerpt, columns, functools.partial(members.deep, columns["original"]), allowance)
     effort, treated = _attempted(repair, needs)
     mine = members.owned[needs.pairs[:, 0]]
     rest = needs.chosen(np.flatnonzero(mine & ~treated))
     save_together(_changes(members), repair.changes(members.index))
     save_together(_left_over(members), {"pairs": members.index[rest.pairs], "kind": rest.kind})
     ends = distinct(rest.pairs.ravel())
-    return Left(effort, members.index[ends], columns["original"][ends], *_opened(members, needs.chosen(mine)))
+    return Left(effort, members.index[ends], columns["original"][ends], *_opened(members, groups, needs.chosen(mine)))
 
 
 def _columns(members: Members) -> dict[str, np.ndarray]:
@@ -167,14 +169,13 @@ def _attempted(repair: PartialRepair, needs: Needs) -> tuple[Effort, np.ndarray]
     return Effort(repair.evaluated, len(repair.descent), exceeded), treated
 
 
-def _opened(members: Members, needs: Needs) -> tuple[list[np.ndarray], int]:
+def _opened(members: Members, groups: Sequence[Named], needs: Needs) -> tuple[list[np.ndarray], int]:
     """The groups with constraints: those that other subdomains know, and the number of the others."""
     known, alone = [], 0
-    for number in range(len(members.subdomains.terms.lengths)):
-        groups = named(members, ORIGINAL, number)
-        heads = distinct(groups.head[needs.pairs[needs.kind >> 1 == number].ravel()])
-        shared = groups.names.known(heads)
-        known.append(groups.names.labels(heads[shared], members.index))
+    for number, one in enumerate(groups):
+        heads = distinct(one.head[needs.pairs[needs.kind >> 1 == number].ravel()])
+        shared = one.names.known(heads)
+        known.append(one.names.labels(heads[shared], members.index))
         alone += int((~shared).sum())
     return known, alone
 
@@ -215,11 +216,14 @@ def _across(allowance: Allowance, subdomains: Subdomains, batch: int) -> Effort:
     labels = columns["labels"].T
     group = np.stack([np.unique(one, return_inverse=True)[1].ravel().astype(np.int32) for one in labels])
     group[labels == TOO_SMALL] = UNASKED
-    free = np.ones(len(order), bool)
-    repair = PartialRepair(Excerpt.of(subdomains.terms, columns, group), columns, free, allowance)
+    repair = PartialRepair(Excerpt.of(subdomains.terms, columns, group), columns, _every, allowance)
     effort = _attempted(repair, needs)[0]
     save_together(_moved(subdomains, batch), repair.changes(columns["index"]))
     return effort
+
+
+def _every(rows: np.ndarray) -> np.ndarray:
+    return np.ones(len(rows), bool)
 
 
 def _apply(subdomains: Subdomains, part: int) -> Applied:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.archive.encoded import DoneChunk, Encoded, put_hidden
-from workbench.archive.keeping.constraints import Searched, Violated, search
+from workbench.archive.keeping.constraints import Violated, search
 from workbench.archive.keeping.labels import Sizes, find_original_groups, groups_differ
 from workbench.archive.keeping.members import Subdomains
 from workbench.archive.keeping.moved import Moved
@@ -83,18 +83,19 @@ def settle(
             raise GuaranteeBroken("exact particles are found in groups that are not the original's: please report this")
         if not violated.count:
             violated = search(subdomains, executor)
-        known: dict[int, Searched] = {}
+        before: Violated | None = None
+        changed: list[int] = []
         if not violated.count or progressed.rounds >= EXACT_AFTER:
             subdomains.run(executor, "restore-particles", _restore)
             rounds = progressed.rounds + 1
             progressed = dataclasses.replace(progressed, rounds=rounds, exact=len(encoded), restored=True)
         else:
             repaired = repair(subdomains, allowance, executor)
-            known = {part: violated.searched[part] for part, one in enumerate(repaired.applied) if not one.changed}
+            before, changed = violated, [part for part, one in enumerate(repaired.applied) if one.changed]
             progressed = progressed.after(violated.count, repaired)
         subdomains = _recorded(subdomains.next, progressed)
         _require_affordable(allowance, progressed)
-        violated = search(subdomains, executor, known)
+        violated = search(subdomains, executor, before, changed)
     return Settled(subdomains, sizes, progressed, _close_calls(subdomains, violated, executor))
 
 
