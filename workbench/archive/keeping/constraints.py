@@ -123,7 +123,7 @@ def _unseparated(exempt: bool, subdomains: Subdomains, part: int) -> None:
         group = constrained(members, named(members, ORIGINAL, number))
         first = np.empty(0, np.int32)
         if len(members):
-            first = _parts(members, number, group, current, original if exempt else None, separate=True).part
+            first = _parts(members, number, group, current, original if exempt else None, link_up_to_far=True).part
         labels.write(members, UNSEPARATED, number, first)
 
 
@@ -146,12 +146,12 @@ def _search(exempt: bool, subdomains: Subdomains, part: int) -> Searched:
 
 def _parts(
     members: Members, number: int, group: np.ndarray, current: np.ndarray, original: np.ndarray | None,
-    separate: bool = False,
+    link_up_to_far: bool = False,
 ) -> Parts:
-    """The parts of groups, and conflicts; with `separate`, particles that are not safely apart are linked, too."""
+    """The parts of groups, and conflicts; with `link_up_to_far`, all that are not safely apart are linked."""
     terms, length = members.subdomains.terms, members.subdomains.terms.lengths[number]
     near, far, spared = length - terms.margin, length + terms.margin, None if original is None else Exempt(original, length)
-    return parts_of(SortedCells.of(members.inside(current), near), group, near, far, spared, separate)
+    return parts_of(SortedCells.of(members.inside(current), near), group, near, far, spared, link_up_to_far)
 
 
 def _labels(members: Members, number: int) -> np.ndarray:

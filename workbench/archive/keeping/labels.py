@@ -141,11 +141,11 @@ def _compare(kind: str, subdomains: Subdomains, part: int) -> list[Compared]:
     for number in range(len(subdomains.terms.lengths)):
         first, index = load(_file(members, kind, number)), members.index
         label_of = functools.partial(_labels_of, index, first)
-        found = _joint(subdomains, kind, number).compare(part, label_of)
-        if kind != PARTS and len(found.shared):   # nobody asks how large parts are
-            sizes = np.bincount(first[members.owned], minlength=len(first))
-            found = found._replace(members=sizes[np.searchsorted(index, found.shared)])
-        compared.append(found)
+        one = _joint(subdomains, kind, number).compare(part, label_of)
+        if kind != PARTS and len(one.shared):   # nobody asks how large parts are
+            members_of = np.bincount(first[members.owned], minlength=len(first))
+            one = one._replace(members=members_of[np.searchsorted(index, one.shared)])
+        compared.append(one)
     return compared
 
 
@@ -157,13 +157,13 @@ def _labels_of(index: np.ndarray, first: np.ndarray, wanted: np.ndarray) -> np.n
 
 def _sizes(subdomains: Subdomains, part: int) -> list[Sizes]:
     """The sizes of the groups that no other subdomain knows."""
-    members, least, found = subdomains.of(part), subdomains.terms.promise.min_members, []
+    members, least, of_lengths = subdomains.of(part), subdomains.terms.promise.min_members, []
     for number in range(len(subdomains.terms.lengths)):
         groups = named(members, ORIGINAL, number)
         sizes = groups.sizes(members.owned)
         sizes[groups.names.row] = 0
-        found.append(Sizes(int((sizes >= least).sum()), int(sizes.max(initial=0))))
-    return found
+        of_lengths.append(Sizes(int((sizes >= least).sum()), int(sizes.max(initial=0))))
+    return of_lengths
 
 
 def _differ(subdomains: Subdomains, part: int) -> bool:

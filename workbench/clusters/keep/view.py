@@ -38,15 +38,15 @@ class View:
         flags |= own
 
     @property
-    def asks_what_is_torn(self) -> bool:
-        """Whether it saves time to find out first if any group is torn; a GPU searches sorted particles in less."""
+    def asks_for_split_groups(self) -> bool:
+        """Whether it saves time to find out first if any group is split; a GPU searches sorted particles in less."""
         return not backend.on_device(self.problem.decoded)
 
     def wanted(self, number: int) -> Groups:
         """The original groups, at one linking length."""
         return self.problem.wanted[number]
 
-    def torn(self, number: int, labels: Array) -> Array:
+    def of_whole_groups(self, number: int, labels: Array) -> Array:
         """Labels of parts of groups (-1: none), of those groups that the view holds whole."""
         return labels
 
@@ -114,7 +114,7 @@ class Region(View):
         flags[self.index] |= own
 
     @property
-    def asks_what_is_torn(self) -> bool:
+    def asks_for_split_groups(self) -> bool:
         """Original positions of a region are not sorted yet."""
         return True
 
@@ -126,7 +126,7 @@ class Region(View):
         labels = xp.where(self.whole[number], self.of(self.problem.wanted[number].labels), self.index)
         return Groups(place[labels], self.problem.lengths[number])
 
-    def torn(self, number: int, labels: Array) -> Array:
+    def of_whole_groups(self, number: int, labels: Array) -> Array:
         """Labels of parts of groups, of whole groups alone."""
         return self.problem.xp.where(self.whole[number], labels, -1)
 
