@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from workbench.bounds import cache, code
+from workbench.bounds import cache
 from workbench.bounds.run import Question
 from workbench.codecs import registry
 from workbench.run import code as package_code

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from workbench import backend, ordering
-from workbench.archive import clusters
 from workbench.archive import region as regions
 from workbench.archive import verify as verification
 from workbench.archive.as_array import ArchivedArray
@@ -42,6 +41,7 @@ from workbench.data.particles import COMPANIONS
 from workbench.data.summary_html import size, summary
 from workbench.errors import WorkbenchError
 from workbench.guarantees.enforce import decoded_permutation
+from workbench.guarantees.guarantee import required
 from workbench.metrics.report import Report
 from workbench.run.chunked_field import ChunkedField
 
@@ -340,19 +340,18 @@ class Archive:
         Raises `wb.GuaranteeBroken` with the reason when the promise does not hold. Without the original the bound itself
         cannot be checked; the notes of the report say so.
         """
-        promised = clusters.promised(self.certificate[DATA[self.kind]]) if self.kind == "particles" else []
+        stated = self.certificate[DATA[self.kind]].keep if self.kind == "particles" else ()
+        classes = [required(one.get("kind")) for one in stated]
         originals = self._given(original)
-        found = self._inspected(originals, keep=("positions",) if promised else ())
+        found = self._inspected(originals, keep=("positions",) if stated else ())
         damage = [*self.damaged_documents(), *(damaged for one in found.values() for damaged in one.damage)]
         verification.require_undamaged(damage, self.arrays)
         outcome = verification.outcome(self.certificate, found, originals)
-        groups: dict[str, Any] = {}
-        for promise in promised:
-            decoded = self._particles(found["positions"].values())
-            groups |= clusters.require_fingerprint(promise, decoded)
-            if "positions" in originals:
-                clusters.require_same_groups(promise, self._particles(originals["positions"].values), decoded)
-        return verification.report(outcome, originals, groups, self.certificate)
+        kept: dict[str, dict[str, Any]] = {}
+        for promise, guarantee in zip(stated, classes, strict=True):
+            wanted = self._particles(originals["positions"].values) if "positions" in originals else None
+            kept[guarantee.kind] = guarantee.check(promise, self._particles(found["positions"].values()), wanted)
+        return verification.report(outcome, originals, kept, self.certificate)
 
     def _inspected(
         self, originals: dict[str, verification.Original], keep: tuple[str, ...]

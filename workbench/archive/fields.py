@@ -15,12 +15,12 @@ from workbench.archive import choice, encoding, provenance
 from workbench.archive.archive import Archive
 from workbench.archive.encoding import Part, Slices, Task, layout_for
 from workbench.archive.layout import ArrayLayout
-from workbench.archive.request import Request, archive_of
+from workbench.archive.request import Request, archive_of, require_about
 from workbench.backend import Array
 from workbench.codecs import Codec, ParticleCodec
 from workbench.data import Field
 from workbench.errors import WorkbenchError
-from workbench.guarantees import Limit, PointwiseRelative, Safeguard
+from workbench.guarantees import Limit, PointwiseRelative
 
 MASK = "mask"
 
@@ -91,8 +91,7 @@ def codec_for(field: Any, dtype: np.dtype, request: Request) -> Codec:
         raise WorkbenchError(f"{chosen.id} is for particles; got {field!r}")
     if dtype.kind in "iu":
         _require_for_integers(field, dtype, request, chosen)
-    if strangers := [kept for kept in request.keep if not isinstance(kept, Safeguard)]:
-        raise WorkbenchError(f"keep of a field takes wb.Safeguard(...); got {strangers[0]!r}")
+    require_about("field", request.keep)
     return chosen
 
 

@@ -16,19 +16,19 @@ import numpy as np
 from workbench import backend, codecs, ordering
 from workbench.archive import encoding
 from workbench.archive.archive import Archive
-from workbench.archive.clusters import with_clusters
 from workbench.archive.encoding import EncodedArray, Part, Progress, Slices, Task, even_chunks, layout_for, layout_of
 from workbench.archive.finer import smallest
-from workbench.archive.request import Request, archive_of
+from workbench.archive.guaranteed import with_guarantee
+from workbench.archive.request import Request, archive_of, require_about
 from workbench.archive.verify import checksum_of
 from workbench.backend import Array
-from workbench.clusters.keep import Allowance, KeepClusters
 from workbench.clusters.keep.repair import Step
 from workbench.codecs import Codec, Columns, ParticleCodec
 from workbench.codecs.curve import Lattice
 from workbench.data import Particles
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Limit
+from workbench.guarantees.guarantee import Allowance, Guarantee
 
 COMPANIONS = 2**16     # particles in a chunk of a companion array: small, because reading a region needs some of each
 VELOCITY_CODEC = "prequantised"   # where the requested codec is only for positions: the same bytes on every machine
@@ -121,9 +121,9 @@ class Sorted:
 
 def _sorted_positions(particles: Particles, request: Request) -> Sorted:
     """The positions within the requested bound; within a finer one where keeping clusters takes fewer bytes there."""
-    promise, limit = promise_about_clusters(request), request.bound.limit(particles.positions)
+    guarantee, limit = guarantee_of(request), request.bound.limit(particles.positions)
     requested = _within(particles, request, limit)
-    if promise is None:
+    if guarantee is None:
         return requested
 
     told = iter([request.progress])   # the first repair is told as it is
@@ -132,10 +132,10 @@ def _sorted_positions(particles: Particles, request: Request) -> Sorted:
         trial = None if request.progress is None else _Trial(request.progress)
         progress = next(told, trial)
         found = requested if finer == limit else _within(particles, dataclasses.replace(request, progress=progress), finer)
-        kept = with_clusters(found.positions, particles, found.order, finer, promise, progress, allowance)
+        kept = with_guarantee(found.positions, particles, found.order, finer, guarantee, progress, allowance)
         return dataclasses.replace(found, positions=kept)
 
-    found = smallest(encode, limit, particles.positions, min(promise.lengths(particles)))
+    found = smallest(encode, limit, particles.positions, guarantee.scale(particles))
     assert found.positions.promise is not None
     kept = tuple({**kept, "bytes": found.nbytes - requested.nbytes} for kept in found.positions.promise.keep)
     stated = dataclasses.replace(found.positions.promise, limit=limit, keep=kept)
@@ -168,10 +168,9 @@ def _within(particles: Particles, request: Request, limit: Limit) -> Sorted:
     return Sorted(positions, _final_order(places, positions, len(particles)), plan)
 
 
-def promise_about_clusters(request: Request) -> KeepClusters | None:
-    """The promise to keep clusters, if one is requested."""
-    if strangers := [kept for kept in request.keep if not isinstance(kept, KeepClusters)]:
-        raise WorkbenchError(f"keep of particles takes wb.KeepClusters(...); got {strangers[0]!r}")
+def guarantee_of(request: Request) -> Guarantee | None:
+    """The promise beyond the bound, if one is requested."""
+    require_about("particles", request.keep)
     if len(request.keep) > 1:
         raise WorkbenchError(
             f"keep takes one wb.KeepClusters, which may have several linking lengths; got {len(request.keep)} of them"

@@ -30,12 +30,12 @@ from workbench.archive.keeping.finish import finished_file
 from workbench.archive.keeping.keeping import Kept, keep_clusters
 from workbench.archive.keeping.terms import Terms
 from workbench.archive.key import ROOT
-from workbench.archive.particles import Plan, extents_of, promise_about_clusters
+from workbench.archive.particles import Plan, extents_of, guarantee_of
 from workbench.archive.plausibility import notes_on_outline
 from workbench.archive.request import Request, documents_for, promises, require_storable
 from workbench.archive.writing import Draft, require_writable
 from workbench.arguments import whole_number
-from workbench.clusters.keep import Allowance, KeepClusters
+from workbench.clusters.keep import KeepClusters
 from workbench.codecs import Codec
 from workbench.data import Field, Particles
 from workbench.data.chunked import ChunkedParticles
@@ -43,6 +43,7 @@ from workbench.data.outline import Outline
 from workbench.data.triclinic import require_no_triclinic_cell
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound, Limit, Relative
+from workbench.guarantees.guarantee import Allowance
 from workbench.run.chunked_field import ChunkedField
 from workbench.run.clients import executor_of
 from workbench.run.executors import Executor, Progress
@@ -98,7 +99,7 @@ def compress(
     if not isinstance(bound, Absolute | Relative):
         raise WorkbenchError(f"the bound must be wb.Absolute(...) or wb.Relative(...) on a cluster; got {bound!r}")
     request = Request(bound, codec, promises(keep), order, chunk_values=chunk_values, speed=speed)
-    promise_about_clusters(request)
+    _clusters_of(request)
     if parts is not None:
         whole_number("parts", parts, least=1)
     require_writable(out, overwrite)
@@ -155,7 +156,7 @@ class _Run:
     def write(self, metadata: Mapping[str, Any]) -> Path:
         """Write the archive; returns where it is."""
         limit = self.request.bound.limit(self.outline.corners)
-        promise = promise_about_clusters(self.request)
+        promise = _clusters_of(self.request)
         requested = self._encoding(limit, promise is not None)
         if promise is None:
             encoding, positions = requested, assembled(requested.encoded.task, [one.ready for one in requested.done])
@@ -224,6 +225,14 @@ class _Run:
         kept = tuple({**kept, "bytes": found.nbytes - requested.nbytes} for kept in found.positions.promise.keep)
         stated = dataclasses.replace(found.positions.promise, limit=limit, keep=kept)
         return encoding, dataclasses.replace(found.positions, promise=stated)
+
+
+def _clusters_of(request: Request) -> KeepClusters | None:
+    """The promise beyond the bound: others than this one need all particles together."""
+    guarantee = guarantee_of(request)
+    if guarantee is None or isinstance(guarantee, KeepClusters):
+        return guarantee
+    raise WorkbenchError(f"keep takes wb.KeepClusters where particles are in parts; got {guarantee!r}: use wb.compress")
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from workbench.backend import Array
 from workbench.errors import GuaranteeBroken, WorkbenchError
 from workbench.guarantees import Limit
 from workbench.guarantees.check import check
+from workbench.guarantees.guarantee import required
 from workbench.metrics.report import Check, Report
 from workbench.ordering import stored_index
 
@@ -113,16 +114,18 @@ def outcome(certificate: Certificate, found: Mapping[str, Inspected], originals:
 
 
 def report(
-    found: Outcome, originals: Mapping[str, Original], groups: Mapping[str, Any], certificate: Certificate
+    found: Outcome, originals: Mapping[str, Original], kept: Mapping[str, Mapping[str, Any]], certificate: Certificate
 ) -> Report:
-    """The outcome as a table; `groups` are figures of groups that match the certificate."""
-    checks = [*found.checks, *([Check("groups_not_as_certified", 0, 0)] if groups else [])]
+    """The outcome as a table; `kept` are figures of the guarantees beyond the bound that hold, by kind."""
+    classes = [required(kind) for kind in kept]
+    checks = [*found.checks, *(Check(one.violations, 0, 0) for one in classes)]
     notes = [promise.describe() for promise in certificate.promises] + found.notes
     if not originals:
-        checked = "checksums and the fingerprint of its groups" if groups else "checksums"
+        checked = " and ".join(["checksums", *(one.certified for one in classes if one.certified)])
         notes.append(f"checked against its {checked} only; the bound itself was not checked, which needs the original")
     subject = "the archive and its original" if originals else "the archive"
-    return Report(subject, {**found.figures, **groups}, checks=tuple(checks), notes=tuple(notes))
+    figures = {name: figure for of_kind in kept.values() for name, figure in of_kind.items()}
+    return Report(subject, {**found.figures, **figures}, checks=tuple(checks), notes=tuple(notes))
 
 
 def permutation_of(stored: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.archive import Archive, clusters
+from workbench.archive import Archive
 from workbench.archive import verify as verification
 from workbench.archive.certificate import Promise
 from workbench.archive.contents import curve_from
@@ -26,11 +26,14 @@ from workbench.archive.particles_in_parts import Rows
 from workbench.archive.reading import Index, StoredArray
 from workbench.archive.store import MemoryStore
 from workbench.archive.verify import Inspected, Original
+from workbench.clusters.keep import KeepClusters
 from workbench.clusters.keep.partition import fingerprint_of
+from workbench.clusters.keep.statement import require_certified, require_same_lengths, require_same_original, stated
 from workbench.data.chunked import ChunkedParticles
 from workbench.data.outline import Outline
 from workbench.errors import WorkbenchError
 from workbench.guarantees.enforce import decoded_permutation
+from workbench.guarantees.guarantee import required
 from workbench.metrics.report import Report
 from workbench.run.clients import executor_of
 from workbench.run.executors import Executor, OnDask, Progress
@@ -144,11 +147,13 @@ class _Check:
         # An array's values are compared chunk by chunk above; only the names of the arrays matter here.
         originals = {} if self.original is None else {"positions": Original(np.empty(0))}
         outcome = verification.outcome(certificate, found, originals)
-        groups: dict[str, Any] = {}
+        kept: dict[str, dict[str, Any]] = {}
         if archive.kind == "particles":
-            for number, kept in enumerate(clusters.promised(certificate["positions"])):
-                groups |= self._groups(number, kept)
-        return verification.report(outcome, originals, groups, certificate)
+            for number, promised in enumerate(certificate["positions"].keep):
+                if required(promised.get("kind")) is not KeepClusters:
+                    raise WorkbenchError(f"{promised['kind']} needs all particles together: archive.verify(original)")
+                kept[KeepClusters.kind] = self._groups(number, promised)
+        return verification.report(outcome, originals, kept, certificate)
 
     def _inspected(self, name: str, stored: StoredArray) -> Inspected:
         """The findings of one pass over the chunks of an array."""
@@ -166,18 +171,18 @@ class _Check:
 
     def _groups(self, number: int, kept: Any) -> dict[str, Any]:
         """Figures of the groups of the decoded particles; an error unless they are those that the certificate states."""
-        lengths, fingerprints, members = clusters.stated(kept)
+        lengths, fingerprints, members = stated(kept)
         decoded = InOrder(self.archive.data.layout, Chunk(self.archive.data), self.archive.box, "the decoded particles")
         figures: dict[str, Any] = {}
         if self.original is not None:
-            clusters.require_same_lengths(kept, self.original.outline)
+            require_same_lengths(kept, self.original.outline)
         for length, expected in zip(lengths, fingerprints, strict=True):
             with self._search(decoded, length, f"decoded-{number}-{length.hex()}") as groups:
-                clusters.require_certified(_fingerprint(groups, members), expected, length)
+                require_certified(_fingerprint(groups, members), expected, length)
                 figures[f"groups_at_{length!r}"] = _count(groups, members)
             if self.original is not None:
                 with self._search(self.original.rows, length, f"original-{number}-{length.hex()}") as groups:
-                    clusters.require_same_original(_fingerprint(groups, members), expected)
+                    require_same_original(_fingerprint(groups, members), expected)
         return figures
 
     def _search(self, particles: ChunkedParticles, length: float, name: str) -> DistributedGroups:

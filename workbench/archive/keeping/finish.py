@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from workbench.archive.chunk import EncodedChunk
-from workbench.archive.clusters import corrected_chunk
 from workbench.archive.encoded import Encoded, put_hidden
+from workbench.archive.guaranteed import corrected_chunk
 from workbench.archive.keeping.labels import kept_labels
 from workbench.archive.keeping.members import Subdomains
 from workbench.clusters.keep.correction import sections_of

@@ -10,15 +10,15 @@ from pathlib import Path
 from shutil import rmtree
 
 from workbench.archive.chunk import EncodedChunk
-from workbench.archive.clusters import Figures, details
 from workbench.archive.encoded import DoneChunk, Encoded
 from workbench.archive.encoding import EncodedArray, ReadyChunk, assembled
 from workbench.archive.keeping.finish import FinishedChunk, finish, hand_back, labels_file
 from workbench.archive.keeping.members import Decoded, Subdomains
 from workbench.archive.keeping.rounds import Settled, settle
 from workbench.archive.keeping.terms import Terms
-from workbench.clusters.keep import Allowance
 from workbench.clusters.keep.partition import fingerprint_of
+from workbench.clusters.keep.statement import Figures, details
+from workbench.guarantees.guarantee import Allowance
 from workbench.run.executors import Executor
 from workbench.run.scratch_files import load
 from workbench.subdomains.decomposition import Decomposition, WithGhosts

@@ -16,13 +16,14 @@ import numpy as np
 from workbench.archive.keeping.moved import STATE, Changes
 from workbench.archive.keeping.terms import Terms
 from workbench.backend import Array
-from workbench.clusters.keep.attempts import RADII, Allowance, Attempts
+from workbench.clusters.keep.attempts import RADII, Attempts
 from workbench.clusters.keep.edits import Surmise
 from workbench.clusters.keep.needs import Needs
 from workbench.clusters.keep.problem import Problem
 from workbench.clusters.keep.state import State
 from workbench.clusters.keep.surroundings import Surroundings
 from workbench.data import Particles
+from workbench.guarantees.guarantee import Allowance
 
 Free = Callable[[np.ndarray], np.ndarray]
 

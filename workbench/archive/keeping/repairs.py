@@ -26,11 +26,11 @@ from workbench.archive.keeping.moved import STATE, Moved, places_of
 from workbench.archive.keeping.near import near
 from workbench.archive.keeping.partial import Excerpt, PartialRepair
 from workbench.clusters import friends_of_friends
-from workbench.clusters.keep.attempts import Allowance, TooExpensive
 from workbench.clusters.keep.needs import Needs
 from workbench.clusters.keep.partition import TOO_SMALL
 from workbench.clusters.keep.problem import UNASKED
 from workbench.data import Particles
+from workbench.guarantees.guarantee import Allowance, TooExpensive
 from workbench.run.executors import Executor
 from workbench.run.scratch_files import load_together, save_together
 from workbench.subdomains.decomposition import WithGhosts

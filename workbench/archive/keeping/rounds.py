@@ -25,10 +25,10 @@ from workbench.archive.keeping.labels import Sizes, find_original_groups, groups
 from workbench.archive.keeping.members import Subdomains
 from workbench.archive.keeping.moved import Moved
 from workbench.archive.keeping.repairs import Repaired, repair
-from workbench.clusters.keep import Allowance, TooExpensive
 from workbench.clusters.keep.attempts import RESORT_AFTER
 from workbench.clusters.keep.state import PINNED
 from workbench.errors import GuaranteeBroken, WorkbenchError
+from workbench.guarantees.guarantee import Allowance, TooExpensive
 from workbench.run.executors import Executor
 
 EXACT_AFTER = RESORT_AFTER   # rounds: the last resort, all particles get their original coordinates
