@@ -19,11 +19,13 @@ from workbench.clusters.friends import link
 from workbench.clusters.keep.partition import TOO_SMALL
 from workbench.clusters.keep.problem import UNASKED
 from workbench.clusters.sorted_cells import SortedCells
+from workbench.errors import WorkbenchError
 from workbench.run.executors import Executor
 from workbench.run.scratch_files import load, save
 from workbench.subdomains.joint import Compared, Joined, JointLabels, Named, starts_of
 from workbench.subdomains.merging import distinct
 
+MOST_MEMBERS = 2**27   # particles of a subdomain: rows have 32 bits, and pairs of rows with their kind 63
 ORIGINAL, UNSEPARATED, PARTS, FINAL = "original", "unseparated", "part", "final"
 
 
@@ -117,6 +119,11 @@ def kept_labels(members: Members, number: int) -> np.ndarray:
 def _enter(subdomains: Subdomains, part: int) -> np.ndarray:
     """Find the groups of the original in a subdomain; returns how many of its ghosts each other one owns."""
     members = subdomains.of(part)
+    if len(members) > MOST_MEMBERS:
+        raise WorkbenchError(
+            f"subdomain {part} must have at most {MOST_MEMBERS:,} particles, ghosts included; it has {len(members):,}: "
+            "give more parts"
+        )
     ghosts = members.write_owners()
     _find(members, ORIGINAL, members.original())
     return ghosts
