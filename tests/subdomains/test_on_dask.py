@@ -69,7 +69,7 @@ def test_steps_have_readable_names_and_tell_their_progress(client):
         SNAPSHOT, client=client, parts=3, progress=lambda *now: told.append(now)
     ) as found:
         found.catalogue()
-    searching = ["sample particles", "send particles", "find groups", "compare labels"]
+    searching = ["sample particles", "send particles", "find groups", "compare labels", "merge labels"]
     steps = [*searching, "send columns", "measure groups", "join groups"]
     assert list(dict.fromkeys(what for _, what in told)) == steps
     for step in steps:
@@ -93,7 +93,7 @@ def test_rounds_do_not_depend_on_the_groups(client):
         ) as found:
             rounds.append(len({what for _, what in told}))
             assert found.count(2) == (length > 0.0005)
-    assert rounds == [4, 4]
+    assert rounds == [5, 5]
 
 
 def test_a_scratch_folder_that_workers_do_not_see_is_refused(client, tmp_path, monkeypatch):

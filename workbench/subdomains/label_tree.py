@@ -53,9 +53,9 @@ class LabelTree:
     def merge(self, executor: Executor) -> None:
         """Merge the pairs of all subdomains; then each can read its renaming."""
         for height in range(1, self.top + 1):
-            executor.map(f"merge-labels-{height}", LabelTree.merge_block, self._blocks(height), "block", shared=self)
+            executor.map("merge-labels", LabelTree.merge_block, self._blocks(height), "block", shared=self)
         for height in range(self.top - 1, 0, -1):
-            executor.map(f"rename-labels-{height}", LabelTree.rename_block, self._blocks(height), "block", shared=self)
+            executor.map("rename-labels", LabelTree.rename_block, self._blocks(height), "block", shared=self)
         for height in range(self.top + 1):
             for number in range(self._count(height)):
                 self._merged(height, number).unlink()
