@@ -20,15 +20,16 @@ from archive import documented_edits, samples
 from archive.samples import CODECS, assert_equal, assert_kept, assert_same_bits, from_parts, parts, reopened, resealed
 from oracles import brute_force_labels, scipy_labels
 from workbench import backend
-from workbench.archive import Damaged, clusters, finer
+from workbench.archive import Damaged, finer
 from workbench.archive import chunk as chunks
 from workbench.archive import particles as of_particles
-from workbench.archive.clusters_in_words import clusters_in_words
 from workbench.archive.frame import pack, unpack
-from workbench.clusters.keep.attempts import UNLIMITED, Attempts
+from workbench.clusters.keep.attempts import Attempts
 from workbench.clusters.keep.partition import fingerprint
+from workbench.clusters.keep.words import clusters_in_words
 from workbench.data.readers import open_file
 from workbench.errors import GuaranteeBroken, WorkbenchError
+from workbench.guarantees.guarantee import UNLIMITED
 from workbench.guarantees.sections import EDIT, PIN
 
 ORDERS = "keep", "free"
@@ -756,13 +757,13 @@ def test_a_correction_beyond_the_bound_makes_no_archive(monkeypatch):
 
 
 def test_positions_that_the_stored_correction_does_not_give_make_no_archive(monkeypatch):
-    real = clusters.keep_clusters
+    real = wb.KeepClusters.attach
 
     def astray(*given):
         correction = real(*given)
         assert correction.edited
         return dataclasses.replace(correction, positions=correction.positions + np.float32(0.5))
 
-    monkeypatch.setattr(clusters, "keep_clusters", astray)
+    monkeypatch.setattr(wb.KeepClusters, "attach", astray)
     with pytest.raises(GuaranteeBroken, match="does not decode to the same bits: please report"):
         wb.compress(wb.synthetic.cosmic_web(n=16), wb.Absolute(0.1), keep=wb.KeepClusters(0.2))

@@ -1,13 +1,14 @@
 """Keeping clusters never takes many more bytes at a coarser bound: a finer lattice is always there to fall back on."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import workbench as wb
-from workbench.archive import clusters
 from workbench.archive.finer import smallest
-from workbench.clusters.keep import Allowance, TooExpensive
 from workbench.guarantees import Limit
+from workbench.guarantees.guarantee import Allowance, TooExpensive
 
 
 def crystal(sites: int, noise: float) -> wb.Particles:
@@ -91,13 +92,13 @@ def test_near_the_linking_length_the_first_trial_is_a_finer_bound(length: float,
 def test_a_bound_of_the_linking_length_takes_one_repair(monkeypatch: pytest.MonkeyPatch) -> None:
     """Work is counted, not seconds: repairs are the cost of keeping clusters."""
     within: list[float] = []
-    repair = clusters.keep_clusters
+    repair = wb.KeepClusters.attach
 
-    def counted(original: wb.Particles, decoded: np.ndarray, limit: Limit, *rest: object) -> object:
+    def counted(keep: wb.KeepClusters, original: wb.Particles, decoded: np.ndarray, limit: Limit, *rest: Any) -> object:
         within.append(limit.value)
-        return repair(original, decoded, limit, *rest)
+        return repair(keep, original, decoded, limit, *rest)
 
-    monkeypatch.setattr(clusters, "keep_clusters", counted)
+    monkeypatch.setattr(wb.KeepClusters, "attach", counted)
     web = wb.synthetic.cosmic_web(n=24, seed=2)
     for bound in (0.2, 0.4):
         within.clear()

@@ -24,9 +24,9 @@ HOW = ("exit", "segfault", "kill", "memory", "raise", "disk")
 BEGUN = threading.Event()
 PHASES = ("sample-particles", "send-particles", "find-groups", "compare-labels", "measure-groups")
 KEEPING = (
-    "encode-chunks", "send-particles", "find-groups", "compare-original", "name-groups", "find-parts", "compare-part",
-    "find-lost-links", "repair-inside", "lend-particles", "repair-across", "apply-moves", "find-suspects",
-    "hand-back-moves", "finish-chunks", "write-chunks",
+    "encode-chunks", "send-particles", "find-groups", "compare-original", "measure-groups", "find-parts", "compare-part",
+    "find-split-groups", "find-lost-links", "repair-inside", "lend-particles", "repair-across", "apply-moves",
+    "find-groups-again", "compare-final", "compare-groups", "hand-back-moves", "finish-chunks", "write-chunks",
 )
 COMPARING = ("compare-chunks", "compare-neighbours", "write-parts", "transform-planes", "add-waves")
 

@@ -12,16 +12,20 @@ from hypothesis import strategies as st
 import workbench as wb
 from clusters.keep.scenarios import thrown_together
 from workbench.archive import finer, in_order
-from workbench.archive.keeping import finish, rounds
-from workbench.archive.keeping.look import Violated
+from workbench.archive.keeping import finish, labels, rounds
+from workbench.archive.keeping.constraints import Violated
 from workbench.archive.keeping.terms import Terms
 from workbench.clusters.keep import KeepClusters, partition
 from workbench.clusters.keep.partition import fingerprint_of
 from workbench.data.chunked import ParticlesInMemory, even_sizes
 from workbench.data.outline import Outline
 from workbench.data.synthetic import adversarial
+from workbench.errors import WorkbenchError
 from workbench.guarantees import Limit
+from workbench.run.executors import InProcess
 from workbench.subdomains import curve_order
+from workbench.subdomains.decomposition import Decomposition
+from workbench.subdomains.sources import surveyed
 
 SNAPSHOT = wb.synthetic.cosmic_web(n=20, seed=3)
 WEB = wb.Particles(SNAPSHOT.positions, SNAPSHOT.box)
@@ -154,8 +158,8 @@ def test_hard_cases_over_many_subdomains(tmp_path, kind):
 def test_particles_that_were_decoded_to_few_places(tmp_path, boxed, share, members, monkeypatch):
     """No finer bound is tried, and the finder, which is asked once, agrees with the repair."""
     monkeypatch.setattr(finer, "MOST_HALVES", 0)
-    differ, verdicts = rounds._differ, []
-    monkeypatch.setattr(rounds, "_differ", lambda *given: verdicts.append(differ(*given)) or verdicts[-1])
+    differ, verdicts = rounds.groups_differ, []
+    monkeypatch.setattr(rounds, "groups_differ", lambda *given: verdicts.append(differ(*given)) or verdicts[-1])
     scenario = thrown_together(7, share, "coincident", boxed, 3, members)
     keep = wb.KeepClusters(scenario.lengths, "length", members)
     archive = kept_in_parts(scenario.original, share * 0.2, keep, 2, tmp_path / "few.zarr", chunk_values=120)
@@ -165,12 +169,11 @@ def test_particles_that_were_decoded_to_few_places(tmp_path, boxed, share, membe
 
 @pytest.mark.parametrize("blind", [1, 99])
 def test_the_finder_decides_whatever_is_found_to_repair(tmp_path, monkeypatch, blind):
-    """When so many looks find nothing: if the next one does, that is repaired; if not, all particles become exact."""
+    """When so many searches find nothing: if the next one does, that is repaired; if not, all particles become exact."""
     monkeypatch.setattr(finer, "MOST_HALVES", 0)
-    few, looks = part_of_web(2, np.float32, True), itertools.count()
-    see = rounds.look
-    nothing = Violated(0, False, 0, [])
-    monkeypatch.setattr(rounds, "look", lambda *a, **k: nothing if next(looks) < blind else see(*a, **k))
+    few, searches = part_of_web(2, np.float32, True), itertools.count()
+    search, nothing = rounds.search, Violated(0, [])
+    monkeypatch.setattr(rounds, "search", lambda *a, **k: nothing if next(searches) < blind else search(*a, **k))
     archive = kept_in_parts(few, 0.05 * few.spacing, wb.KeepClusters(0.2), 2, tmp_path / "web.zarr")
     assert archive.verify(few).passed
     assert (stated(archive)["exact"] == len(few)) == (blind > 1)
@@ -231,7 +234,34 @@ def test_ghosts_are_wide_enough_for_all_that_interacts():
     terms = Terms.of(KeepClusters(0.2), Limit("absolute", 0.05), outline)
     assert terms.depth >= terms.interaction / 2
     assert terms.ghost_width >= terms.depth + terms.far + 2 * terms.shift
-    assert terms.apart >= 2 * (terms.reach + 2 * terms.shift) + terms.interaction   # two clusters and what they move
+    assert terms.apart >= 2 * (terms.reach + 2 * terms.shift)   # what one cluster may move, as seen from another
+
+
+def test_a_subdomain_with_too_many_particles_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(labels, "MOST_MEMBERS", 1000)
+    with pytest.raises(WorkbenchError, match=r"subdomain 0 must have at most 1,000 particles, .*: give more parts"):
+        kept_in_parts(WEB, 0.01, wb.KeepClusters(0.2), 4, tmp_path / "web.zarr")
+
+
+def test_a_chunk_reads_what_its_owners_hand_back_and_no_more(tmp_path, monkeypatch):
+    """Chunks along an axis, each in few subdomains."""
+    monkeypatch.setattr(finer, "MOST_HALVES", 0)   # no finer bound is tried
+    along, read, real = WEB.positions[np.argsort(WEB.positions[:, 0])], [], finish.load
+    monkeypatch.setattr(finish, "load", lambda path, rows: read.append(path.name) or real(path, rows))
+    particles = wb.Particles(along, WEB.box)
+    kept_in_parts(particles, 0.02, wb.KeepClusters(0.2), 8, tmp_path / "web.zarr", chunk_values=1500)
+    chunks = -(-len(WEB) // 500)
+    owners = [len(np.unique(of_chunk)) for of_chunk in owners_of_chunks(particles, 8, chunks, tmp_path)]
+    kept = [name for name in read if name.startswith("kept0-")]
+    assert len(kept) == sum(owners) < 8 * chunks
+    assert len(read) == 3 * len(kept)   # labels, moves, positions
+
+
+def owners_of_chunks(particles, parts, chunks, folder):
+    """The subdomain of each particle of each chunk."""
+    source = ParticlesInMemory(particles, even_sizes(len(particles), max(len(particles) // 7, 1)))
+    decomposition = Decomposition.of(surveyed(source, InProcess(), folder, parts)[1], parts, particles.box)
+    return np.array_split(decomposition.owners(particles.positions), chunks)
 
 
 def test_any_number_of_workers_writes_the_same_bytes(tmp_path):

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from workbench.archive.clusters_in_words import clusters_in_words, listed, short
+from workbench.clusters.keep.words import listed
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound, Limit, Relative, bound_from_dict
 from workbench.guarantees.enforce import Figures
+from workbench.guarantees.guarantee import Promised, known
 
 CHECKED = "every value was decoded from the stored bytes and compared exactly with the original when the archive was made"
 NONE: Mapping[str, Any] = {"invalid": 0, "corrected": 0, "largest_error": 0.0, "chunks_stored_exactly": {}}
@@ -42,7 +43,7 @@ class Promise:
         'positions: every value within 0.5 of the original'
         """
         words = "every value exactly as it was, bit for bit" if self.bound is None else self.bound.describe()
-        kept = [f"; kept: {_describe_kept(kind)}" for kind in self.keep]
+        kept = [f"; kept: {_class_of(kind).describe(kind)}" for kind in self.keep]
         return f"{self.array}: {words}{''.join(kept)}"
 
     def valid_values(self, stored: int) -> int:
@@ -181,16 +182,6 @@ def _checked_figures(figures: Any) -> dict[str, Any]:
     return dict(figures)
 
 
-def _describe_kept(kept: Mapping[str, Any]) -> str:
-    """A promise beyond the bound, in words."""
-    if kept.get("kind") != "clusters":
-        return str(kept.get("kind", "?"))
-    lengths = " and ".join(short(length) for length in listed(kept, "lengths"))
-    members = kept.get("min_members", 1)
-    least = f" of at least {members} members" if members != 1 else ""
-    return f"the friends-of-friends groups{least} at linking length {lengths}, exactly"
-
-
 def _figure_lines(promise: Promise) -> list[str]:
     figures = promise.figures
     if not figures:
@@ -204,6 +195,10 @@ def _figure_lines(promise: Promise) -> list[str]:
     for remark, count in figures.get("remarks", {}).items():
         lines.append(f"  {count:,} of {figures.get('chunks', 0):,} chunks are {remark}")
     for kept in promise.keep:
-        stated = clusters_in_words(kept) if kept.get("kind") == "clusters" else []
-        lines += [f"  {name}: {text}" for name, text in stated]
+        lines += [f"  {name}: {text}" for name, text in _class_of(kept).rows(kept)]
     return lines
+
+
+def _class_of(kept: Mapping[str, Any]) -> type[Promised]:
+    """What says a promise beyond the bound in words: its class or, where that is not imported, its kind alone."""
+    return known(kept.get("kind")) or Promised

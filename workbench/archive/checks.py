@@ -21,6 +21,7 @@ from workbench.backend import Array
 from workbench.errors import GuaranteeBroken, WorkbenchError
 from workbench.guarantees import Limit
 from workbench.guarantees.check import check
+from workbench.guarantees.guarantee import Guarantee
 from workbench.metrics.report import Check, Report
 
 LISTED = 8   # damaged parts that a message names
@@ -85,15 +86,16 @@ def outcome(certificate: Certificate, found: Mapping[str, Inspected], layouts: M
     return Outcome(figures, checks, notes, compared)
 
 
-def report(found: Outcome, groups: Mapping[str, Any], certificate: Certificate) -> Report:
-    """The outcome as a table; `groups` are figures of groups that match the certificate."""
-    checks = [*found.checks, *([Check("groups_not_as_certified", 0, 0)] if groups else [])]
+def report(found: Outcome, kept: Mapping[type[Guarantee], Mapping[str, Any]], certificate: Certificate) -> Report:
+    """The outcome as a table; `kept` are the guarantees beyond the bound that hold, and their figures."""
+    checks = [*found.checks, *(Check(one.violations, 0, 0) for one in kept)]
     notes = [promise.describe() for promise in certificate.promises] + found.notes
     if not found.compared:
-        checked = "checksums and the fingerprint of its groups" if groups else "checksums"
+        checked = " and ".join(["checksums", *(one.certified for one in kept if one.certified)])
         notes.append(f"checked against its {checked} only; the bound itself was not checked, which needs the original")
     subject = "the archive and its original" if found.compared else "the archive"
-    return Report(subject, {**found.figures, **groups}, checks=tuple(checks), notes=tuple(notes))
+    figures = {name: figure for of_one in kept.values() for name, figure in of_one.items()}
+    return Report(subject, {**found.figures, **figures}, checks=tuple(checks), notes=tuple(notes))
 
 
 def permutation_of(stored: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ import numpy as np
 from workbench.archive.archive import Archive
 from workbench.archive.choice import Speed
 from workbench.archive.fields import codec_for, compress_field, token_for
-from workbench.archive.particles import compress_particles, promise_about_clusters
+from workbench.archive.particles import compress_particles, guarantee_of
 from workbench.archive.particles_in_chunks import InChunks
 from workbench.archive.particles_in_memory import InMemory
 from workbench.archive.request import Request, promises, require_storable
@@ -98,7 +98,7 @@ def compress(
     described = given.metadata if metadata is None else metadata
     require_storable(described)
     if isinstance(given, Particles | ChunkedParticles):
-        promise_about_clusters(request)
+        guarantee_of(request)
     elif velocities is not None or store_permutation or order == "free":
         raise WorkbenchError("velocities, store_permutation and order='free' are for particles; got a field")
     executor = executor_of(client, progress, given)

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.archive.chunk import EncodedChunk
+from workbench.archive.chunk import EncodedChunk, decode_chunk
 from workbench.archive.encoding import ReadyChunk, Slices, Task, encode_values
 from workbench.archive.missing import Hidden
 from workbench.data.chunked import ChunkedParticles
@@ -28,15 +28,15 @@ from workbench.errors import WorkbenchError
 from workbench.guarantees.enforce import Figures
 
 RECORDS = ".records"   # a hidden folder: it is no part of the archive, and disappears when the archive is complete
-DECODED = ".decoded"
 
 
 @dataclass(frozen=True)
 class DoneChunk:
-    """A chunk without its bytes, and how many these are."""
+    """A chunk without its bytes, how many these are, and the checksum of its original rows."""
 
     ready: ReadyChunk
     nbytes: int
+    source: int
 
 
 class Encoded(ChunkedParticles):
@@ -61,19 +61,16 @@ class Encoded(ChunkedParticles):
         """Encode, check and write one chunk, unless an earlier run did; returns everything but its bytes."""
         rows = self.read(number)
         source = zlib.crc32(np.ascontiguousarray(rows).data)
-        if (found := self._recalled(number, source)) is not None:
+        if (found := recalled(self._record(number), self._file(number), source)) is not None:
             return found
         ready = encode_values(self.task, rows)
         if ready.order is not None:
             raise WorkbenchError(f"{self.task.codec.id} returns particles in an order of its own: use another codec")
         data = ready.data.data
-        if self.task.decoded:
-            assert ready.decoded is not None
-            put_hidden(self._hidden(DECODED, number), np.ascontiguousarray(ready.decoded).tobytes())
         self.put(self.task.layout.chunk_key((number, 0)), data)
-        done = dataclasses.replace(ready, data=EncodedChunk(b"", ready.data.checksum), decoded=None)
-        put_hidden(self._hidden(RECORDS, number), record_of(done, source, data))
-        return DoneChunk(done, len(data))
+        done = dataclasses.replace(ready, data=EncodedChunk(b"", ready.data.checksum))
+        put_hidden(self._record(number), record_of(done, source, data))
+        return DoneChunk(done, len(data), source)
 
     def data(self, number: int) -> bytes:
         """The bytes of a chunk."""
@@ -81,23 +78,14 @@ class Encoded(ChunkedParticles):
 
     def decoded(self, number: int) -> np.ndarray:
         """The decoded positions of a chunk."""
-        found = np.fromfile(self._hidden(DECODED, number), self.dtype)
-        return found.reshape(-1, self.dimensions)
-
-    def _recalled(self, number: int, source: int) -> DoneChunk | None:
-        """The chunk as an earlier run made it from the same rows."""
-        found = recalled(self._hidden(RECORDS, number), self._file(number), source)
-        if found is not None and self.task.decoded:
-            kept = self._hidden(DECODED, number)
-            if not kept.exists() or zlib.crc32(kept.read_bytes()) != int.from_bytes(found.ready.data.checksum, "little"):
-                return None
-        return found
+        layout = self.task.layout
+        return decode_chunk(self.data(number), layout.configuration, layout.dtype, layout.chunk_key((number, 0)))
 
     def _file(self, number: int) -> Path:
         return self.folder / self.task.layout.chunk_key((number, 0))
 
-    def _hidden(self, kind: str, number: int) -> Path:
-        return self.folder / kind / str(number)
+    def _record(self, number: int) -> Path:
+        return self.folder / RECORDS / str(number)
 
 
 def recalled(record: Path, file: Path, source: int) -> DoneChunk | None:
@@ -114,7 +102,7 @@ def recalled(record: Path, file: Path, source: int) -> DoneChunk | None:
         chunk, figures = EncodedChunk(b"", bytes.fromhex(stated["checksum"])), Figures(**stated["figures"])
     except (ValueError, KeyError, TypeError):   # a record that was written when power failed
         return None
-    return DoneChunk(ReadyChunk(chunk, figures, None, ends, None, hidden), len(data))   # type: ignore[arg-type]
+    return DoneChunk(ReadyChunk(chunk, figures, None, ends, None, hidden), len(data), source)   # type: ignore[arg-type]
 
 
 def record_of(done: ReadyChunk, source: int, data: bytes) -> bytes:

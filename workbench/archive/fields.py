@@ -38,7 +38,7 @@ from workbench.archive.encoding import (
 )
 from workbench.archive.layout import ArrayLayout
 from workbench.archive.plausibility import notes_on, notes_on_spread, on_earlier_loss
-from workbench.archive.request import Request, archive_of
+from workbench.archive.request import Request, archive_of, require_about
 from workbench.archive.store import MemoryStore
 from workbench.archive.survey import Survey
 from workbench.archive.writing import Draft
@@ -46,7 +46,7 @@ from workbench.backend import Array
 from workbench.codecs import Codec, ParticleCodec
 from workbench.data import Field
 from workbench.errors import WorkbenchError
-from workbench.guarantees import Limit, PointwiseRelative, Relative, Safeguard
+from workbench.guarantees import Limit, PointwiseRelative, Relative
 from workbench.run.chunked_field import ChunkedField, map_parts, parts_at
 from workbench.run.executors import Executor
 
@@ -170,8 +170,7 @@ def codec_for(chunked: ChunkedField, request: Request) -> Codec:
         raise WorkbenchError(f"{chosen.id} is for particles; got {field!r}")
     if dtype.kind in "iu":
         _require_for_integers(field, dtype, request, chosen)
-    if strangers := [kept for kept in request.keep if not isinstance(kept, Safeguard)]:
-        raise WorkbenchError(f"keep of a field takes wb.Safeguard(...); got {strangers[0]!r}")
+    require_about("field", request.keep)
     return chosen
 
 

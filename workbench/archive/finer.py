@@ -17,8 +17,8 @@ from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
 from workbench.backend import Array
-from workbench.clusters.keep import Allowance, TooExpensive
 from workbench.guarantees import Limit
+from workbench.guarantees.guarantee import Allowance, TooExpensive
 
 MOST_HALVES = 10
 STEPS = 2         # in which a bound is halved: each costs half a bit for each coordinate

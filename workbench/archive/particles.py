@@ -22,16 +22,16 @@ from workbench.archive.archive import Archive
 from workbench.archive.companions import Companions, encode_companions
 from workbench.archive.encoding import EncodedArray, Task, even_chunks, layout_for
 from workbench.archive.finer import smallest
-from workbench.archive.request import Request, archive_of
+from workbench.archive.request import Request, archive_of, require_about
 from workbench.archive.store import MemoryStore
 from workbench.archive.writing import Draft
-from workbench.clusters.keep import Allowance, KeepClusters
 from workbench.codecs import Codec, Columns, ParticleCodec
 from workbench.codecs.curve import Lattice
 from workbench.data import Particles
 from workbench.data.outline import Outlined
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Limit
+from workbench.guarantees.guarantee import Allowance, Guarantee
 from workbench.run.executors import Executor
 
 COARSE_CELLS = 2**16   # along the longest axis, for sorting when the codec has no lattice of its own
@@ -52,6 +52,10 @@ class Supply(Protocol):
     def metadata(self) -> Mapping[str, Any]:
         """Anything else."""
 
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """The promise beyond the bound, if one is requested."""
+
     def limit(self) -> Limit:
         """The limit of the requested bound for these particles."""
 
@@ -61,10 +65,8 @@ class Supply(Protocol):
     def encoded(self, limit: Limit, place: MemoryStore | Draft) -> Positions:
         """The positions within this limit."""
 
-    def kept(
-        self, promise: KeepClusters, place: MemoryStore | Draft, finer: Limit, allowance: Allowance
-    ) -> Positions:
-        """The positions within this limit, corrected so that clusters are kept."""
+    def kept(self, place: MemoryStore | Draft, finer: Limit, allowance: Allowance) -> Positions:
+        """The positions within this limit, corrected so that the guarantee is true; raises TooExpensive."""
 
     def write(self, chosen: Positions, place: MemoryStore | Draft) -> None:
         """Bring the chunks of positions to the archive, as far as they are not there."""
@@ -82,16 +84,16 @@ class Positions:
 
     @property
     def added(self) -> int:
-        """The bytes that keep clusters."""
+        """The bytes of the correction."""
         return 0 if self.array.promise is None else sum(kept["bytes"] for kept in self.array.promise.keep)
 
 
 def compress_particles(supply: Supply, request: Request, place: MemoryStore | Draft, executor: Executor) -> Archive:
     """The archive of particles, whose parts go to this place."""
-    promise, limit = promise_about_clusters(request), supply.limit()
+    limit = supply.limit()
     chosen = supply.encoded(limit, place)
-    if promise is not None:
-        chosen = _kept(supply, chosen, promise, limit, place)
+    if supply.guarantee is not None:
+        chosen = _kept(supply, chosen, supply.guarantee, limit, place)
     supply.write(chosen, place)
     plan, extents = chosen.plan, extents_of(chosen.array)
     for key, data in extents.entries():
@@ -103,13 +105,12 @@ def compress_particles(supply: Supply, request: Request, place: MemoryStore | Dr
 
 
 def _kept(
-    supply: Supply, requested: Positions, promise: KeepClusters, limit: Limit, place: MemoryStore | Draft
+    supply: Supply, requested: Positions, guarantee: Guarantee, limit: Limit, place: MemoryStore | Draft
 ) -> Positions:
-    """The positions within the requested bound, or within a finer one where keeping clusters takes fewer bytes there."""
+    """The positions within the requested bound, or within a finer one where the guarantee takes fewer bytes there."""
     outline = supply.outline
     shape = np.broadcast_to(np.zeros((), requested.plan.dtype), (len(outline), outline.dimensions))
-    encode = functools.partial(supply.kept, promise, place)
-    chosen = smallest(encode, limit, shape, min(promise.lengths(outline)))
+    chosen = smallest(functools.partial(supply.kept, place), limit, shape, guarantee.scale(outline))
     stated = chosen.array.promise
     assert stated is not None
     kept = tuple({**kept, "bytes": chosen.nbytes - requested.nbytes} for kept in stated.keep)
@@ -161,10 +162,9 @@ def extents_of(positions: EncodedArray) -> EncodedArray:
     return encoding.encode_exactly("extents", extents, extents.shape)
 
 
-def promise_about_clusters(request: Request) -> KeepClusters | None:
-    """The promise to keep clusters, if one is requested."""
-    if strangers := [kept for kept in request.keep if not isinstance(kept, KeepClusters)]:
-        raise WorkbenchError(f"keep of particles takes wb.KeepClusters(...); got {strangers[0]!r}")
+def guarantee_of(request: Request) -> Guarantee | None:
+    """The promise beyond the bound, if one is requested."""
+    require_about("particles", request.keep)
     if len(request.keep) > 1:
         raise WorkbenchError(
             f"keep takes one wb.KeepClusters, which may have several linking lengths; got {len(request.keep)} of them"

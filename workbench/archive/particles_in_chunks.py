@@ -23,17 +23,19 @@ from workbench.archive.in_order import VELOCITIES, Columns, OrderedInChunks, Row
 from workbench.archive.keeping.finish import finished_file
 from workbench.archive.keeping.keeping import keep_clusters
 from workbench.archive.keeping.terms import Terms
-from workbench.archive.particles import Plan, Positions
+from workbench.archive.particles import Plan, Positions, guarantee_of
 from workbench.archive.plausibility import notes_on_outline, notes_on_spread, on_earlier_loss
 from workbench.archive.request import Request
 from workbench.archive.store import MemoryStore
 from workbench.archive.survey import Survey
 from workbench.archive.writing import Draft
-from workbench.clusters.keep import Allowance, KeepClusters
+from workbench.clusters.keep import KeepClusters
 from workbench.data import Particles
 from workbench.data.chunked import ChunkedParticles
 from workbench.data.triclinic import require_no_triclinic_cell
+from workbench.errors import WorkbenchError
 from workbench.guarantees import Limit
+from workbench.guarantees.guarantee import Allowance
 from workbench.run.executors import Executor
 from workbench.subdomains.curve_order import SortedRows, sort_along
 from workbench.subdomains.decomposition import Decomposition
@@ -50,7 +52,7 @@ class InChunks:
         self, source: ChunkedParticles, metadata: Mapping[str, Any], request: Request, executor: Executor, folder: Path,
         parts: int | None,
     ) -> None:
-        self.metadata = metadata
+        self.metadata, self.guarantee = metadata, _clusters_of(request)
         self.source, self._request, self._executor, self._folder = source, request, executor, folder
         self._parts = chosen_parts(parts, len(source))
         self.columns = Columns.of(source, executor)
@@ -93,7 +95,8 @@ class InChunks:
         velocities = None if request.velocities is None else request.velocities.to_dict()
         return token_of({
             "bound": request.bound.to_dict(), "codec": codec.to_dict(), "order": request.order, "parts": self._parts,
-            "keep": [{**kept.to_dict(), "solver": kept.solver} for kept in request.keep], "chunk": request.chunk_values,
+            "keep": self.guarantee and {**self.guarantee.to_dict(), "solver": self.guarantee.solver},
+            "chunk": request.chunk_values,
             "versions": provenance.versions(codec), "count": len(outline), "dtype": str(outline.dtype),
             "box": outline.box, "lower": outline.lower.tolist(), "upper": outline.upper.tolist(),
             "columns": {name: str(dtype) for name, dtype in self.columns.dtypes.items()}, "mass": self.mass,
@@ -104,7 +107,7 @@ class InChunks:
         """The positions within this limit: as parts of the archive or, if they are to be corrected, beside it."""
         if limit in self._encoded:
             return self._encoded[limit]
-        request, keep = self._request, bool(self._request.keep)
+        request, keep = self._request, self.guarantee is not None
         plan = Plan.of(Particles(self.outline.corners, self.outline.box), len(self.outline), request, limit)
         rows: Rows | SortedRows = Rows(self.source)
         if plan.curve is not None:
@@ -116,10 +119,10 @@ class InChunks:
                 plan.curve, self.source, self._sample, chunks, folder, self._executor, keep, cargo,
                 request.store_permutation,
             )
-        hidden = place.partial if isinstance(place, Draft) else self._folder / "chunks"
+        hidden = self._hidden(place)
         within = hidden / f".within-{limit.value.hex()}" if keep else hidden
         put = functools.partial(_put_beside, within) if keep else place.put
-        encoded = Encoded(plan.task(request, decoded=keep), rows, within, put)
+        encoded = Encoded(plan.task(request), rows, within, put)
         numbers = range(len(encoded.sizes))
         done = self._executor.map("encode-chunks", Encoded.encode, numbers, "chunk of the archive", shared=encoded)
         array = assembled(encoded.task, [one.ready for one in done])
@@ -129,25 +132,44 @@ class InChunks:
         self._encoded[limit] = Positions(plan, array, nbytes, companions, (encoded, done))
         return self._encoded[limit]
 
-    def kept(self, promise: KeepClusters, place: Place, finer: Limit, allowance: Allowance) -> Positions:
+    def kept(self, place: Place, finer: Limit, allowance: Allowance) -> Positions:
         """The positions within this limit, corrected so that clusters are kept; the corrected chunks are in files."""
         within = self.encoded(finer, place)
         encoded, done = within.source
         assert self._sample is not None
+        assert self.guarantee is not None
         decomposition = Decomposition.of(self._sample, self._parts, self.outline.box)
-        folder, terms = self._folder / f"kept-{finer.value.hex()}", Terms.of(promise, finer, self.outline)
+        name, terms = f"kept-{finer.value.hex()}", Terms.of(self.guarantee, finer, self.outline)
+        folder, lasting = self._folder / name, self._hidden(place) / f".{name}"
         folder.mkdir(exist_ok=True)
         try:
-            found = keep_clusters(encoded, done, terms, decomposition, folder, self._executor, allowance)
+            array, nbytes = keep_clusters(
+                encoded, done, terms, decomposition, folder, lasting, self._executor, allowance
+            )
         finally:
             rmtree(folder, ignore_errors=True)
-        return dataclasses.replace(within, array=found.positions, nbytes=found.nbytes)
+        return dataclasses.replace(within, array=array, nbytes=nbytes)
 
     def write(self, chosen: Positions, place: Place) -> None:
         """Make corrected chunks parts of the archive."""
-        if self._request.keep:
+        if self.guarantee is not None:
             encoded, _ = chosen.source
             self._executor.map("write-chunks", _take, range(len(encoded.sizes)), shared=(encoded, place))
+
+    def _hidden(self, place: Place) -> Path:
+        """The folder for what a later run of the same call goes on from."""
+        return place.partial if isinstance(place, Draft) else self._folder / "chunks"
+
+
+def _clusters_of(request: Request) -> KeepClusters | None:
+    """The promise beyond the bound: others than this one need all particles together."""
+    guarantee = guarantee_of(request)
+    if guarantee is None or isinstance(guarantee, KeepClusters):
+        return guarantee
+    raise WorkbenchError(
+        f"keep of particles in chunks takes wb.KeepClusters(...); got {guarantee!r}, which needs all particles together: "
+        "give wb.Particles, and neither client= nor parts="
+    )
 
 
 def _survey(columns: Columns, chunk: int) -> Survey:

@@ -9,20 +9,20 @@ from typing import Any
 
 from workbench import backend, ordering
 from workbench.archive import encoding
-from workbench.archive.clusters import with_clusters
 from workbench.archive.companions import require_velocities
 from workbench.archive.encoding import EncodedArray, Part, Progress
+from workbench.archive.guaranteed import with_guarantee
 from workbench.archive.in_order import OrderedInMemory
-from workbench.archive.particles import Plan, Positions
+from workbench.archive.particles import Plan, Positions, guarantee_of
 from workbench.archive.plausibility import notes_on
 from workbench.archive.request import Request
 from workbench.archive.store import MemoryStore
 from workbench.archive.writing import Draft
 from workbench.backend import Array
-from workbench.clusters.keep import Allowance, KeepClusters
 from workbench.clusters.keep.repair import Step
 from workbench.data import Particles
 from workbench.guarantees import Limit
+from workbench.guarantees.guarantee import Allowance
 
 
 class InMemory:
@@ -30,7 +30,7 @@ class InMemory:
 
     def __init__(self, particles: Particles, request: Request) -> None:
         require_velocities(OrderedInMemory(particles, None).dtypes, request)
-        self.outline, self._request = particles, request
+        self.outline, self._request, self.guarantee = particles, request, guarantee_of(request)
         self._requested: Positions | None = None   # within the requested bound
         self._repairs = 0
 
@@ -57,17 +57,16 @@ class InMemory:
         self._requested = self._within(limit, self._request.progress)
         return self._requested
 
-    def kept(
-        self, promise: KeepClusters, place: MemoryStore | Draft, finer: Limit, allowance: Allowance
-    ) -> Positions:
-        """The positions within this limit, corrected so that clusters are kept."""
+    def kept(self, place: MemoryStore | Draft, finer: Limit, allowance: Allowance) -> Positions:
+        """The positions within this limit, corrected so that the guarantee is true."""
+        assert self.guarantee is not None
         progress = self._request.progress
         if progress is not None and self._repairs:
             progress = _Trial(progress)
         self._repairs += 1
         requested = self._requested
         within = requested if requested and finer == requested.plan.limit else self._within(finer, progress)
-        array = with_clusters(within.array, self.outline, within.source, finer, promise, progress, allowance)
+        array = with_guarantee(within.array, self.outline, within.source, finer, self.guarantee, progress, allowance)
         return dataclasses.replace(within, array=array, nbytes=_nbytes(array))
 
     def write(self, chosen: Positions, place: MemoryStore | Draft) -> None:

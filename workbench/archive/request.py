@@ -20,10 +20,10 @@ from workbench.archive.root import documents_of
 from workbench.archive.store import MemoryStore
 from workbench.archive.writing import Draft
 from workbench.arguments import function, one_of, whole_number
-from workbench.clusters.keep import KeepClusters
 from workbench.codecs import Codec
 from workbench.errors import WorkbenchError
-from workbench.guarantees import Bound, Safeguard
+from workbench.guarantees import Bound
+from workbench.guarantees.guarantee import Content, Promised
 
 ORDERS = ("keep", "free")
 
@@ -88,11 +88,18 @@ def promises(keep: Any) -> tuple[Any, ...]:
     """
     if keep is None:
         return ()
-    if isinstance(keep, KeepClusters | Safeguard):
+    if isinstance(keep, Promised):
         return (keep,)
     if isinstance(keep, str) or hasattr(keep, "dtype") or not isinstance(keep, Iterable):
         raise WorkbenchError(f"keep must be wb.KeepClusters(...), wb.Safeguard(...), or a list of these; got {keep!r}")
     return tuple(keep)
+
+
+def require_about(content: Content, keep: tuple[Any, ...]) -> None:
+    """Refuse promises beyond the bound that are not about particles, or not about a field."""
+    takes = {"particles": "particles takes wb.KeepClusters(...)", "field": "a field takes wb.Safeguard(...)"}
+    if strangers := [kept for kept in keep if not isinstance(kept, Promised) or kept.content != content]:
+        raise WorkbenchError(f"keep of {takes[content]}; got {strangers[0]!r}")
 
 
 def require_storable(metadata: Mapping[str, Any]) -> None:

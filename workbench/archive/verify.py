@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench import backend
-from workbench.archive import checks, clusters
+from workbench.archive import checks
 from workbench.archive.certificate import Promise
 from workbench.archive.checks import Inspected
 from workbench.archive.contents import curve_from
@@ -27,13 +27,16 @@ from workbench.archive.layout import ArrayLayout
 from workbench.archive.reading import Index, StoredArray
 from workbench.archive.source import source_of
 from workbench.archive.store import MemoryStore
+from workbench.clusters.keep import KeepClusters
 from workbench.clusters.keep.partition import TOO_SMALL, blocks, digest_of, joined
+from workbench.clusters.keep.statement import require_certified, require_same_lengths, require_same_original, stated
 from workbench.data import Field, Particles
 from workbench.data.chunked import ChunkedParticles
 from workbench.data.outline import Outlined
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Relative
 from workbench.guarantees.enforce import decoded_permutation
+from workbench.guarantees.guarantee import Guarantee, required
 from workbench.metrics.report import Report
 from workbench.run.chunked_field import ChunkedField, map_parts
 from workbench.run.clients import executor_of
@@ -88,14 +91,13 @@ def _given(archive: Archive, original: Any) -> Any:
 
 def _verified(archive: Archive, given: Any, executor: Executor, folder: Path | None, parts: int) -> Report:
     """The report; without a folder, particles are searched in memory."""
-    groups: dict[str, Any] = {}
+    guarantees = _guarantees(archive, folder is not None)
     try:
         if archive.kind == "field":
             found = _field(archive, None if given is None else ChunkedField.of(given), executor)
         else:
             original = None if given is None else _original(archive, given, executor, folder)
-            promised = clusters.promised(archive.certificate[POSITIONS])
-            found = _particles(archive, original, executor, keep=bool(promised) and folder is None)
+            found = _particles(archive, original, executor, keep=bool(guarantees) and folder is None)
     except Damaged:   # the mask, or the permutation, follows from chunks, too
         checks.require_undamaged(archive.damage(), archive.arrays)
         raise
@@ -103,13 +105,26 @@ def _verified(archive: Archive, given: Any, executor: Executor, folder: Path | N
     damage = [*archive.damaged_documents(), *damage]
     checks.require_undamaged(damage, archive.arrays)
     outcome = checks.outcome(archive.certificate, found, {name: one.layout for name, one in archive.arrays.items()})
-    if archive.kind == "particles":
-        for number, kept in enumerate(promised):
-            if folder is None:
-                groups |= _groups_in_memory(archive, kept, found[POSITIONS].chunks, original)
-            else:
-                groups |= _InSubdomains(archive, original, executor, folder, parts).groups(number, kept)
-    return checks.report(outcome, groups, archive.certificate)
+    kept: dict[type[Guarantee], dict[str, Any]] = {}
+    for number, guarantee in enumerate(guarantees):
+        if folder is None:
+            kept[guarantee] = _kept_in_memory(archive, number, guarantee, found[POSITIONS].chunks, original)
+        else:
+            kept[guarantee] = _InSubdomains(archive, original, executor, folder, parts).groups(number)
+    return checks.report(outcome, kept, archive.certificate)
+
+
+def _guarantees(archive: Archive, in_subdomains: bool) -> list[type[Guarantee]]:
+    """The kinds of promises beyond the bound about particles; refused where one cannot be checked."""
+    if archive.kind != "particles":
+        return []
+    guarantees = [required(promised.get("kind")) for promised in archive.certificate[POSITIONS].keep]
+    if in_subdomains and (others := [one for one in guarantees if one is not KeepClusters]):
+        raise WorkbenchError(
+            f"{others[0].kind} can only be checked with all particles in memory: verify without client= and parts=, and "
+            "give the original as wb.Particles"
+        )
+    return guarantees
 
 
 # Fields.
@@ -265,18 +280,17 @@ def _require_order(
         )
 
 
-# Groups.
+# Promises beyond the bound.
 
-def _groups_in_memory(
-    archive: Archive, kept: Any, chunks: list[np.ndarray], original: _Original | None
+def _kept_in_memory(
+    archive: Archive, number: int, guarantee: type[Guarantee], chunks: list[np.ndarray], original: _Original | None
 ) -> dict[str, Any]:
-    """Figures of the decoded groups; an error unless they are those of the certificate and of the original."""
-    decoded = Particles(backend.read_only(np.concatenate(chunks)), archive.box)
-    figures = clusters.require_fingerprint(kept, decoded)
+    """Figures of decoded particles that keep a promise; else an error."""
+    decoded, wanted = Particles(backend.read_only(np.concatenate(chunks)), archive.box), None
     if original is not None:
         given = original.ordered.read(POSITIONS, 0, len(archive))
-        clusters.require_same_groups(kept, Particles(backend.read_only(given), archive.box), decoded)
-    return figures
+        wanted = Particles(backend.read_only(given), archive.box)
+    return guarantee.check(archive.certificate[POSITIONS].keep[number], decoded, wanted)
 
 
 @dataclass(frozen=True)
@@ -315,22 +329,23 @@ class _InSubdomains:
     folder: Path
     parts: int
 
-    def groups(self, number: int, kept: Any) -> dict[str, Any]:
+    def groups(self, number: int) -> dict[str, Any]:
         """Figures of the groups of the decoded particles; an error unless they are those that the certificate states."""
         archive, original, figures = self.archive, self.original, {}   # type: Archive, _Original | None, dict[str, Any]
-        lengths, fingerprints, members = clusters.stated(kept)
+        kept = archive.certificate[POSITIONS].keep[number]
+        lengths, fingerprints, members = stated(kept)
         decoded = InOrder(archive.data.layout, Decoded(archive.data), archive.box, "the decoded particles")
         if original is not None:
-            clusters.require_same_lengths(kept, original.outline)
+            require_same_lengths(kept, original.outline)
         for length, expected in zip(lengths, fingerprints, strict=True):
             with self._search(decoded, length, f"decoded-{number}-{length.hex()}") as groups:
-                clusters.require_certified(_fingerprint(groups, members, self.executor), expected, length)
+                require_certified(_fingerprint(groups, members, self.executor), expected, length)
                 figures[f"groups_at_{length!r}"] = _count(groups, members)
             if original is not None:
                 assert isinstance(original.ordered, OrderedInChunks)
                 given = InOrder(archive.data.layout, original.ordered.rows, archive.box)
                 with self._search(given, length, f"original-{number}-{length.hex()}") as groups:
-                    clusters.require_same_original(_fingerprint(groups, members, self.executor), expected)
+                    require_same_original(_fingerprint(groups, members, self.executor), expected)
         return figures
 
     def _search(self, particles: ChunkedParticles, length: float, name: str) -> DistributedGroups:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from workbench.archive import Archive, Damaged
-from workbench.archive.clusters import promised
 from workbench.cli.failure import failed
 from workbench.cli.progress import Progress, add_quiet
 from workbench.cli.source import add_archive, add_file, open_archive, open_data, print_result, require_file
@@ -45,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     except GuaranteeBroken as error:
         return _failed(options, error, archive.damage() if archive else [])
     if options.json:
-        kept = promised(archive.certificate["positions"]) if archive.kind == "particles" else []
+        kept = archive.certificate["positions"].keep if archive.kind == "particles" else []
         print_result({**_outcome(options, report), "kept_clusters": kept}, True)
     else:
         print(visible_lines(str(report)))

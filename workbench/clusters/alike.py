@@ -67,13 +67,13 @@ class Exempt:
 
 
 def parts_of(
-    cells: SortedCells, label: Array, near: float, far: float, exempt: Exempt | None = None, loose: bool = False,
-    doubt: Doubt | None = None,
+    cells: SortedCells, label: Array, near: float, far: float, exempt: Exempt | None = None,
+    link_up_to_far: bool = False, doubt: Doubt | None = None,
 ) -> Parts:
     """The parts of particles of equal label (int32), linked within `near`; and pairs of unequal label at most `far` apart.
 
-    `loose` links all particles of equal label that are not safely apart; `doubt` leaves out what is known. `cells` are
-    those for `near`; the order of the particles within each cell changes.
+    `link_up_to_far` links all particles of equal label that are not safely apart; `doubt` leaves out what is known. `cells`
+    are those for `near`; the order of the particles within each cell changes.
 
     >>> import numpy as np
     >>> from workbench.data import Particles
@@ -99,8 +99,8 @@ def parts_of(
 
     def link(boxes: Array) -> None:
         _kernel("link_alike", cells)(
-            len(unlike.listed), given, unlike.given, loose=loose, with_trees=len(boxes) > 0, box=boxes, open=open_runs,
-            rank=runs.rank, parent=parent, crowd=marked, used=used,
+            len(unlike.listed), given, unlike.given, loose=link_up_to_far, with_trees=len(boxes) > 0, box=boxes,
+            open=open_runs, rank=runs.rank, parent=parent, crowd=marked, used=used,
         )
 
     link(xp.empty((0, 2, positions.shape[1]), positions.dtype))

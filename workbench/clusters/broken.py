@@ -15,7 +15,7 @@ from workbench import backend
 from workbench.backend import Array
 from workbench.clusters.alike import parts_of
 from workbench.clusters.crowds import each_once, in_order
-from workbench.clusters.discord import UNLABELLED, closest_discords, torn_labels
+from workbench.clusters.discord import UNLABELLED, closest_discords, split_labels
 from workbench.clusters.groups import Groups
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.data import Particles
@@ -57,32 +57,32 @@ def broken_links(original: Particles, decoded: Particles, groups: Groups) -> Bro
     length, xp = groups.linking_length, backend.namespace(original.positions, decoded.positions, groups.labels)
     cells = SortedCells.of(decoded, length)
     found = parts_of(cells, groups.labels.astype(np.int32), length, length)
-    torn, false = torn_labels(groups, found.part), each_once(found.unlike)
-    if not bool((torn >= 0).any()):
+    split, false = split_labels(groups, found.part), each_once(found.unlike)
+    if not bool((split >= 0).any()):
         return BrokenLinks(xp.empty((0, 2), xp.int32), false)
     cells = SortedCells.of(original, length)
-    return BrokenLinks(spanning_links(cells, torn, length, decoded.positions, decoded.box, groups), false)
+    return BrokenLinks(spanning_links(cells, split, length, decoded.positions, decoded.box, groups), false)
 
 
 def spanning_links(
-    cells: SortedCells, torn: Array, length: float, positions: Array, box: tuple[float, ...] | None,
+    cells: SortedCells, split: Array, length: float, positions: Array, box: tuple[float, ...] | None,
     groups: Groups | None = None,
 ) -> Array:
-    """The minimum spanning forest of the parts of torn groups: pairs (M, 2) of particles at most `length` apart.
+    """The minimum spanning forest of the parts of split groups: pairs (M, 2) of particles at most `length` apart.
 
-    `torn` labels the particles with their parts, or UNLABELLED; with `groups`, by the smallest particle of each part of
+    `split` labels the particles with their parts, or UNLABELLED; with `groups`, by the smallest particle of each part of
     these. The shortest pairs are those in `positions`; of equally
     short ones the first by index, so that the forest does not depend on the order of cells. Where too many pairs join two
     cells to list them all, only the first round of Boruvka's algorithm is right: it needs the shortest pair of each part.
     Then the pairs between the parts that remain are listed again.
     """
-    xp, chosen, complete = backend.namespace(cells.positions, torn, positions), [], False
+    xp, chosen, complete = backend.namespace(cells.positions, split, positions), [], False
     while not complete:
-        found = closest_discords(cells, torn, length, positions, groups)
+        found = closest_discords(cells, split, length, positions, groups)
         pairs, complete = in_order(found.pairs), found.complete   # of equal pairs, the first one is taken
         squared = squared_distances(positions, pairs, box)
-        chosen.append(pairs[cheapest_links(pairs, torn, squared, None if complete else 1)])
-        torn = torn if complete else linked_labels(torn, chosen[-1])
+        chosen.append(pairs[cheapest_links(pairs, split, squared, None if complete else 1)])
+        split = split if complete else linked_labels(split, chosen[-1])
     return xp.concatenate(chosen)
 
 

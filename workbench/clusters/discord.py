@@ -25,17 +25,17 @@ ROOM, SPARE = (backend.constant("unlike.cuh", name) for name in ("ROOM", "SPARE"
 MOST_BETWEEN_CELLS, MOST_LOST = (backend.constant("unlike.cuh", name) for name in ("ALL_CONFLICTS", "ALL_LOST"))
 
 
-def torn_labels(groups: Groups, other: Array) -> Array:
+def split_labels(groups: Groups, other: Array) -> Array:
     """The other labels (int32) of particles in split groups, which have several of them; UNLABELLED for all others.
 
     >>> import numpy as np
-    >>> torn_labels(Groups(np.array([0, 0, 2, 2]), 0.1), np.array([0, 1, 2, 2], np.int32)).tolist()
+    >>> split_labels(Groups(np.array([0, 0, 2, 2]), 0.1), np.array([0, 1, 2, 2], np.int32)).tolist()
     [0, 1, -1, -1]
     """
     xp, count = backend.namespace(groups.labels, other), len(other)
-    torn, found = xp.zeros(count, xp.uint8), xp.empty(count, xp.int32)
-    backend.kernel("discord", "find_torn")(count, groups.labels, other, torn)
-    backend.kernel("discord", "label_torn")(count, groups.labels, other, torn, found)
+    split, found = xp.zeros(count, xp.uint8), xp.empty(count, xp.int32)
+    backend.kernel("discord", "find_torn")(count, groups.labels, other, split)
+    backend.kernel("discord", "label_torn")(count, groups.labels, other, split, found)
     return found
 
 

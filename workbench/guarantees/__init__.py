@@ -10,6 +10,7 @@ from workbench.guarantees.enforce import (
     encode_guarded,
     encode_guarded_pieces,
 )
+from workbench.guarantees.guarantee import Guarantee, Replaced
 from workbench.guarantees.safeguard import Safeguard, safeguards_hold
 
 __all__ = [
@@ -17,10 +18,12 @@ __all__ = [
     "Bound",
     "Check",
     "Figures",
+    "Guarantee",
     "Guarded",
     "Limit",
     "PointwiseRelative",
     "Relative",
+    "Replaced",
     "Safeguard",
     "bound_from_dict",
     "broken",

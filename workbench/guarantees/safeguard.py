@@ -12,16 +12,17 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from workbench.errors import WorkbenchError
 from workbench.guarantees.bounds import Limit
+from workbench.guarantees.guarantee import Content, Promised
 
 
 @dataclass(frozen=True, init=False)
-class Safeguard:
+class Safeguard(Promised):
     """One safeguard of `compression-safeguards`, by its kind, with its options; for fields, as `keep=[...]`.
 
     >>> Safeguard("sign")
@@ -29,6 +30,8 @@ class Safeguard:
     >>> Safeguard("qoi_eb_pw", qoi="log10(x)", type="abs", eb=0.01).to_dict()
     {'kind': 'qoi_eb_pw', 'qoi': 'log10(x)', 'type': 'abs', 'eb': 0.01}
     """
+
+    content: ClassVar[Content] = "field"
 
     kind: str
     options: Mapping[str, Any] = field(hash=False)

@@ -11,7 +11,7 @@ import oracles
 import workbench as wb
 from clusters.keep.scenarios import originals
 from workbench import backend
-from workbench.clusters.discord import UNLABELLED, Pairs, discords, torn_labels
+from workbench.clusters.discord import UNLABELLED, Pairs, discords, split_labels
 from workbench.clusters.sorted_cells import SortedCells
 
 
@@ -104,7 +104,7 @@ def test_threads_change_nothing_not_even_the_order(threads: int) -> None:
 def test_torn_groups_are_those_with_several_of_the_other_labels(groups, seed) -> None:
     wanted = wb.Groups.from_labels(np.array(groups), 1.0)
     other = np.random.default_rng(seed).integers(0, 3, len(groups)).astype(np.int32)
-    torn = torn_labels(wanted, other)
+    torn = split_labels(wanted, other)
     for index, label in enumerate(wanted.labels.tolist()):
         several = len(set(other[wanted.labels == label].tolist())) > 1
         assert torn[index] == (other[index] if several else UNLABELLED)
@@ -117,7 +117,7 @@ def test_no_discords_either_way_is_to_be_equal(case, seed) -> None:
     moved = wb.Particles(np.random.default_rng(seed).permutation(particles.positions), particles.box)
     one, other = (wb.friends_of_friends(some, length, unit="length") for some in (particles, moved))
     torn = [
-        found_among(some, torn_labels(groups, theirs.labels.astype(np.int32)), length)
+        found_among(some, split_labels(groups, theirs.labels.astype(np.int32)), length)
         for some, groups, theirs in ((particles, one, other), (moved, other, one))
     ]
     assert (torn == [[], []]) == one.equals(other)

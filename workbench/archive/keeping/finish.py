@@ -1,4 +1,8 @@
-"""Moves go back to the chunks: each gets its edits, is decoded as a reader will, and is checked against its bound."""
+"""Moves go back to the chunks: each gets its edits, and is decoded as a reader will.
+
+Subdomains check the bound, as they have the original positions; a chunk is then checked to decode to the positions that
+they have checked.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +12,19 @@ from pathlib import Path
 import numpy as np
 
 from workbench.archive.chunk import EncodedChunk
-from workbench.archive.clusters import corrected_chunk
-from workbench.archive.encoded import Encoded
-from workbench.archive.keeping.members import Cast
+from workbench.archive.encoded import Encoded, put_hidden
+from workbench.archive.guaranteed import corrected_chunk
+from workbench.archive.keeping.labels import kept_labels
+from workbench.archive.keeping.members import Subdomains
 from workbench.clusters.keep.correction import sections_of
 from workbench.clusters.keep.edits import Edits
 from workbench.clusters.keep.moves import PARTS
-from workbench.clusters.keep.partition import TOO_SMALL
-from workbench.clusters.keep.problem import UNASKED
 from workbench.clusters.keep.state import PINNED
 from workbench.data.extent import extent
 from workbench.errors import GuaranteeBroken
 from workbench.guarantees import check
 from workbench.ordering import stored_index
-from workbench.run.scratch_files import save
+from workbench.run.scratch_files import Mapped, load, save
 
 FINISHED = ".finished"   # beside the chunks without edits, which a later run may start from
 
@@ -32,69 +35,70 @@ class FinishedChunk:
 
     checksum: bytes                              # of the corrected positions; empty if nothing is corrected,
     ends: tuple[np.ndarray, np.ndarray] | None   # and then None
-    largest_error: float
     nbytes: int
     edited: int
     exact: int
 
 
-def hand_back(cast: Cast, part: int) -> None:
-    """Write the moves, and the names of the kept groups, of the particles that a subdomain owns, for the chunks to read."""
-    members = cast.of(part)
-    owned, index, moved = members["owned"], members["index"], members.moved
-    mine = moved.away(owned)
-    members.save(
-        moved_index=index[moved.rows[mine]], moved_rank=moved.state["rank"][mine],
-        moved_current=moved.state["current"][mine], own_index=index[owned],
-    )
-    for number in range(len(cast.terms.lengths)):
-        counts = members[f"group{number}"] != UNASKED
-        kept = np.where(counts, members[f"label{number}"], TOO_SMALL)[owned]
-        members.save(**{f"kept{number}": kept.astype(stored_index(len(cast.exchange.source)))})
+def hand_back(subdomains: Subdomains, part: int) -> float:
+    """Write the moves, and the labels of the kept groups, of the particles that a subdomain owns.
 
-
-def finish(shared: tuple[Cast, Encoded], chunk: int) -> FinishedChunk:
-    """Write one chunk with its edits, and the labels of its particles."""
-    cast, encoded = shared
-    terms, begin, end = cast.terms, *encoded.starts[chunk : chunk + 2]
-    decoded, original = encoded.decoded(chunk), encoded.chunk(chunk).positions
-    wanted, rank = decoded.copy(), np.zeros(len(decoded), np.int32)
-    labels = [np.empty(len(decoded), stored_index(encoded.starts[-1])) for _ in terms.lengths]
-    for part in cast.parts:
-        members = cast.of(part)
-        index = members.mapped("moved_index")
-        rows = index.between(begin, end)
-        place = index[rows] - begin
-        rank[place], wanted[place] = members.mapped("moved_rank")[rows], members.mapped("moved_current")[rows]
-        index = members.mapped("own_index")
-        rows = index.between(begin, end)
-        place = index[rows] - begin
-        for number, label in enumerate(labels):
-            label[place] = members.mapped(f"kept{number}")[rows]
-    for number, label in enumerate(labels):
-        save(labels_file(cast, number, chunk), label)
-    moved, pinned = (np.flatnonzero(which).astype(np.int32) for which in (rank > 0, rank == PINNED))
-    edits = Edits(moved, rank[moved].astype(np.uint16), terms.bound / PARTS, terms.lengths, terms.box)
-    surmise = cast.surmise(chunk)
-    sections = sections_of(edits, pinned, decoded, wanted, surmise)
-    key = encoded.task.layout.chunk_key((chunk, 0))
-    found = corrected_chunk(EncodedChunk(encoded.data(chunk), b""), sections, decoded, wanted, key, surmise)
-    seen = check(original, wanted, terms.limit, terms.box)
+    It returns their largest error. All are in the order of their indices, as `Exchange.owners` finds them for a chunk.
+    """
+    members, terms = subdomains.of(part), subdomains.terms
+    owned, moved = members.owned, members.moved
+    mine = owned[moved.rows] & (moved.state["rank"] != 0)
+    place = (np.cumsum(owned) - 1)[moved.rows[mine]]
+    for name, array in {"place": place, "rank": moved.state["rank"][mine], "current": moved.state["current"][mine]}.items():
+        save(_of_owner(subdomains, name, part), array)
+    for number in range(len(terms.lengths)):
+        kept = kept_labels(members, number)[owned].astype(stored_index(len(subdomains.exchange.source)))
+        save(_of_owner(subdomains, f"kept{number}", part), kept)
+    if not owned.any():
+        return 0.0
+    seen = check(members.original()[owned], members.current()[owned], terms.limit, terms.box)
     if not seen.holds:
         raise GuaranteeBroken(f"{seen.broken.size:,} values break the bound after the correction: please report this")
-    place_of = finished_file(encoded, chunk)
-    place_of.parent.mkdir(exist_ok=True)
-    place_of.write_bytes(found.data)
-    ends = extent(wanted) if sections else None
-    edited = len(moved) + len(pinned)
-    return FinishedChunk(found.checksum, ends, seen.largest_error, len(found.data), edited, len(pinned))
+    return seen.largest_error
 
 
-def labels_file(cast: Cast, number: int, chunk: int) -> Path:
+def finish(shared: tuple[Subdomains, Encoded], chunk: int) -> FinishedChunk:
+    """Write one chunk with its edits, and the labels of its particles."""
+    subdomains, encoded = shared
+    terms, decoded = subdomains.terms, encoded.decoded(chunk)
+    wanted, rank = decoded.copy(), np.zeros(len(decoded), np.int32)
+    labels = [np.empty(len(decoded), stored_index(len(encoded))) for _ in terms.lengths]
+    for part, rows, places in subdomains.exchange.owners(chunk):
+        for number, label in enumerate(labels):
+            label[rows] = load(_of_owner(subdomains, f"kept{number}", part), places)
+        place = Mapped(_of_owner(subdomains, "place", part))
+        here = place.between(places.start, places.stop)
+        row = rows[place[here] - places.start]
+        rank[row] = load(_of_owner(subdomains, "rank", part), here)
+        wanted[row] = load(_of_owner(subdomains, "current", part), here)
+    for number, label in enumerate(labels):
+        save(labels_file(subdomains, number, chunk), label)
+    moved, pinned = (np.flatnonzero(which).astype(np.int32) for which in (rank > 0, rank == PINNED))
+    edits = Edits(moved, rank[moved].astype(np.uint16), terms.bound / PARTS, terms.lengths, terms.box)
+    surmise = terms.surmise(decoded)
+    sections = sections_of(edits, pinned, decoded, wanted, surmise)
+    key = encoded.task.layout.chunk_key((chunk, 0))
+    corrected = corrected_chunk(EncodedChunk(encoded.data(chunk), b""), sections, decoded, wanted, key, surmise)
+    put_hidden(finished_file(encoded, chunk), corrected.data)
+    ends, edited = extent(wanted) if sections else None, len(moved) + len(pinned)
+    return FinishedChunk(corrected.checksum, ends, len(corrected.data), edited, len(pinned))
+
+
+def labels_file(subdomains: Subdomains, number: int, chunk: int) -> Path:
     """The labels of the kept groups in a chunk, at one linking length."""
-    return cast.folder / f"labels{number}-{chunk}.npy"
+    return subdomains.exchange.folder / f"labels{number}-{chunk}.npy"
 
 
 def finished_file(encoded: Encoded, chunk: int) -> Path:
     """A chunk with its edits."""
     return encoded.folder / FINISHED / str(chunk)
+
+
+def _of_owner(subdomains: Subdomains, name: str, part: int) -> Path:
+    """What a subdomain hands back about the particles that it owns."""
+    return subdomains.exchange.folder / f"{name}-{part}.npy"

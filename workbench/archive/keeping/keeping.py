@@ -4,31 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from shutil import rmtree
 
 from workbench.archive.chunk import EncodedChunk
-from workbench.archive.clusters import Figures, details
 from workbench.archive.encoded import DoneChunk, Encoded
 from workbench.archive.encoding import EncodedArray, ReadyChunk, assembled
 from workbench.archive.keeping.finish import FinishedChunk, finish, hand_back, labels_file
+from workbench.archive.keeping.members import Decoded, Subdomains
 from workbench.archive.keeping.rounds import Settled, settle
 from workbench.archive.keeping.terms import Terms
-from workbench.clusters.keep import Allowance
 from workbench.clusters.keep.partition import fingerprint_of
+from workbench.clusters.keep.statement import Figures, details
+from workbench.guarantees.guarantee import Allowance
 from workbench.run.executors import Executor
 from workbench.run.scratch_files import load
-from workbench.subdomains.decomposition import Decomposition
-
-
-@dataclass(frozen=True, eq=False)
-class Kept:
-    """Encoded positions that keep clusters, in files; `nbytes` and `added` decide whether a finer bound is smaller."""
-
-    encoded: Encoded
-    positions: EncodedArray   # without bytes
-    nbytes: int
-    added: int
+from workbench.subdomains.decomposition import Decomposition, WithGhosts
+from workbench.subdomains.exchange import Exchange
 
 
 def keep_clusters(
@@ -37,25 +29,36 @@ def keep_clusters(
     terms: Terms,
     decomposition: Decomposition,
     folder: Path,
+    lasting: Path,
     executor: Executor,
     allowance: Allowance,
-) -> Kept:
-    """Correct chunks so that clusters are kept; raises TooExpensive where this takes more than the allowance."""
-    settled = settle(encoded, terms, decomposition, folder, executor, allowance)
-    executor.map("hand-back-moves", hand_back, settled.cast.parts, shared=settled.cast)
+) -> tuple[EncodedArray, int]:
+    """Correct chunks so that clusters are kept; raises TooExpensive where this takes more than the allowance.
+
+    It returns the positions, of which the corrected chunks are in files, and the bytes of these. A later run goes on from
+    what is in `lasting`; everything else is in `folder`.
+    """
+    division, cargo = WithGhosts(decomposition, terms.ghost_width), Decoded(encoded, terms)
+    exchange = Exchange(encoded, division, folder, cargo, asks_owners=True)
+    subdomains = Subdomains(exchange, decomposition, terms, lasting)
+    for place in (subdomains.labels, lasting):
+        place.mkdir(exist_ok=True)
+    settled = settle(subdomains, encoded, done, executor, allowance)
+    subdomains = settled.subdomains
+    largest = max(subdomains.run(executor, "hand-back-moves", hand_back))
+    rmtree(subdomains.labels)   # nobody reads it any more, and chunks take room, too
     numbers = range(len(encoded.sizes))
-    finished = executor.map("finish-chunks", finish, numbers, shared=(settled.cast, encoded))
+    finished = executor.map("finish-chunks", finish, numbers, "chunk", shared=(subdomains, encoded))
     nbytes = sum(one.nbytes for one in finished)
     added = nbytes - sum(one.nbytes for one in done)
     chunks = [_ready(one.ready, chunk) for one, chunk in zip(done, finished, strict=True)]
     positions = assembled(encoded.task, chunks)
     assert positions.promise is not None
-    largest = max(one.largest_error for one in finished)
     stated = details(_figures(settled, finished, terms, added, encoded))
     stated = {**terms.promise.to_dict(), **stated, "encoded_within": terms.limit.value}
     figures = {**positions.promise.figures, "largest_error": largest}
     promise = dataclasses.replace(positions.promise, keep=(stated,), figures=figures)
-    return Kept(encoded, dataclasses.replace(positions, promise=promise), nbytes, added)
+    return dataclasses.replace(positions, promise=promise), nbytes
 
 
 def _ready(before: ReadyChunk, finished: FinishedChunk) -> ReadyChunk:
@@ -67,26 +70,27 @@ def _ready(before: ReadyChunk, finished: FinishedChunk) -> ReadyChunk:
 def _figures(
     settled: Settled, finished: Sequence[FinishedChunk], terms: Terms, added: int, encoded: Encoded
 ) -> Figures:
+    progressed = settled.progressed
     return Figures(
         lengths=terms.lengths,
         precision=terms.dtype.name,
         margin=terms.margin,
-        partition=[_fingerprint(settled, number, encoded) for number in range(len(terms.lengths))],
+        partition=[_fingerprint(settled.subdomains, number, encoded) for number in range(len(terms.lengths))],
         groups=[size.count for size in settled.sizes],
         largest=[size.largest for size in settled.sizes],
-        groups_opened=settled.opened,
-        pairs_set_right=settled.needs,
+        groups_opened=progressed.opened,
+        pairs_set_right=progressed.needs,
         edited=sum(one.edited for one in finished),
         exact=sum(one.exact for one in finished),
         bytes=added,
-        attempts=settled.attempts,
-        descent_steps=settled.descent,
+        attempts=progressed.rounds - progressed.restored,
+        descent_steps=progressed.descent,
         violations=0,
         close_calls=settled.close_calls,
     )
 
 
-def _fingerprint(settled: Settled, number: int, encoded: Encoded) -> str:
+def _fingerprint(subdomains: Subdomains, number: int, encoded: Encoded) -> str:
     """The fingerprint of the kept groups at one linking length, one chunk after the other."""
-    labels = (load(labels_file(settled.cast, number, chunk)) for chunk in range(len(encoded.sizes)))
-    return fingerprint_of(labels, encoded.starts[-1])
+    labels = (load(labels_file(subdomains, number, chunk)) for chunk in range(len(encoded.sizes)))
+    return fingerprint_of(labels, len(encoded))

@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 
 from workbench.clusters.keep.state import PINNED
-from workbench.run.scratch_files import Mapped, load_together, save_together
+from workbench.run.scratch_files import load_together, save_together
 
 STATE = ("current", "rank", "tries")   # what repairs change
 Changes = Mapping[str, np.ndarray]     # the index of particles, and their state
@@ -24,60 +24,52 @@ class Moved:
     state: Changes
 
     @classmethod
+    def none(cls, dtype: np.dtype, dimensions: int) -> Self:
+        """The state of decoded particles."""
+        nothing = np.empty(0, np.int32)
+        return cls(nothing, {"current": np.empty((0, dimensions), dtype), "rank": nothing, "tries": nothing})
+
+    @classmethod
     def load(cls, path: Path) -> Self:
         """What `save` has written."""
-        found = load_together(path)
-        return cls(found.pop("rows"), found)
+        state = load_together(path)
+        return cls(state.pop("rows"), state)
 
     def save(self, path: Path) -> None:
         """Write everything."""
         save_together(path, {"rows": self.rows, **self.state})
 
-    def among(self, name: str, rows: np.ndarray | slice, before: np.ndarray) -> np.ndarray:
-        """The state of these rows, in place; `before` is that of decoded particles.
+    def over(self, name: str, decoded: np.ndarray) -> np.ndarray:
+        """The state of all particles, in place of that of decoded ones.
 
-        >>> moved = Moved(np.array([2, 5]), {"rank": np.array([7, 8])})
-        >>> moved.among("rank", np.array([5, 3]), np.zeros(2, int)).tolist()
-        [8, 0]
+        >>> Moved(np.array([2, 4]), {"rank": np.array([7, 8])}).over("rank", np.zeros(5, int)).tolist()
+        [0, 0, 7, 0, 8]
         """
-        if isinstance(rows, slice):
-            before[self.rows] = self.state[name]
-        elif len(self.rows):
-            place = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
-            here = np.flatnonzero(self.rows[place] == rows)
-            before[here] = self.state[name][place[here]]
-        return before
+        decoded[self.rows] = self.state[name]
+        return decoded
 
-    def after(self, changes: Iterable[Changes], index: np.ndarray | Mapped) -> tuple[Self, bool]:
+    def after(self, changes: Iterable[Changes], index: np.ndarray) -> tuple[Self, bool]:
         """The state after changes of particles that are here (`index`), the later ones last; and whether there were any."""
-        given = [(self.rows, self.state)]
+        states = [(self.rows, self.state)]
         for one in changes:
-            place, here = _places(index, one["index"])
-            given.append((place, {name: one[name][here] for name in STATE}))
-        rows = np.concatenate([place for place, _ in reversed(given)])
+            place, here = places_of(one["index"], index)
+            states.append((place, {name: one[name][here] for name in STATE}))
+        rows = np.concatenate([place for place, _ in reversed(states)])
         rows, first = np.unique(rows, return_index=True)   # the last change counts
-        state = {name: np.concatenate([of[name] for _, of in reversed(given)])[first] for name in STATE}
-        return type(self)(rows, state), any(len(place) for place, _ in given[1:])
-
-    def away(self, owned: np.ndarray) -> np.ndarray:
-        """Which of the rows are owned, and not where they were decoded."""
-        found: np.ndarray = owned[self.rows] & (self.state["rank"] != 0)
-        return found
+        state = {name: np.concatenate([of[name] for _, of in reversed(states)])[first] for name in STATE}
+        return type(self)(rows.astype(np.int32), state), any(len(place) for place, _ in states[1:])
 
     def exact(self, owned: np.ndarray) -> int:
         """How many of those that are owned have their original coordinates."""
         return int((self.state["rank"][owned[self.rows]] == PINNED).sum())
 
 
-def update(columns: Changes, changes: Changes) -> None:
-    """Take over the changes of particles that are in these columns, by rising index."""
-    place, here = _places(columns["index"], changes["index"])
-    for name in STATE:
-        columns[name][place] = changes[name][here]
+def places_of(wanted: np.ndarray, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where particles are in a rising index, and which of them are there.
 
-
-def _places(index: np.ndarray | Mapped, given: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where given particles are in a rising index, and which of them are there."""
-    place = np.minimum(np.searchsorted(index, given), max(len(index) - 1, 0))
-    here = index[place] == given if len(index) else np.zeros(len(given), bool)
+    >>> places_of(np.array([7, 5]), np.array([2, 7, 9]))
+    (array([1]), array([ True, False]))
+    """
+    place = np.minimum(np.searchsorted(index, wanted), max(len(index) - 1, 0))
+    here = index[place] == wanted if len(index) else np.zeros(np.shape(wanted), bool)
     return place[here], here

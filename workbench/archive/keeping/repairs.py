@@ -11,215 +11,252 @@ this happens where the bound is not small against the linking length, so that ne
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from shutil import rmtree
 
 import numpy as np
 
-from workbench.archive.keeping.look import Pairs, constraints
-from workbench.archive.keeping.members import Cast, Rows
-from workbench.archive.keeping.moved import STATE, update
-from workbench.archive.keeping.patch import columns_of
-from workbench.archive.keeping.proof import remember
-from workbench.archive.keeping.settling import Place, Settled, settled
-from workbench.archive.keeping.vicinity import near
+from workbench.archive.keeping.constraints import constraints
+from workbench.archive.keeping.labels import ORIGINAL, constrained, kept_labels, named
+from workbench.archive.keeping.members import Members, Subdomains
+from workbench.archive.keeping.moved import STATE, Moved, places_of
+from workbench.archive.keeping.near import near
+from workbench.archive.keeping.partial import Excerpt, PartialRepair
 from workbench.clusters import friends_of_friends
-from workbench.clusters.keep.attempts import Allowance
 from workbench.clusters.keep.needs import Needs
+from workbench.clusters.keep.partition import TOO_SMALL
+from workbench.clusters.keep.problem import UNASKED
 from workbench.data import Particles
+from workbench.guarantees.guarantee import Allowance, TooExpensive
 from workbench.run.executors import Executor
 from workbench.run.scratch_files import load_together, save_together
 from workbench.subdomains.decomposition import WithGhosts
+from workbench.subdomains.joint import Named
 from workbench.subdomains.merging import distinct
 
 ENDS = 2**13   # the ends of constraints that one worker repairs at a time; a cluster is not divided
 
 
 @dataclass(frozen=True)
-class Repaired:
-    """What one repair took; None for what exceeded the allowance."""
+class Effort:
+    """What an attempt took, and whether that is more than the allowance."""
 
     evaluated: int = 0
-    attempts: int = 0
     descent: int = 0
-    dear: bool = False
-
-    @classmethod
-    def of(cls, done: Settled) -> Self:
-        """The figures of a repair."""
-        return cls(done.evaluated, done.attempts, done.descent, done.dear)
+    exceeded: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class Left:
     """What a subdomain leaves to others: the ends of constraints by index, and where they are in the original."""
 
-    repaired: Repaired
+    effort: Effort
     index: np.ndarray
     places: np.ndarray
     opened: list[np.ndarray]   # at each linking length: the groups with constraints that other subdomains know,
     alone: int                 # and how many others there are
 
 
-@dataclass(frozen=True, eq=False)
-class Ends:
-    """The ends of all constraints that are left over (rising), their places, and the batch that each belongs to."""
+@dataclass(frozen=True)
+class Applied:
+    """Of one subdomain after a round: whether anything has changed, and its particles with original coordinates."""
 
-    index: np.ndarray
-    places: np.ndarray
-    batch: np.ndarray
+    changed: bool
+    exact: int
 
-    @classmethod
-    def of(cls, left: Sequence[Left], apart: float, box: tuple[float, ...] | None) -> Ends | None:
-        """Clusters of ends, in batches of about as many as one worker should repair; None if nothing is left."""
-        index, first = np.unique(np.concatenate([one.index for one in left]), return_index=True)
-        if not len(index):
-            return None
-        places = np.ascontiguousarray(np.concatenate([one.places for one in left])[first])
+
+@dataclass(frozen=True)
+class Repaired:
+    """A round of repairs: what it took, how many groups had constraints, and what has come of it in each subdomain."""
+
+    efforts: list[Effort]
+    opened: int
+    applied: list[Applied]
+
+
+def repair(subdomains: Subdomains, allowance: Allowance, executor: Executor) -> Repaired:
+    """Attempt to repair all violated constraints once; every subdomain then knows what has moved, as `subdomains.next`.
+
+    Raises TooExpensive where one attempt takes more than the allowance.
+    """
+    subdomains.of_round.mkdir(exist_ok=True)
+    left = subdomains.run(executor, "repair-inside", functools.partial(_inside, allowance))
+    efforts = [one.effort for one in left]
+    _require_affordable(efforts)
+    ends = _batches(left, subdomains.terms.apart, subdomains.terms.box)
+    save_together(_ends(subdomains), ends)
+    lenders = _lenders(subdomains, ends["places"])
+    lent = zip(lenders, subdomains.run(executor, "lend-particles", _lend, lenders), strict=True)
+    pairs = np.array([(part, batch) for part, batches in lent for batch in batches], np.int64).reshape(-1, 2)
+    save_together(_lent_by(subdomains), {"part": pairs[:, 0], "batch": pairs[:, 1]})
+    batches = range(int(ends["batch"].max(initial=-1)) + 1)
+    efforts += subdomains.run(executor, "repair-across", functools.partial(_across, allowance), batches)
+    _require_affordable(efforts)
+    applied = subdomains.run(executor, "apply-moves", _apply)
+    rmtree(subdomains.of_round)
+    shared = sum(len(distinct(np.concatenate(some))) for some in zip(*[one.opened for one in left], strict=True))
+    return Repaired(efforts, shared + sum(one.alone for one in left), applied)
+
+
+def _require_affordable(efforts: list[Effort]) -> None:
+    if any(one.exceeded for one in efforts):
+        raise TooExpensive
+
+
+def _batches(left: Sequence[Left], apart: float, box: tuple[float, ...] | None) -> dict[str, np.ndarray]:
+    """The ends of all constraints that are left over (rising), their places, and the batch that each belongs to.
+
+    Ends that are near each other form a cluster; a batch has some clusters, as many as one worker should repair.
+    """
+    index, first = np.unique(np.concatenate([one.index for one in left]), return_index=True)
+    places, batch = np.ascontiguousarray(np.concatenate([one.places for one in left])[first]), np.empty(0, np.int64)
+    if len(index):
         label = friends_of_friends(Particles(places, box), apart, unit="length").labels
         _, cluster, size = np.unique(label, return_inverse=True, return_counts=True)
         before = np.cumsum(size) - size
-        return cls(index, places, np.unique((before // ENDS)[cluster.ravel()], return_inverse=True)[1].ravel())
+        batch = np.unique((before // ENDS)[cluster.ravel()], return_inverse=True)[1].ravel()
+    return {"index": index, "places": places, "batch": batch}
 
 
-def repair(
-    cast: Cast, links: list[Pairs], allowance: Allowance, executor: Executor
-) -> tuple[list[Repaired], list[Left], list[bool]]:
-    """Repair all violated constraints once; every subdomain then knows what has moved, as `cast.next`.
-
-    It also returns in which subdomains anything has changed.
-    """
-    left = executor.map("repair-inside", _inside, cast.parts, shared=(cast, links, allowance))
-    repaired = [one.repaired for one in left]
-    ends = None if any(one.dear for one in repaired) else Ends.of(left, cast.terms.apart, cast.terms.box)
-    lent: list[list[int]] = [[] for _ in cast.parts]
-    if ends is not None:
-        names = cast.folder / f"ends-{cast.round}.npz"
-        save_together(names, {"index": ends.index, "places": ends.places, "batch": ends.batch})
-        lenders = _lenders(cast, ends.places)
-        given = executor.map("lend-particles", _lend, lenders, shared=(cast, names))
-        for part, of_part in zip(lenders, given, strict=True):
-            lent[part] = of_part
-        batches = range(int(ends.batch.max()) + 1)
-        of_batch = [[part for part in cast.parts if batch in lent[part]] for batch in batches]
-        repaired += executor.map("repair-across", _across, batches, shared=(cast, allowance, of_batch))
-    return repaired, left, executor.map("apply-moves", _apply, cast.parts, shared=(cast, lent))
-
-
-@dataclass(frozen=True, eq=False)
-class Lent:
-    """The particles that subdomains have lent, by rising index."""
-
-    columns: Mapping[str, np.ndarray]
-
-    def take(self, name: str, rows: Rows, /) -> np.ndarray:
-        """Some rows of one of the arrays."""
-        return self.columns[name][rows]
-
-
-def _lenders(cast: Cast, places: np.ndarray) -> list[int]:
+def _lenders(subdomains: Subdomains, places: np.ndarray) -> list[int]:
     """The subdomains with particles near these places: those that own them, or would get ghosts of them."""
-    destinations = WithGhosts(cast.exchange.division.decomposition, cast.terms.context).destinations(places)   # type: ignore[attr-defined]
+    destinations = WithGhosts(subdomains.decomposition, subdomains.terms.interaction).destinations(places)
     return np.union1d(destinations.owner, destinations.parts).tolist()
 
 
-def _inside(shared: tuple[Cast, list[Pairs], Allowance], part: int) -> Left:
+def _inside(allowance: Allowance, subdomains: Subdomains, part: int) -> Left:
     """Repair what lies inside a subdomain."""
-    cast, links, allowance = shared
-    members, terms = cast.of(part), cast.terms
-    pairs, kind = constraints(cast, links, part)
-    if not len(pairs):
-        return _untouched(cast, part)
-    done = settled(Place(terms, members, named_by="head"), Needs(pairs, kind), members["deep"], allowance)
-    if not cast.round:
-        remember(members, done.rows, done.listed, pairs, kind)
-    save_together(_changed(cast, part), done.changes)
-    index, owned = members.mapped("index"), members["owned"]
-    mine = ~done.treated & owned[pairs[:, 0]]
-    save_together(_left_over(cast, part), {"pairs": index[pairs[mine]], "kind": kind[mine]})
-    rest = distinct(pairs[mine].ravel())
-    opened, alone = _opened(cast, part, pairs[owned[pairs[:, 0]]], kind[owned[pairs[:, 0]]])
-    return Left(Repaired.of(done), index[rest], members.take("original", rest), opened, alone)
+    members, terms = subdomains.of(part), subdomains.terms
+    needs, lengths = constraints(members), len(terms.lengths)
+    if not len(needs):
+        nothing, state = np.empty(0, np.int64), Moved.none(terms.dtype, terms.dimensions).state
+        save_together(_changes(members), {"index": nothing, **state})
+        save_together(_left_over(members), {"pairs": nothing.reshape(0, 2), "kind": needs.kind})
+        return Left(Effort(), nothing, state["current"], [nothing] * lengths, 0)
+    columns = _columns(members)
+    groups = [named(members, ORIGINAL, number) for number in range(lengths)]
+    excerpt = Excerpt.of(terms, columns, np.stack([constrained(members, one) for one in groups]))
+    repair = PartialRepair(excerpt, columns, functools.partial(members.deep, columns["original"]), allowance)
+    effort, treated = _attempted(repair, needs)
+    mine = members.owned[needs.pairs[:, 0]]
+    rest = needs.chosen(np.flatnonzero(mine & ~treated))
+    save_together(_changes(members), repair.changes(members.index))
+    save_together(_left_over(members), {"pairs": members.index[rest.pairs], "kind": rest.kind})
+    ends = distinct(rest.pairs.ravel())
+    return Left(effort, members.index[ends], columns["original"][ends], *_opened(members, groups, needs.chosen(mine)))
 
 
-def _untouched(cast: Cast, part: int) -> Left:
-    """What a subdomain without constraints writes."""
-    members, nothing = cast.of(part), np.empty(0, np.int64)
-    if not cast.round:
-        remember(members, nothing, None, nothing.reshape(0, 2), nothing.astype(np.int32))
-    save_together(_changed(cast, part), {name: members.take(name, nothing) for name in ("index", *STATE)})
-    save_together(_left_over(cast, part), {"pairs": nothing.reshape(0, 2), "kind": nothing.astype(np.int32)})
-    return Left(Repaired(), nothing, members["original"][:0], [nothing] * len(cast.terms.lengths), 0)
+def _columns(members: Members) -> dict[str, np.ndarray]:
+    """What a repair must know of each particle, but for its group."""
+    decoded, context, forward = members.decoded()
+    count, moved = len(members), members.moved
+    return {
+        "original": members.original(), "decoded": decoded, "context": context, "forward": forward,
+        "current": moved.over("current", decoded.copy()), "rank": moved.over("rank", np.zeros(count, np.int32)),
+        "tries": moved.over("tries", np.zeros(count, np.int32)),
+    }
 
 
-def _opened(cast: Cast, part: int, pairs: np.ndarray, kind: np.ndarray) -> tuple[list[np.ndarray], int]:
+def _attempted(repair: PartialRepair, needs: Needs) -> tuple[Effort, np.ndarray]:
+    """What an attempt took, and which constraints it has treated: none if it took too much."""
+    try:
+        treated, exceeded = repair.attempt(needs), False
+    except TooExpensive:
+        treated, exceeded = np.zeros(len(needs), bool), True
+    return Effort(repair.evaluated, len(repair.descent), exceeded), treated
+
+
+def _opened(members: Members, groups: Sequence[Named], needs: Needs) -> tuple[list[np.ndarray], int]:
     """The groups with constraints: those that other subdomains know, and the number of the others."""
-    members, known, alone = cast.of(part), [], 0
-    for number in range(len(cast.terms.lengths)):
-        ends = distinct(pairs[kind >> 1 == number].ravel())
-        shared, label = members.take(f"shared{number}", ends), members.take(f"label{number}", ends)
-        known.append(distinct(label[shared]))
-        alone += len(distinct(label[~shared]))
+    known, alone = [], 0
+    for number, one in enumerate(groups):
+        heads = distinct(one.head[needs.pairs[needs.kind >> 1 == number].ravel()])
+        shared = one.names.known(heads)
+        known.append(one.names.labels(heads[shared], members.index))
+        alone += int((~shared).sum())
     return known, alone
 
 
-def _lend(shared: tuple[Cast, Path], part: int) -> list[int]:
+def _lend(subdomains: Subdomains, part: int) -> list[int]:
     """Write the own particles near each batch of ends, and the constraints that are left over; returns the batches."""
-    cast, names = shared
-    members, terms, ends, left = cast.of(part), cast.terms, load_together(names), load_together(_left_over(cast, part))
-    own = np.flatnonzero(members["owned"])
-    rows, batch = near(members["original"][own], ends["places"], ends["batch"], terms.context, terms.box)
+    members, terms = subdomains.of(part), subdomains.terms
+    ends, left = load_together(_ends(subdomains)), load_together(_left_over(members))
+    own = np.flatnonzero(members.owned)
+    rows, batch = near(members.original()[own], ends["places"], ends["batch"], terms.interaction, terms.box)
+    chosen = own[distinct(rows)]   # of which few are near ends of several batches
+    lent = {name: array[chosen] for name, array in {"index": members.index, **_columns(members)}.items()}
+    lent["labels"] = np.stack([kept_labels(members, number)[chosen] for number in range(len(terms.lengths))], axis=1)
+    changes = load_together(_changes(members))
+    place, here = places_of(changes["index"], lent["index"])
+    for name in STATE:
+        lent[name][place] = changes[name][here]
     of_pair = ends["batch"][np.searchsorted(ends["index"], left["pairs"][:, 0])]
-    batches = np.unique(batch).tolist()
-    changes = load_together(_changed(cast, part))
-    for one in batches:
-        chosen, mine = own[rows[batch == one]], of_pair == one
-        lent = {name: members.take(name, chosen) for name in columns_of(terms)}
-        update(lent, changes)
-        save_together(_lent(cast, part, one), {"pairs": left["pairs"][mine], "kind": left["kind"][mine], **lent})
+    for one in (batches := distinct(batch).tolist()):
+        some, pairs = np.searchsorted(chosen, own[rows[batch == one]]), of_pair == one
+        particles = {name: array[some] for name, array in lent.items()}
+        needs = {"pairs": left["pairs"][pairs], "kind": left["kind"][pairs]}
+        save_together(_lent(subdomains, part, one), {**needs, **particles})
     return batches
 
 
-def _across(shared: tuple[Cast, Allowance, list[list[int]]], batch: int) -> Repaired:
+def _across(allowance: Allowance, subdomains: Subdomains, batch: int) -> Effort:
     """Repair the clusters of one batch."""
-    cast, allowance, lenders = shared
-    pieces = [load_together(_lent(cast, part, batch)) for part in lenders[batch]]
-    given, kind, index = (np.concatenate([piece[name] for piece in pieces]) for name in ("pairs", "kind", "index"))
-    order = np.argsort(index)
-    lent = Lent({name: np.concatenate([piece[name] for piece in pieces])[order] for name in columns_of(cast.terms)})
-    pairs = np.searchsorted(index[order], given)
+    lent = load_together(_lent_by(subdomains))
+    pieces = [load_together(_lent(subdomains, part, batch)) for part in lent["part"][lent["batch"] == batch].tolist()]
+    columns = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+    pairs, kind = columns.pop("pairs"), columns.pop("kind")
+    order = np.argsort(columns["index"])
+    columns = {name: array[order] for name, array in columns.items()}
+    pairs = np.searchsorted(columns["index"], pairs)
     sort = np.lexsort((kind, pairs[:, 1], pairs[:, 0]))
     needs = Needs(pairs[sort].astype(np.int32), kind[sort])
-    done = settled(Place(cast.terms, lent), needs, np.ones(len(order), bool), allowance)
-    save_together(_moved(cast, batch), done.changes)
-    return Repaired.of(done)
+    labels = columns["labels"].T
+    group = np.stack([np.unique(one, return_inverse=True)[1].ravel().astype(np.int32) for one in labels])
+    group[labels == TOO_SMALL] = UNASKED
+    repair = PartialRepair(Excerpt.of(subdomains.terms, columns, group), columns, _every, allowance)
+    effort = _attempted(repair, needs)[0]
+    save_together(_moved(subdomains, batch), repair.changes(columns["index"]))
+    return effort
 
 
-def _apply(shared: tuple[Cast, list[list[int]]], part: int) -> bool:
-    """Write the state of a subdomain after all moves of its particles, its own and others; returns whether any moved."""
-    cast, lent = shared
-    members = cast.of(part)
-    owners = np.unique(members["owner"]).tolist()
-    batches = sorted({batch for one in [part, *owners] for batch in lent[one]})
-    files = [_changed(cast, one) for one in [part, *owners]] + [_moved(cast, batch) for batch in batches]
-    moved, changed = members.moved.after((load_together(file) for file in files), members.mapped("index"))
-    moved.save(cast.next.of(part).moves)
-    return changed
+def _every(rows: np.ndarray) -> np.ndarray:
+    return np.ones(len(rows), bool)
 
 
-def _changed(cast: Cast, part: int) -> Path:
-    return cast.folder / f"changes-{cast.round}-{part}.npz"
+def _apply(subdomains: Subdomains, part: int) -> Applied:
+    """Write the state of a subdomain after all moves of its particles, its own and others."""
+    members, lent = subdomains.of(part), load_together(_lent_by(subdomains))
+    around = [part, *distinct(members.owner).tolist()]
+    batches = distinct(lent["batch"][np.isin(lent["part"], around)]).tolist()
+    files = [_changes(subdomains.of(one)) for one in around] + [_moved(subdomains, batch) for batch in batches]
+    moved, changed = members.moved.after(map(load_together, files), members.index)
+    moved.save(subdomains.next.of(part).moves)
+    return Applied(changed, moved.exact(members.owned))
 
 
-def _left_over(cast: Cast, part: int) -> Path:
-    return cast.folder / f"left-{cast.round}-{part}.npz"
+def _changes(members: Members) -> Path:
+    return members.subdomains.of_round / f"changes-{members.part}.npz"
 
 
-def _lent(cast: Cast, part: int, batch: int) -> Path:
-    return cast.folder / f"lent-{cast.round}-{part}-{batch}.npz"
+def _left_over(members: Members) -> Path:
+    return members.subdomains.of_round / f"left-{members.part}.npz"
 
 
-def _moved(cast: Cast, batch: int) -> Path:
-    return cast.folder / f"moved-{cast.round}-{batch}.npz"
+def _ends(subdomains: Subdomains) -> Path:
+    return subdomains.of_round / "ends.npz"
+
+
+def _lent_by(subdomains: Subdomains) -> Path:
+    """Which subdomains lend particles to which batches."""
+    return subdomains.of_round / "lent.npz"
+
+
+def _lent(subdomains: Subdomains, part: int, batch: int) -> Path:
+    return subdomains.of_round / f"lent-{part}-{batch}.npz"
+
+
+def _moved(subdomains: Subdomains, batch: int) -> Path:
+    return subdomains.of_round / f"moved-{batch}.npz"

@@ -16,6 +16,7 @@ import numpy as np
 
 from workbench.clusters.keep import KeepClusters
 from workbench.clusters.keep.attempts import RADII
+from workbench.clusters.keep.edits import Surmise
 from workbench.clusters.keep.problem import MOST_BOUND, margin_of
 from workbench.data.outline import Outline
 from workbench.guarantees import Limit
@@ -82,11 +83,10 @@ class Terms:
         return self.depth + self.far + 2 * self.shift
 
     @property
-    def context(self) -> float:
-        """Around the ends of constraints: all that may move (within `reach`), and all that these can affect."""
-        return 2 * self.interaction
-
-    @property
     def apart(self) -> float:
         """Constraints farther apart are repaired independently: what may move for one is not seen from the other."""
-        return 3 * self.interaction
+        return 2 * self.interaction
+
+    def surmise(self, decoded: np.ndarray) -> Surmise:
+        """The side information about the moves of a decoded chunk."""
+        return Surmise.of(decoded, self.bound, self.lengths, self.box)

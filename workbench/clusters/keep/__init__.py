@@ -1,8 +1,7 @@
 """Keeping clusters: decoded particles have exactly the groups of the original particles."""
 
-from workbench.clusters.keep.attempts import Allowance, TooExpensive
 from workbench.clusters.keep.correct import correct, keep_clusters
 from workbench.clusters.keep.correction import Correction
 from workbench.clusters.keep.promise import KeepClusters
 
-__all__ = ["Allowance", "Correction", "KeepClusters", "TooExpensive", "correct", "keep_clusters"]
+__all__ = ["Correction", "KeepClusters", "correct", "keep_clusters"]

@@ -25,7 +25,6 @@ the attempt after its cause, so the number of attempts so far is a property of t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -43,6 +42,7 @@ from workbench.clusters.keep.surroundings import Surroundings, listed_around
 from workbench.clusters.keep.view import Again, AsDecoded, View
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.errors import GuaranteeBroken
+from workbench.guarantees.guarantee import UNLIMITED, Allowance, Progress, TooExpensive
 from workbench.ordering import count_of, places_of
 
 # The escalation for a constraint, by the number of earlier attempts in which one of its ends had a violated constraint.
@@ -53,22 +53,6 @@ RADII = (2.0, 6.0)  # interaction radius of moves, in bounds: in the first attem
 RESORT_AFTER = 64   # attempts: the last resort, all in a vicinity that doubles get their original coordinates
 MOST_ATTEMPTS = RESORT_AFTER + 32   # in the last one, all particles do
 
-Progress = Callable[[float, str], object]   # with a method `watch(step)`, if it wants to see every Step
-
-
-@dataclass(frozen=True)
-class Allowance:
-    """What a repair may spend before it raises TooExpensive: original coordinates (particles), evaluated distances."""
-
-    exact: float = math.inf
-    evaluated: float = math.inf
-
-
-UNLIMITED = Allowance()
-
-
-class TooExpensive(Exception):
-    """A repair would spend more than its allowance."""
 
 
 @dataclass(eq=False)

@@ -13,7 +13,7 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 from workbench.clusters.friends import Unit
-from workbench.clusters.keep.attempts import UNLIMITED, Allowance, Attempts, Progress
+from workbench.clusters.keep.attempts import Attempts
 from workbench.clusters.keep.correction import Correction
 from workbench.clusters.keep.problem import Problem
 from workbench.clusters.keep.promise import KeepClusters, Solver
@@ -21,6 +21,7 @@ from workbench.clusters.keep.state import PINNED, State
 from workbench.data import Particles
 from workbench.errors import GuaranteeBroken, WorkbenchError
 from workbench.guarantees import Absolute, Bound, Limit, check
+from workbench.guarantees.guarantee import UNLIMITED, Allowance, Progress
 from workbench.ordering import count_of, places_of
 
 

@@ -59,6 +59,10 @@ class Correction:
         """The size of the correction in bytes, stored as one chunk."""
         return sum(map(len, self.sections().values()))
 
+    def side_information(self, rows: slice) -> Surmise:
+        """What a reader computes to apply the sections of these particles."""
+        return self.surmise.part(rows)
+
     @property
     def bits_per_particle(self) -> float:
         """The stored bits per particle."""

@@ -17,7 +17,7 @@ from workbench import backend
 from workbench.backend import Array
 from workbench.clusters.alike import Exempt, Parts, parts_of
 from workbench.clusters.broken import distances, spanning_links
-from workbench.clusters.discord import UNLABELLED, torn_labels
+from workbench.clusters.discord import UNLABELLED, split_labels
 from workbench.clusters.keep.problem import UNASKED
 from workbench.clusters.keep.state import State
 from workbench.clusters.keep.view import View
@@ -106,7 +106,7 @@ def _needs_at(state: State, view: View, number: int, exempt: bool, used: Array |
     parts = _parts(state, view, number, spared)
     if used is not None:
         view.mark(used, parts.exempt)
-    links = view.back(_lost_links(state, view, number, view.joined(number, parts.part)))
+    links = view.back(_lost_links(state, view, number, parts.part))
     false = view.back(parts.unlike)
     pairs = xp.concatenate([links, false]).astype(xp.int32)
     kinds = [xp.full(len(links), 2 * number + MUST_LINK), xp.full(len(false), 2 * number + CANNOT_LINK)]
@@ -116,15 +116,15 @@ def _needs_at(state: State, view: View, number: int, exempt: bool, used: Array |
 def _lost_links(state: State, view: View, number: int, part: Array) -> Array:
     """The minimum spanning forest of the parts of each group: lost links, pairs of friends in the original."""
     problem, xp = state.problem, state.problem.xp
-    torn = view.torn(number, torn_labels(view.wanted(number), part))
+    split = view.of_whole_groups(number, split_labels(view.wanted(number), part))
     if problem.promise.min_members > 1:
-        torn = xp.where(view.of(problem.group[number]) == UNASKED, UNLABELLED, torn)
-    torn = torn.astype(xp.int32, copy=False)
-    if view.asks_what_is_torn and not bool((torn != UNLABELLED).any()):
+        split = xp.where(view.of(problem.group[number]) == UNASKED, UNLABELLED, split)
+    split = split.astype(xp.int32, copy=False)
+    if view.asks_for_split_groups and not bool((split != UNLABELLED).any()):
         return xp.empty((0, 2), xp.int32)
     current = xp.ascontiguousarray(view.of(state.current))
     cells, length = view.original_cells(number), problem.lengths[number]
-    return spanning_links(cells, torn, length, current, problem.original.box, view.wanted(number))
+    return spanning_links(cells, split, length, current, problem.original.box, view.wanted(number))
 
 
 def _parts(state: State, view: View, number: int, exempt: Exempt | None) -> Parts:
@@ -133,11 +133,11 @@ def _parts(state: State, view: View, number: int, exempt: Exempt | None) -> Part
     Small groups may merge as long as they stay below the minimum of members; otherwise they must be separated, too.
     """
     problem, xp, group = state.problem, state.problem.xp, view.of(state.problem.group[number])
-    cells, near, far, loose = view.cells(state, number), problem.near(number), problem.far(number), None
+    cells, near, far, merged = view.cells(state, number), problem.near(number), problem.far(number), None
     if problem.promise.min_members > 1:
-        loose = parts_of(cells, group, near, far, exempt, loose=True)
-        members = xp.bincount(loose.part, minlength=len(group))
-        grown = (group == UNASKED) & (members[loose.part] >= problem.promise.min_members)
+        merged = parts_of(cells, group, near, far, exempt, link_up_to_far=True)
+        members = xp.bincount(merged.part, minlength=len(group))
+        grown = (group == UNASKED) & (members[merged.part] >= problem.promise.min_members)
         group = xp.where(grown, view.wanted(number).labels.astype(group.dtype), group)
     parts = parts_of(cells, group, near, far, exempt, doubt=view.doubt(state, number))
-    return parts if loose is None else dataclasses.replace(parts, exempt=parts.exempt | loose.exempt)
+    return parts if merged is None else dataclasses.replace(parts, exempt=parts.exempt | merged.exempt)

@@ -91,10 +91,6 @@ class Problem:
         """The original particles, for each linking length."""
         return [SortedCells.of(self.original, length) for length in self.lengths]
 
-    def joined(self, number: int) -> Array:
-        """Pairs (M, 2) of particles that others, which are not here, connect at one linking length."""
-        return self.xp.empty((0, 2), self.xp.int32)
-
     @functools.cached_property
     def surmise(self) -> Surmise:
         """The side information that a decoder can compute about moves; moves are coded relative to it."""

@@ -10,9 +10,14 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 
 from workbench.arguments import one_of, whole_number
+from workbench.backend import Array
 from workbench.clusters.friends import Unit, absolute_linking_length
+from workbench.clusters.keep.words import clusters_in_words, listed, short
+from workbench.data import Particles
 from workbench.data.outline import Outlined
 from workbench.errors import WorkbenchError, briefly
+from workbench.guarantees import Limit
+from workbench.guarantees.guarantee import Allowance, Correction, Guarantee, Progress
 
 Solver = Literal["auto", "pgd", "refine"]
 
@@ -21,7 +26,7 @@ MOST_MEMBERS = 2**63 - 1   # that a certificate can state
 
 
 @dataclass(frozen=True)
-class KeepClusters:
+class KeepClusters(Guarantee):
     """Decoded particles have exactly the friends-of-friends groups of the original ones; for `keep=[...]`.
 
     `linking_length` may be several lengths. Groups with fewer than `min_members` members may change, but do not reach that
@@ -33,6 +38,8 @@ class KeepClusters:
     """
 
     kind: ClassVar[str] = "clusters"
+    certified: ClassVar[str] = "the fingerprint of its groups"
+    violations: ClassVar[str] = "groups_not_as_certified"
 
     linking_length: float | Sequence[float] = 0.2
     unit: Unit = "spacing"
@@ -81,6 +88,47 @@ class KeepClusters:
             return cls(described["linking_length"], described["unit"], described["min_members"])
         except (KeyError, TypeError) as error:
             raise WorkbenchError(f"the promise to keep clusters cannot be read: {error!r}") from None
+
+    def attach(
+        self, original: Particles, decoded: Array, limit: Limit, chunk: int, progress: Progress | None, allowance: Allowance
+    ) -> Correction:
+        """The moves of decoded particles that restore the groups of the original."""
+        from workbench.clusters.keep.correct import keep_clusters  # which needs this class
+
+        return keep_clusters(original, decoded, limit, self, progress, chunk, allowance)
+
+    def stated(self, correction: Any, added: int) -> dict[str, Any]:
+        """The promise, its exact meaning, and the figures."""
+        from workbench.clusters.keep.statement import details_of
+
+        return {**self.to_dict(), **details_of(correction, added)}
+
+    @classmethod
+    def check(cls, stated: Mapping[str, Any], decoded: Particles, original: Particles | None) -> dict[str, Any]:
+        """The number of groups, found again; an error unless they are those of the certificate, and of the original."""
+        from workbench.clusters.keep.statement import require_fingerprint, require_same_groups
+
+        figures = require_fingerprint(stated, decoded)
+        if original is not None:
+            require_same_groups(stated, original, decoded)
+        return figures
+
+    @classmethod
+    def describe(cls, stated: Mapping[str, Any]) -> str:
+        """Which groups are kept."""
+        lengths = " and ".join(short(length) for length in listed(stated, "lengths"))
+        members = stated.get("min_members", 1)
+        least = f" of at least {members} members" if members != 1 else ""
+        return f"the friends-of-friends groups{least} at linking length {lengths}, exactly"
+
+    @classmethod
+    def rows(cls, stated: Mapping[str, Any]) -> list[tuple[str, str]]:
+        """What was changed, and what follows from the promise."""
+        return clusters_in_words(stated)
+
+    def scale(self, particles: Outlined) -> float:
+        """The shortest linking length."""
+        return min(self.lengths(particles))
 
 
 def _is_length(given: Any) -> bool:

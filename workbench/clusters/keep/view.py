@@ -9,7 +9,6 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 from workbench.clusters.alike import Doubt
-from workbench.clusters.broken import linked_labels
 from workbench.clusters.groups import Groups
 from workbench.clusters.keep.inside import Inside
 from workbench.clusters.keep.problem import Problem
@@ -39,25 +38,15 @@ class View:
         flags |= own
 
     @property
-    def asks_what_is_torn(self) -> bool:
-        """Whether it saves time to find out first if any group is torn; a GPU searches sorted particles in less."""
+    def asks_for_split_groups(self) -> bool:
+        """Whether it saves time to find out first if any group is split; a GPU searches sorted particles in less."""
         return not backend.on_device(self.problem.decoded)
 
     def wanted(self, number: int) -> Groups:
         """The original groups, at one linking length."""
         return self.problem.wanted[number]
 
-    def joined(self, number: int, part: Array) -> Array:
-        """The parts of groups, with those made one that are connected elsewhere."""
-        pairs = self.problem.joined(number)
-        pairs = self._here(pairs) if len(pairs) else pairs
-        return linked_labels(part, pairs) if len(pairs) else part
-
-    def _here(self, pairs: Array) -> Array:
-        """Those of these pairs of particles that the view holds, numbered within it."""
-        return pairs
-
-    def torn(self, number: int, labels: Array) -> Array:
+    def of_whole_groups(self, number: int, labels: Array) -> Array:
         """Labels of parts of groups (-1: none), of those groups that the view holds whole."""
         return labels
 
@@ -125,7 +114,7 @@ class Region(View):
         flags[self.index] |= own
 
     @property
-    def asks_what_is_torn(self) -> bool:
+    def asks_for_split_groups(self) -> bool:
         """Original positions of a region are not sorted yet."""
         return True
 
@@ -137,14 +126,7 @@ class Region(View):
         labels = xp.where(self.whole[number], self.of(self.problem.wanted[number].labels), self.index)
         return Groups(place[labels], self.problem.lengths[number])
 
-    def _here(self, pairs: Array) -> Array:
-        xp = self.problem.xp
-        place = xp.full(len(self.problem), -1, xp.int32)
-        place[self.index] = xp.arange(len(self.index), dtype=xp.int32)
-        found = place[pairs]
-        return found[(found >= 0).all(axis=1)]
-
-    def torn(self, number: int, labels: Array) -> Array:
+    def of_whole_groups(self, number: int, labels: Array) -> Array:
         """Labels of parts of groups, of whole groups alone."""
         return self.problem.xp.where(self.whole[number], labels, -1)
 

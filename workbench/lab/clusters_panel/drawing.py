@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.archive.clusters_in_words import clusters_in_words
+from workbench.clusters.keep.words import clusters_in_words
 from workbench.data import Particles
 from workbench.lab.clusters_panel.breakage import Breakage, Halos, Outcome
 from workbench.lab.clusters_panel.chosen import broken_counts, chosen_facts

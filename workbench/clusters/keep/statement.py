@@ -1,39 +1,23 @@
-"""Clusters kept in an archive: the correction in the chunks, its entry in the certificate, and the check of both.
+"""What an archive states about kept clusters, and the check of it.
 
-Groups extend over chunks, so the correction is found for all decoded particles together, once all chunks are encoded. Its
-part for each chunk is then added to the frame of that chunk. Verification uses none of this: it finds the groups of the
-decoded and of the original particles again.
+Verification uses nothing of a repair: it finds the groups of the decoded and of the original particles again.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import sys
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from workbench import backend, ordering
-from workbench.archive import frame
-from workbench.archive.certificate import Promise
-from workbench.archive.chunk import EncodedChunk, framed, with_checksums
-from workbench.archive.encoding import EncodedArray, Progress
-from workbench.backend import Array
-from workbench.clusters import friends_of_friends
-from workbench.clusters.keep import Allowance, Correction, KeepClusters, keep_clusters
-from workbench.clusters.keep.correction import corrected
-from workbench.clusters.keep.edits import Surmise
+from workbench.clusters.friends import friends_of_friends
+from workbench.clusters.keep.correction import Correction
 from workbench.clusters.keep.partition import PREDICATE, fingerprint, kept_labels
+from workbench.clusters.keep.promise import KeepClusters
 from workbench.data import Particles
-from workbench.data.extent import extent
 from workbench.data.outline import Outlined
 from workbench.errors import GuaranteeBroken, WorkbenchError
-from workbench.guarantees import Limit
-from workbench.guarantees.check import bits_of
-from workbench.guarantees.sections import CHECKSUM
 
 HOLDS = (
     "the mass function, multiplicities and memberships of these groups are those of the original, and no centre of mass "
@@ -61,70 +45,6 @@ class Figures:
     descent_steps: int
     violations: int
     close_calls: int
-
-
-def with_clusters(
-    positions: EncodedArray,
-    particles: Particles,
-    order: Array | None,
-    limit: Limit,
-    promise: KeepClusters,
-    progress: Progress | None,
-    allowance: Allowance,
-) -> EncodedArray:
-    """The encoded positions, corrected so that clusters are kept; `order` is the original index of each particle.
-
-    It raises TooExpensive where this takes more than the allowance.
-    """
-    xp, layout = backend.namespace(particles.positions), positions.layout
-    decoded = positions.decoded[0] if len(positions.decoded) == 1 else xp.concatenate(positions.decoded)
-    given = particles.positions if order is None else ordering.gather_rows(particles.positions, order)
-    original = Particles(backend.read_only(given), particles.box)
-    correction = keep_clusters(original, decoded, limit, promise, progress, layout.chunk_shape[0], allowance)
-
-    def with_sections(number: int) -> tuple[EncodedChunk, tuple[np.ndarray, np.ndarray] | None]:
-        index, chunk = indices[number], positions.chunks[number]
-        rows = layout.chunk_slices(index)[0]
-        sections = correction.sections(rows)
-        known, key = correction.surmise.part(rows), layout.chunk_key(index)
-        corrected = corrected_chunk(chunk, sections, decoded[rows], correction.positions[rows], key, known)
-        return corrected, extent(correction.positions[rows]) if sections else positions.ends[number]
-
-    indices = list(layout.chunk_indices())
-    work = map if backend.on_device(decoded) else backend.side_by_side
-    chunks, ends = (list(column) for column in zip(*work(with_sections, range(len(indices))), strict=True))
-    added = sum(len(chunk.data) for chunk in chunks) - sum(len(chunk.data) for chunk in positions.chunks)
-    assert positions.promise is not None
-    figures = {**positions.promise.figures, "largest_error": correction.largest_error}
-    kept = ({**promise.to_dict(), **_details(correction, added), "encoded_within": limit.value},)
-    return dataclasses.replace(
-        positions,
-        layout=with_checksums(layout, chunks),
-        chunks=chunks,
-        ends=ends,
-        promise=dataclasses.replace(positions.promise, keep=kept, figures=figures),
-        decoded=(),
-    )
-
-
-def corrected_chunk(
-    chunk: EncodedChunk, sections: Mapping[str, bytes], decoded: Array, wanted: Array, where: str,
-    known: Surmise | None = None,
-) -> EncodedChunk:
-    """A chunk with the sections of its correction, of which a reader gets the wanted positions, bit for bit."""
-    if not sections:
-        return chunk
-    if bool((bits_of(corrected(decoded, sections, known)) != bits_of(wanted)).any()):
-        raise GuaranteeBroken("a chunk corrected for its clusters does not decode to the same bits: please report this")
-    opened = frame.unpack(chunk.data, where)
-    checksum = zlib.crc32(np.ascontiguousarray(backend.to_host(wanted)).data).to_bytes(4, "little")
-    kept = {tag: bytes(part) for tag, part in opened.sections.items() if tag != CHECKSUM}
-    return framed(opened.shape, {**kept, **sections}, checksum)
-
-
-def promised(promise: Promise) -> list[Mapping[str, Any]]:
-    """The promises about clusters, with the figures recorded when the archive was made."""
-    return [kept for kept in promise.keep if kept.get("kind") == KeepClusters.kind]
 
 
 def require_fingerprint(kept: Mapping[str, Any], decoded: Particles) -> dict[str, Any]:
@@ -185,7 +105,8 @@ def details(found: Figures) -> dict[str, Any]:
     }
 
 
-def _details(correction: Correction, added: int) -> dict[str, Any]:
+def details_of(correction: Correction, added: int) -> dict[str, Any]:
+    """The same for a correction in one process, which added so many bytes."""
     members = correction.promise.min_members
     return details(Figures(
         lengths=correction.lengths,

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.archive.keeping import vicinity
-from workbench.archive.keeping.vicinity import near
+from workbench.archive.keeping.near import near
 
 
 def apart(positions, places, box):
@@ -17,10 +16,9 @@ def apart(positions, places, box):
     return difference.max(axis=2)
 
 
-@pytest.mark.parametrize("bits", [vicinity.MOST_BITS, 64])
 @settings(deadline=None, max_examples=40)
 @given(data=st.data())
-def test_none_too_few_and_hardly_more(bits, data):
+def test_none_too_few_and_hardly_more(data):
     seed, dimensions = data.draw(st.integers(0, 99)), data.draw(st.sampled_from([2, 3]))
     random = np.random.default_rng(seed)
     box = data.draw(st.sampled_from([None, (1.0,) * dimensions]))
@@ -29,14 +27,13 @@ def test_none_too_few_and_hardly_more(bits, data):
     tags = random.integers(0, data.draw(st.integers(1, 3)), len(places))
     width = data.draw(st.sampled_from([0.003, 0.05, 0.2, 0.7]))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(vicinity, "MOST_BITS", bits)
-        patched.setattr(vicinity, "BLOCK", 50)
+        patched.setattr("workbench.archive.keeping.near.BLOCK", 50)
         rows, found = near(positions, places, tags, width, box)
     listed = list(zip(rows.tolist(), found.tolist(), strict=True))
-    assert listed == sorted(set(listed), key=lambda pair: pair[::-1])
+    assert listed == sorted(set(listed))
     distance = apart(positions, places, box)
     needed = {(row, int(tags[place])) for row, place in np.argwhere(distance <= width).tolist()}
     assert needed <= set(listed)
-    if bits == vicinity.MOST_BITS and width < 0.2:
+    if width < 0.2:
         close = {(row, int(tags[place])) for row, place in np.argwhere(distance <= 2.5 * width).tolist()}
         assert set(listed) <= close
