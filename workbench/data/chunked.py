@@ -149,7 +149,7 @@ class ParticlesInMemory(ChunkedParticles):
         self.dtype, self.dimensions, self.box = whole.positions.dtype, whole.dimensions, whole.box
         self.columns = tuple(name for name in COMPANIONS if getattr(whole, name) is not None)
         self.mass = whole.masses if isinstance(whole.masses, float) else None
-        self.metadata, self.extent = whole.metadata, (whole.lower, whole.upper)
+        self.metadata, self.extent = dict(whole.metadata), (whole.lower, whole.upper)   # what can be pickled
 
     def read(self, number: int) -> np.ndarray:
         """The positions in a chunk."""

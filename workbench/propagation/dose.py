@@ -13,6 +13,7 @@ import numpy as np
 from workbench.backend import to_host
 from workbench.charts.chart import Chart, Curve, Point, chart
 from workbench.codecs import Codec
+from workbench.codecs.registry import looks
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound
 from workbench.json_values import json_value
@@ -60,7 +61,7 @@ class DoseResponse:
         points = [Point(dose.bound.eb, dose.damage, f"ratio {dose.ratio:.1f}") for dose in self.doses if dose.damage > 0]
         ends = [dose.bound.eb for dose in self.doses]
         limit = Curve("tolerance", [(min(ends), 1.0), (max(ends), 1.0)])
-        return chart({self.doses[0].site: points}, "bound", "damage", len(self.doses), [limit])
+        return chart({self.doses[0].site: points}, "bound", "damage", len(self.doses), [limit], looks())
 
     def to_dict(self) -> dict[str, Any]:
         """The doses as JSON types."""

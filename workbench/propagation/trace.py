@@ -12,6 +12,7 @@ import numpy as np
 
 from workbench.backend import Array, to_host
 from workbench.charts.chart import Chart, Point, chart
+from workbench.codecs.registry import looks
 from workbench.errors import WorkbenchError, briefly
 from workbench.json_values import json_value
 from workbench.propagation.enclosures import UNCHANGED, Ball, Enclosure, change_of
@@ -115,7 +116,7 @@ class Trace:
             ]
             for line, name in lines.items()
         }
-        return chart(points, "site", "relative error", sum(map(len, points.values())))
+        return chart(points, "site", "relative error", sum(map(len, points.values())), known=looks())
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as JSON types."""

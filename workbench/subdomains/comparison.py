@@ -20,6 +20,7 @@ from workbench.charts.chart import Chart, Point, chart
 from workbench.charts.table import LEFT, data_frame
 from workbench.clusters import Groups
 from workbench.clusters.matching import Halos, Match, Pairs, common, match
+from workbench.codecs.registry import looks
 from workbench.data import Particles
 from workbench.errors import WorkbenchError, briefly
 from workbench.subdomains.fof import Labels
@@ -105,7 +106,7 @@ class GroupComparison:
         largest = max([self.min_members, *found.members.tolist(), *new.members.tolist()])
         edges = self.min_members * 2 ** np.arange((largest // self.min_members).bit_length() + 1)
         lines = {kind: _points(kind, members, edges) for kind, members in kinds.items()}
-        return chart(lines, "members", "halos", sum(len(points) for points in lines.values()))
+        return chart(lines, "members", "halos", sum(len(points) for points in lines.values()), known=looks())
 
     def _columns(self) -> dict[str, np.ndarray]:
         """The columns of the table."""
