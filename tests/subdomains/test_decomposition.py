@@ -86,6 +86,7 @@ def test_every_particle_is_sent_to_its_owner_and_to_whom_is_near(tmp_path, n, pa
             part: np.flatnonzero(own == part).tolist() for part in set(own.tolist())
         }
         assert all(places.start == (owner[:start] == part).sum() for part, (_, places) in rows.items())
+    assert not list(tmp_path.glob("chunk-*"))   # particles are there once
 
 
 class Numbers:

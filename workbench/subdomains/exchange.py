@@ -95,7 +95,7 @@ class Exchange:
     """The files of one exchange in a folder that all workers see.
 
     Up to `few` subdomains read what chunks have written; more are sent their particles in groups. What chunks have written
-    is deleted then, unless they will ask for the `owners` of their particles.
+    is deleted then, but for the rows, if they will ask for the `owners` of their particles.
     """
 
     source: ChunkedParticles
@@ -115,9 +115,8 @@ class Exchange:
                 Shipped(*map(np.concatenate, zip(*gathered[start : start + len(self.groups)], strict=True)))
                 for start in numbers[:: len(self.groups)]
             ]
-            if not self.asks_owners:
-                for chunk in range(len(self.source.sizes)):
-                    self._sent_file(chunk).unlink()
+            for chunk in range(len(self.source.sizes)):
+                self._sent_file(chunk).unlink()
         counts, owned = (np.array(column) for column in zip(*shipped, strict=True))
         save(self._own_table, np.concatenate([np.zeros_like(owned[:1]), np.cumsum(owned, axis=0)]))
         return Shipped(counts.sum(axis=0), owned.sum(axis=0))
@@ -162,6 +161,8 @@ class Exchange:
             particles = slice(ends[group.start], ends[group.stop])
             pieces += [[_narrow(shipped.counts[group])], [column[particles] for column in columns]]
         write_pieces(self._sent_file(chunk), len(pieces), pieces)
+        if self.asks_owners:
+            write_pieces(self._rows_file(chunk), len(pieces), ([first] for first, *_ in pieces))
         return NOTHING
 
     def gather(self, number: int) -> Shipped:
@@ -252,9 +253,9 @@ class Exchange:
         if len(self.groups) == 1:
             with pieces_of(self._file(chunk, 0)) as file:
                 return [file.read(1 + part, self._widths, range(1))[0].view(ROW) for part in self.groups[0]]
-        with pieces_of(self._sent_file(chunk)) as file:
+        with pieces_of(self._rows_file(chunk)) as file:
             counts = _counts(file, 2 * group, len(self.groups[group]))
-            row = file.read(2 * group + 1, self._widths, range(1))[0].view(ROW)
+            row = file.read(2 * group + 1, self._widths[:1], range(1))[0].view(ROW)
         return np.split(row, np.cumsum(counts[:-1]))
 
     def _columns(self, part: Parts, columns: range) -> list[np.ndarray]:
@@ -296,6 +297,10 @@ class Exchange:
     def _sent_file(self, chunk: int) -> Path:
         """What a chunk has for each group: how many particles each subdomain of it gets, and these."""
         return self.folder / f"chunk-{chunk}"
+
+    def _rows_file(self, chunk: int) -> Path:
+        """The rows of what a chunk has for each group."""
+        return self.folder / f"rows-{chunk}"
 
     def _file(self, run: int, group: int) -> Path:
         """What a run has for a group: how many particles of each chunk each subdomain owns, and a piece for each."""
