@@ -1,7 +1,7 @@
 """What runs that were killed have left in a folder: scratch folders and unfinished archives. What lives is not touched.
 
-A scratch folder names its process (`workbench/run/owner.py`), and nobody needs it once that has ended. An unfinished archive
-may be continued by the same call, so it is left until it is old; its lock names the run that writes it.
+A scratch folder names its process (`workbench/run/owner.py`), and nobody needs it once that has ended. An unfinished
+archive may be continued by the same call, so it is left until it is old; its lock names the run that writes it.
 """
 
 from __future__ import annotations
