@@ -444,6 +444,10 @@ def module() -> ModuleType:
         asnumpy=lambda array: array.get(), is_available=lambda: True,
         empty=lambda shape, dtype=float: unwritten(np.empty(shape, dtype)),
         empty_like=lambda like, dtype=None: unwritten(np.empty_like(held(like), dtype)),
-        cuda=SimpleNamespace(nvrtc=compiler(), Device=lambda: SimpleNamespace(id=0, compute_capability=CAPABILITY)),
+        get_default_memory_pool=lambda: SimpleNamespace(malloc=lambda size: None),
+        cuda=SimpleNamespace(
+            nvrtc=compiler(), Device=lambda: SimpleNamespace(id=0, compute_capability=CAPABILITY),
+            runtime=SimpleNamespace(getDeviceCount=lambda: 1), set_allocator=lambda allocate: None,
+        ),
     )
     return fake

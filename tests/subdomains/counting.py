@@ -82,7 +82,8 @@ class Counting(InProcess):
         return replace(self, folder=folder)
 
     def map(
-        self, name: str, step: Any, items: Any, each: str = "item", on_gpu: bool = False, shared: Any = None
+        self, name: str, step: Any, items: Any, each: str = "item", on_gpu: bool = False, shared: Any = None,
+        together: bool = False,
     ) -> list[Any]:
         counts = self.steps[name]
         assert shared is None or self.folder is not None

@@ -61,17 +61,21 @@ def test_a_linking_length_beyond_a_subdomain_copies_everything_at_most_everywher
 
 def test_memory_decides_how_many_subdomains_there_are():
     assert plan(10**9, memory="8GB").parts == default_parts(10**9) == 954
-    small = plan(10**10, memory="400MB", threads=2)
-    assert small.parts > default_parts(10**10)
+    small = plan(5 * 10**8, memory="400MB", threads=2, chunks=2000)
+    assert small.parts > default_parts(5 * 10**8)
     assert small.fits
+    assert not plan(5 * 10**8, memory="400MB", threads=2, chunks=200).fits   # a task holds the particles of two chunks
+    most = plan(10**10, memory="400MB", threads=2, chunks=20_000)
+    assert most.parts == 4096   # as many as a search can have
+    assert not most.fits
     assert not plan(10**9, memory="1GB", parts=4).fits
     assert "MORE THAN A WORKER HAS" in str(plan(10**9, memory="1GB", parts=4))
 
 
 def test_more_workers_and_faster_ones_take_less_time():
-    times = [plan(10**9, workers=workers).seconds for workers in (1, 4, 64)]
+    times = [plan(10**9, workers=workers).limits["workers"] for workers in (1, 4, 64)]
     assert times[0] > 3.5 * times[1] > 3.5 * 3.5 * times[2]
-    slow = plan(10**9, rates=Rates(2.2e6, 6e5, 7e6, 1e8)).seconds
+    slow = plan(10**9, rates=Rates(2.2e6, 6e5, 7e6, 1e8)).limits["workers"]
     assert slow == pytest.approx(10 * times[0], rel=0.1)
     measured = Rates.measured(wb.synthetic.cosmic_web(n=32, seed=1))
     assert 1e4 < measured.search < 1e10

@@ -25,7 +25,7 @@ from workbench.run.scratch_files import load, save
 from workbench.subdomains.exchange import FEW, Cargo, Destinations, Exchange
 
 RANGES = 8           # of keys, in a chunk: what two chunks have in common is sorted twice
-MOST_RANGES = 4096   # an exchange counts for all pairs of them and chunks
+MOST_RANGES = 4096   # an exchange counts for all pairs of them and runs of chunks
 BLOCK = 2**15        # positions of which the ranges are found together
 Slices = tuple[slice, ...]
 

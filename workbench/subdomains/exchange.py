@@ -123,24 +123,13 @@ class Exchange:
 
     @cached_property
     def groups(self) -> list[range]:
-        """The subdomains whose particles are sent together; one group of all where they are few."""
-        parts = self.division.parts
-        if parts <= self.few:
-            return [range(parts)]
-        size = math.isqrt(parts - 1) + 1
-        return [range(start, min(start + size, parts)) for start in range(0, parts, size)]
+        """The subdomains whose particles are sent together."""
+        return groups_of(self.division.parts, self.few)
 
     @cached_property
     def runs(self) -> list[range]:
-        """The chunks whose particles are in one file for a group: some for each group, as long as ROW can count them."""
-        starts, runs, first = self.source.starts, [], 0
-        most = CHUNKS * len(self.groups) if len(self.groups) > 1 else 1
-        for chunk in range(1, len(starts)):
-            is_full = chunk - first == most
-            if chunk + 1 == len(starts) or is_full or starts[chunk + 1] - starts[first] > np.iinfo(ROW).max:
-                runs.append(range(first, chunk))
-                first = chunk
-        return runs
+        """The chunks whose particles are in one file for a group."""
+        return runs_of(self.source.starts, len(self.groups))
 
     @property
     def row_bytes(self) -> int:
@@ -308,6 +297,34 @@ class Exchange:
 
 
 NOTHING = Shipped(np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+def groups_of(parts: int, few: int = FEW) -> list[range]:
+    """Subdomains whose particles are sent together; one group of all where they are few.
+
+    >>> groups_of(16), groups_of(30)
+    ([range(0, 16)], [range(0, 6), range(6, 12), range(12, 18), range(18, 24), range(24, 30)])
+    """
+    if parts <= few:
+        return [range(parts)]
+    size = math.isqrt(parts - 1) + 1
+    return [range(start, min(start + size, parts)) for start in range(0, parts, size)]
+
+
+def runs_of(starts: Sequence[int], groups: int) -> list[range]:
+    """Chunks whose particles are in one file for a group: some for each group, as long as ROW can count them.
+
+    >>> runs_of([0, 5, 10, 15], 1), runs_of([0, 2**30, 2**31, 3 * 2**30], 2)
+    ([range(0, 1), range(1, 2), range(2, 3)], [range(0, 1), range(1, 2), range(2, 3)])
+    """
+    runs, first = [], 0
+    most = CHUNKS * groups if groups > 1 else 1
+    for chunk in range(1, len(starts)):
+        is_full = chunk - first == most
+        if chunk + 1 == len(starts) or is_full or starts[chunk + 1] - starts[first] > np.iinfo(ROW).max:
+            runs.append(range(first, chunk))
+            first = chunk
+    return runs
 
 
 def _packed(positions: np.ndarray, sent: Destinations, parts: int) -> tuple[np.ndarray, np.ndarray, Shipped]:

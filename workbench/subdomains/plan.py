@@ -1,8 +1,10 @@
-"""What a search on a cluster will take, before anything is read: subdomains, ghosts, bytes, memory and time.
+"""What a search or an archive on a cluster will take, before anything is read: tasks, files, bytes, memory and time.
 
-Ghosts of a uniform distribution follow from geometry: particles within a linking length of the faces. Halos near a face add
-some, so a sample of the particles gives a better figure: it is divided as the particles will be. Rates are particles per
-second and thread, measured on one machine (`Rates.measured`); the times of others scale with them.
+What the steps take is in `planned_steps.py`. Ghosts of a uniform distribution follow from geometry: particles within a
+linking length of the faces. Halos near a face add some, so a sample of the particles gives a better figure: it is divided
+as the particles will be. Rates are particles per second and thread, measured on one machine (`Rates.measured`); the times
+of others scale with them. A run takes as long as the slowest of four: workers compute, the scheduler takes up one task
+after the other, results pass through it, and files are opened.
 """
 
 from __future__ import annotations
@@ -11,25 +13,27 @@ import dataclasses
 import math
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, get_args
 
 import numpy as np
 
 from workbench import backend
-from workbench.arguments import positive, whole_number
+from workbench.arguments import flag, one_of, positive, whole_number
 from workbench.clusters import absolute_linking_length
 from workbench.data import Particles
 from workbench.errors import WorkbenchError
 from workbench.run.executors import InProcess, Result
 from workbench.subdomains.decomposition import Decomposition
-from workbench.subdomains.exchange import FEW, ROW
-from workbench.subdomains.sources import PART
+from workbench.subdomains.exchange import ROW
+from workbench.subdomains.planned_steps import Order, RunSize, Step, steps_of_archive, steps_of_search
+from workbench.subdomains.sources import PART, SAMPLE, SAMPLED
 
 FEW_PARTS = 64             # subdomains that are allowed for any number of particles, though many will be empty
-MOST_PARTS = 4096          # beyond 4 · 10⁹ particles subdomains grow: an exchange counts for all pairs of them and chunks
+MOST_PARTS = 4096          # beyond 4 · 10⁹ particles they grow: an exchange counts for pairs of them and runs of chunks
 WORKER_BYTES = 2**28       # of a worker without any particles
 SEARCH_BYTES = 40          # of each particle while it is searched, beside two copies of its position
 LABEL_BYTES = 16           # of each particle in the files, at most: its label and index; half of it up to 2³¹ particles
@@ -37,20 +41,43 @@ GHOST_BYTES = 40           # of each ghost there: index and label, and the final
 CLUSTERED = 1.15           # ghosts of a simulated universe at z = 0 over those of a uniform distribution
 UNEVEN = 1.2               # the largest subdomain over the mean: cuts come from a sample
 STEP_SECONDS = 0.01        # of one task that does nothing
+CHUNK = 2**20              # particles in a chunk of the source, by default,
+MOST_CHUNKS = 4096         # or more in each of so many
+ARCHIVE_CHUNK = 2**19      # particles in a chunk of an archive
+TASK_BYTES = 2000          # of a task for the scheduler, beside its results
+CLIENT_BYTES = 2**27       # of a client and a scheduler that do nothing,
+CLIENT_TASK = 4000         # for each task,
+CLIENT_PAIR = 48           # for each pair of a file of an exchange and a subdomain that reads it: tables of what was sent,
+CLIENT_SAMPLED = 16        # for each coordinate of a sample,
+CLIENT_GHOST = 93          # and for each ghost, while labels are merged to keep clusters
+GATHER_BYTES = 30          # of each particle while it is gathered, beside two copies of its position
+KEPT_BYTES = 15            # of each particle while clusters are kept, beside those of a search
+KEPT_SCRATCH = 8.8         # scratch files of kept clusters over positions
+SLOWEST = {
+    "workers": "workers compute", "tasks": "the scheduler takes up tasks", "traffic": "results pass through the scheduler",
+    "files": "files are opened",
+}
 UNITS = (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("bytes", 1.0))
 
 
 @dataclass(frozen=True)
 class Rates:
-    """Particles per second that one thread sends, searches and compares; bytes per second of scratch files on a worker.
+    """Particles per second that one thread sends, searches, compares, encodes, keeps in their clusters, and sorts.
 
-    The defaults are from two cores of a cloud machine in 2026 with files in memory.
+    `scratch` is bytes per second of scratch files on a worker, `files` how many it opens. `tasks` and `traffic` are tasks
+    and bytes per second of the scheduler. The defaults are from two cores of a cloud machine in 2026 with files in memory.
     """
 
     send: float = 3.5e7
     search: float = 6.0e6
     compare: float = 1.1e8
     scratch: float = 1e9
+    encode: float = 3.2e6
+    keep: float = 4e5
+    files: float = 1e4
+    tasks: float = 300.0
+    traffic: float = 1e8
+    sort: float = 2e7
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -94,37 +121,67 @@ class _Watch(InProcess):
 
 @dataclass(frozen=True)
 class Plan:
-    """What a search will take; `print` shows it. Fractions are of the particles, bytes are of the whole run."""
+    """What a run will take; `print` shows it. Fractions are of the particles, bytes are of the whole run."""
 
     particles: int
     linking_length: float   # in mean spacings
     workers: int
     threads: int
+    chunks: int             # of the source
     parts: int
     ghosts: float           # copies of particles in other subdomains, over particles
-    read: int               # bytes of positions read from the source
+    read: int               # bytes of positions read from the source, some of them several times
     moved: int              # bytes of positions and rows that go through scratch files
-    scratch: int            # bytes of all scratch files at the end
+    scratch: int            # bytes of all scratch files at most
     worker_memory: int      # bytes that a worker needs at most
     memory: int             # bytes that a worker has
-    seconds: float
+    client_memory: int      # bytes that the client and the scheduler need
+    steps: tuple[Step, ...]
+    limits: Mapping[str, float]   # seconds that each of workers, tasks, traffic and files takes
 
     @property
     def fits(self) -> bool:
         """Whether a worker has the memory that its subdomains need."""
         return self.worker_memory <= self.memory
 
+    @property
+    def tasks(self) -> int:
+        """How many tasks pass through the scheduler."""
+        return sum(step.tasks for step in self.steps)
+
+    @property
+    def files(self) -> int:
+        """How often files are opened, at most."""
+        return sum(step.files for step in self.steps)
+
+    @property
+    def traffic(self) -> int:
+        """Bytes that pass through the scheduler."""
+        return sum(step.results for step in self.steps) + TASK_BYTES * self.tasks
+
+    @property
+    def seconds(self) -> float:
+        """The time of the slowest."""
+        return max(self.limits.values())
+
     def __str__(self) -> str:
+        slowest = max(self.limits, key=lambda name: self.limits[name])
         lines = {
-            "particles": f"{self.particles:,}, linking length {self.linking_length:g} of the mean spacing",
-            "workers": f"{self.workers:,} with {self.threads} threads and {_size(self.memory)} each",
+            "particles": f"{self.particles:,} in {self.chunks:,} chunks, "
+            f"linking length {self.linking_length:g} of the mean spacing",
+            "workers": f"{self.workers:,} with {self.threads} threads and {as_size(self.memory)} each",
             "subdomains": f"{self.parts:,}, about {self.particles / self.parts:,.0f} particles each",
             "ghosts": f"{self.ghosts:.2%} of the particles",
-            "read": _size(self.read),
-            "moved": f"{_size(self.moved)} through scratch files, which grow to {_size(self.scratch)}",
-            "memory": _size(self.worker_memory) + (" on each worker" if self.fits else ", MORE THAN A WORKER HAS"),
-            "time": _duration(self.seconds),
+            "read": as_size(self.read),
+            "moved": f"{as_size(self.moved)} through scratch files, which grow to {as_size(self.scratch)}",
+            "tasks": f"{self.tasks:,}, with {as_size(self.traffic)} through the scheduler",
+            "files": f"opened {self.files:,} times at most",
+            "memory": f"{as_size(self.worker_memory)} on each worker{'' if self.fits else ', MORE THAN A WORKER HAS'}; "
+            f"{as_size(self.client_memory)} for client and scheduler",
+            "time": f"{as_duration(self.seconds)}, as {SLOWEST[slowest]}",
         }
+        if not any(step.name == "find-groups" for step in self.steps):   # space is not divided
+            del lines["subdomains"], lines["ghosts"]
         return "\n".join(f"{name + ':':<12}{text}" for name, text in lines.items())
 
 
@@ -136,58 +193,130 @@ def plan(
     *,
     threads: int = 1,
     parts: int | None = None,
+    chunks: int | None = None,
     dimensions: int = 3,
     dtype: Any = np.float32,
     sample: Particles | None = None,
     rates: Rates | None = None,
+    order: Order | None = None,
+    keep: bool = False,
 ) -> Plan:
     """What `friends_of_friends` will take on `workers` workers with `memory` and `threads` each.
 
-    `linking_length` is in mean spacings. `parts` is the number of subdomains; by default, as many as the memory needs, at
-    least those that the search makes by itself: give `parts=plan(...).parts` to it. A `sample` of the particles, some ten
-    thousand of them in their box, makes the figure for ghosts better.
+    `linking_length` is in mean spacings. `parts` is the number of subdomains; by default, as many as the memory needs and
+    a search can have, at least those that it makes by itself: give `parts=plan(...).parts` to it. `chunks` are those of the
+    source, which has a box: in open space, all positions are read once more, for the mean spacing. A `sample` of the
+    particles, some ten thousand of them in their box, makes the figure for ghosts better. With `order`, "keep" or "free",
+    it is the plan of an archive instead; with `keep=True`, of one that keeps clusters, which is an estimate.
 
     >>> planned = plan(10**9, workers=64, memory="8GB")
     >>> print(planned)
-    particles:  1,000,000,000, linking length 0.2 of the mean spacing
+    particles:  1,000,000,000 in 954 chunks, linking length 0.2 of the mean spacing
     workers:    64 with 1 threads and 8.0 GB each
     subdomains: 954, about 1,048,218 particles each
     ghosts:     1.43% of the particles
-    read:       12.0 GB
+    read:       24.0 GB
     moved:      32.5 GB through scratch files, which grow to 32.8 GB
-    memory:     350.1 MB on each worker
-    time:       5 s
+    tasks:      4,374, with 9.2 MB through the scheduler
+    files:      opened 75,986 times at most
+    memory:     378.9 MB on each worker; 164.2 MB for client and scheduler
+    time:       15 s, as the scheduler takes up tasks
     """
     count = whole_number("n_particles", n_particles, least=1)
     axes = whole_number("dimensions", dimensions, least=2, most=3)
     width = positive("linking_length", linking_length)
     staff, each = whole_number("workers", workers, least=1), whole_number("threads", threads, least=1)
     room, speed = bytes_of(memory), Rates() if rates is None else rates
+    if order is not None:
+        one_of("order", order, get_args(Order))
+    kept = flag("keep", keep)
+    if kept and order is None:
+        raise WorkbenchError('keep=True is for archives: give order="keep" or order="free"')
+    pieces = min(-(-count // CHUNK), MOST_CHUNKS) if chunks is None else whole_number("chunks", chunks, least=1)
     row = np.dtype(dtype).itemsize * axes
-    held = UNEVEN * each * (SEARCH_BYTES + 2 * row)   # bytes of a worker for each particle of a mean subdomain
+    held = UNEVEN * each * (SEARCH_BYTES + 2 * row + (KEPT_BYTES if kept else 0))   # bytes for each particle of a subdomain
     if parts is None:
         parts = max(default_parts(count), math.ceil(1.1 * count * held / max(room - WORKER_BYTES, 1)))
         if room <= WORKER_BYTES or parts > count:
             raise WorkbenchError(
-                f"a worker needs {_size(WORKER_BYTES)} before it holds any particles; got memory {_size(room)}: give more"
+                f"a worker needs {as_size(WORKER_BYTES)} before it holds any particles; got memory {as_size(room)}: "
+                "give more"
             )
+        parts = min(parts, MOST_PARTS)
     division = whole_number("parts", parts, least=1)
-    share = _uniform(count, division, width, axes) if sample is None else _sampled(count, division, width, sample)
-    levels = 1 if division <= FEW else 2   # of the exchange, and of the labels
-    sent = count * (1 + share) * (ROW.itemsize + row)
-    moved = round(levels * sent)
-    labels = round(count * (levels * LABEL_BYTES / (2 if count < 2**31 else 1) + share * GHOST_BYTES))
-    scratch = round(max(moved, sent + labels))   # what chunks have sent is deleted when groups have gathered it
-    work = count * (1 / speed.send + (1 + share) / speed.search + 1 / speed.compare)
-    rounds = -(-2 * division // (staff * each)) + 2   # two steps for each subdomain, and steps that wait for all
-    through = (count * row + 2 * (moved + labels)) / speed.scratch
+    divided = order is None or kept   # an archive without clusters has no subdomains
+    share = _share(count, division, width, axes, sample) if divided else 0.0
+    run = RunSize(count, axes, pieces, division, share * count, -(-count // ARCHIVE_CHUNK))
+    steps = tuple(steps_of_search(run) if order is None else steps_of_archive(run, order, kept))
+    moved, scratch, passed = _scratch(run, row, order, kept)
+    read = round(count * row * sum(step.readings for step in steps))
+    work, through = _work(run, speed, order, kept), (read + passed) / speed.scratch
+    rounds = -(-sum(step.tasks for step in steps) // (staff * each)) + len(steps)
     busy = min(staff * each, division)
+    tasks, results, files = (sum(getattr(step, name) for step in steps) for name in ("tasks", "results", "files"))
+    limits = {
+        "workers": work / busy + through / min(staff, division) + rounds * STEP_SECONDS, "tasks": tasks / speed.tasks,
+        "traffic": (results + TASK_BYTES * tasks) / speed.traffic, "files": files / (speed.files * staff),
+    }
+    largest = max(_held(run, order, kept) * held, _gathered(run, row, order, kept) * each)
     return Plan(
-        count, width, staff, each, division, share, count * row, moved, scratch,
-        round(WORKER_BYTES + count / division * (1 + share) * held), room,
-        work / busy + through / min(staff, division) + rounds * STEP_SECONDS,
+        count, width, staff, each, pieces, division, share, read, moved, scratch, round(WORKER_BYTES + largest), room,
+        round(_client(run, tasks, order, kept)), steps, MappingProxyType(limits),
     )
 
+def _share(count: int, parts: int, width: float, dimensions: int, sample: Particles | None) -> float:
+    """The ghosts over the particles."""
+    return _uniform(count, parts, width, dimensions) if sample is None else _sampled(count, parts, width, sample)
+
+
+def _scratch(run: RunSize, row: int, order: Order | None, keep: bool) -> tuple[int, int, int]:
+    """Bytes: of positions and rows that go through scratch files, of scratch files at most, and written and read in all."""
+    count, share, exchanges = run.particles, run.ghosts / run.particles, run.exchanged(order, keep)
+    if order is None:
+        sent, levels = count * (1 + share) * (ROW.itemsize + row), exchanges[-1].levels
+        labels = count * (levels * LABEL_BYTES / (2 if count < 2**31 else 1) + share * GHOST_BYTES)
+        moved = levels * sent   # what chunks have sent is deleted when groups have gathered it
+        return round(moved), round(max(moved, sent + labels)), round(2 * (moved + labels))
+    sorting = exchanges[0].levels * count * (ROW.itemsize + row) if order == "free" else 0
+    if not keep:
+        again = run.sorted_again() - 1 if sorting else 0.0
+        return sorting, sorting, round(2 * sorting + again * count * (ROW.itemsize + row))
+    # Where two levels are needed, what chunks have sent stays.
+    sent = round(exchanges[-1].levels * count * (1 + share) * 2 * row)
+    most = round(sorting + (KEPT_SCRATCH + 2 * (1 + share) * (exchanges[-1].levels - 1)) * count * row)
+    return sorting + sent, most, 2 * most
+
+
+def _work(run: RunSize, speed: Rates, order: Order | None, keep: bool) -> float:
+    """Seconds of all threads together."""
+    owned, copied = run.particles, run.particles + run.ghosts
+    if order is None:
+        return owned / speed.send + copied / speed.search + owned / speed.compare
+    sorting = 1 / speed.send + run.sorted_again() / speed.sort if order == "free" else 0.0
+    return owned * (1 / speed.encode + sorting) + keep * copied / speed.keep
+
+
+def _held(run: RunSize, order: Order | None, keep: bool) -> float:
+    """The particles that a task holds: a subdomain; or chunks of source and archive, and the ranges of keys of these."""
+    if order is None or keep:
+        return (run.particles + run.ghosts) / run.parts
+    ranges = 2 * run.particles / run.ranges if order == "free" else 0.0
+    return max(run.particles / run.chunks, min(ARCHIVE_CHUNK + ranges, run.particles))
+
+
+def _gathered(run: RunSize, row: int, order: Order | None, keep: bool) -> float:
+    """The bytes that a task holds which gathers particles of many chunks for a group of subdomains."""
+    exchanges = [exchange for exchange in run.exchanged(order, keep) if exchange.levels > 1]
+    bytes_each = GATHER_BYTES + 2 * row * (2 if keep else 1)   # with kept clusters, decoded positions travel along
+    return max(((run.particles + run.ghosts) / (one.runs * one.groups) * bytes_each for one in exchanges), default=0.0)
+
+
+def _client(run: RunSize, tasks: int, order: Order | None, keep: bool) -> float:
+    """The bytes that client and scheduler need."""
+    tables = CLIENT_PAIR * sum(exchange.runs * exchange.parts for exchange in run.exchanged(order, keep))
+    sampled = 0 if order == "keep" and not keep else min(run.particles, max(SAMPLE, SAMPLED * run.parts))
+    merged = CLIENT_GHOST * run.ghosts if keep else 0.0
+    return CLIENT_BYTES + CLIENT_TASK * tasks + tables + CLIENT_SAMPLED * run.dimensions * sampled + merged
 
 def chosen_parts(parts: Any, count: int) -> int:
     """The number of subdomains that is asked for, or the default; refused where most would be empty, or too many.
@@ -214,8 +343,8 @@ def require_room(folder: Path, count: int, row: int) -> None:
     needed, free = count * (ROW.itemsize + row + LABEL_BYTES // 2), shutil.disk_usage(folder).free
     if free < needed:
         raise WorkbenchError(
-            f"a search of {count:,} particles needs {_size(needed)} of scratch files; {folder} has room for {_size(free)}: "
-            "give scratch=, a folder of a larger file system that all workers see"
+            f"a search of {count:,} particles needs {as_size(needed)} of scratch files; {folder} has room for "
+            f"{as_size(free)}: give scratch=, a folder of a larger file system that all workers see"
         )
 
 
@@ -256,15 +385,20 @@ def _sampled(count: int, parts: int, width: float, sample: Particles) -> float:
     return len(Decomposition.of(positions, parts, sample.box).ghosts(positions, length)[0]) / len(sample)
 
 
-def _size(count: float) -> str:
+def as_size(count: float) -> str:
+    """Bytes as people say them.
+
+    >>> as_size(1.5e9), as_size(20)
+    ('1.5 GB', '20.0 bytes')
+    """
     unit, size = next(((unit, size) for unit, size in UNITS if count >= size), UNITS[-1])
     return f"{count / size:.1f} {unit}"
 
 
-def _duration(seconds: float) -> str:
+def as_duration(seconds: float) -> str:
     """A time as people say it.
 
-    >>> _duration(4.2), _duration(300), _duration(9000)
+    >>> as_duration(4.2), as_duration(300), as_duration(9000)
     ('4 s', '5 min', '2.5 h')
     """
     if seconds < 120:
