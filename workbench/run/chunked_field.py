@@ -179,10 +179,12 @@ class ChunkedField:
         if self.in_memory is not None and tuple(part.stop - part.start for part in place) == self.shape:
             return Field(self.values, mask=self.mask)
         try:
-            return Field(self.values[place], mask=None if self.mask is None else np.asarray(self.mask[place]))
+            values, mask = (None if array is None else array[place] for array in self.arrays)
         except OSError as error:
             where = ", ".join(f"{part.start}:{part.stop}" for part in place)
             raise WorkbenchError(f"the values at [{where}] of {self!r} cannot be read: {error}") from error
+        unshared = backend.read_only(values) if type(values) is np.ndarray else values   # not copied
+        return Field(unshared, mask=None if mask is None else np.asarray(mask))
 
     def reachable(self, executor: Executor, folder: Path, name: str) -> ChunkedField:
         """The same field; arrays in the memory of this process are written to a folder, for workers to read."""
@@ -323,7 +325,7 @@ def _in_zarr(path: str | Path) -> Any:
     except ImportError:
         raise WorkbenchError("Zarr arrays need zarr, which is not installed: pip install 'lossbench[io]'") from None
     except Exception as error:   # zarr raises errors of many kinds
-        raise WorkbenchError(f"{path} must be a Zarr array: {error}") from error
+        raise WorkbenchError(f"{path} must be a Zarr array; open archives with wb.open(...): {error}") from error
 
 
 def _kind(given: Any) -> str:
