@@ -99,8 +99,8 @@ class ChunkedField:
         values, metadata = labelled.values, joined(labelled.metadata, metadata)
         self.values, self.mask = _readable("values", values), None if mask is None else _readable("mask", mask)
         if isinstance(self.values, np.ma.MaskedArray):
-            here = Field(self.values, mask=None if self.mask is None else self.mask[...])
-            self.values, self.mask = here.values, here.mask
+            joined_masks = Field(self.values, mask=None if self.mask is None else self.mask[...])
+            self.values, self.mask = joined_masks.values, joined_masks.mask
         self.shape, self.dtype = _shape(self.values), np.dtype(self.values.dtype).newbyteorder("=")
         name = labelled.name if name is None else name
         self.described = Field(np.zeros((1,) * len(self.shape), self.dtype), spacing, name, metadata=metadata)
@@ -128,9 +128,9 @@ class ChunkedField:
             return cls(given)
         field = Field.of(given)
         spacing = field.spacing if isinstance(given, Field) else None
-        found = cls(field.values, spacing, field.name, field.mask, field.metadata)
-        found.in_memory = field
-        return found
+        source = cls(field.values, spacing, field.name, field.mask, field.metadata)
+        source.in_memory = field
+        return source
 
     @functools.cached_property
     def in_memory(self) -> Field | None:
