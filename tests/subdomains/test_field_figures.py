@@ -261,6 +261,7 @@ def test_a_sweep_of_parts_computes_each_block_once_tells_its_steps_and_stops(tmp
     assert next(some).bound == wb.Absolute(0.1)
     stop.set()
     assert list(some) == []
+    assert len(wb.sweep(lazy, "pcodec", wb.Absolute(0.1), scratch=tmp_path, cancel=stop)) == 0   # before it is read
     assert list(tmp_path.iterdir()) == []
 
 

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from workbench.errors import WorkbenchError
+from workbench.run.array_in_files import ArrayInFiles
+from workbench.run.chunked_field import grid
 from workbench.run.scratch_files import (
     BLOCK,
     Mapped,
@@ -169,3 +171,17 @@ def test_arrays_that_were_written_together_come_back_or_are_an_error_that_names_
     path.unlink()
     with pytest.raises(WorkbenchError, match=r"a\.npz cannot be read"):
         load_together(path)
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_an_array_in_files_is_read_as_the_array_at_any_place(tmp_path, data):
+    shape = tuple(data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=4)))
+    chunks = tuple(data.draw(st.integers(1, size)) for size in shape)
+    whole = np.random.default_rng(0).random(shape)
+    array = ArrayInFiles(tmp_path / "part", shape, whole.dtype, chunks)
+    for number, place in enumerate(grid(shape, chunks)):
+        array.write(number, whole[place])
+    ends = [sorted(data.draw(st.tuples(st.integers(0, size), st.integers(0, size)))) for size in shape]
+    place = tuple(slice(begin, max(end, begin)) for begin, end in ends)
+    np.testing.assert_array_equal(array[place], whole[place])

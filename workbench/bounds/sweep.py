@@ -145,18 +145,20 @@ class _Plan:
         if self.progress is not None:
             self.progress(done / len(self.questions), what)
 
-    def tell_step(self, done: int, question: Question, share: float, what: str) -> None:
-        """Tell the step that a run of a field in parts is at."""
-        self.tell(done, f"{question}: {what}")
+    def step(self, done: int, name: str, share: float, what: str) -> None:
+        """Tell the step that a field in parts is at, unless the sweep is to end."""
+        if self.cancelled():
+            raise Cancelled
+        self.tell(done, f"{name}{what}")
 
 
 def _runs(plan: _Plan) -> Generator[tuple[int, Run]]:
     """Each run with its place: first cached runs, then the others as they finish."""
-    with opened(plan.data, plan.client, plan.scratch, lambda share, what: plan.tell(0, what)) as data:
-        cache, unknown = plan.cache, list(enumerate(plan.questions))
-        digest = "" if cache is None else data.digest() if isinstance(data, FieldInParts) else digest_of(data)
-        keys = [] if cache is None else [key_of(digest, question) for question in plan.questions]
+    cache, unknown = plan.cache, list(enumerate(plan.questions))
+    with suppress(Cancelled), opened(plan.data, plan.client, plan.scratch, partial(plan.step, 0, "")) as data:
         if cache is not None:
+            digest = data.digest() if isinstance(data, FieldInParts) else digest_of(data)
+            keys = [key_of(digest, question) for question in plan.questions]
             known = {place: run for place, key in enumerate(keys) if (run := cache.find(key)) is not None}
             yield from ((place, dataclasses.replace(run, cached=True)) for place, run in known.items())
             unknown = [(place, question) for place, question in unknown if place not in known]
@@ -172,15 +174,11 @@ def _measured(plan: _Plan, data: Measured, questions: Sequence[tuple[int, Questi
         return
     before = len(plan.questions) - len(questions)
     for done, (place, question) in enumerate(questions, start=before):
-        if isinstance(data, FieldInParts):
-            data = data.telling(partial(plan.tell_step, done, question))
-        try:
-            if plan.cancelled():
-                return
-            run = measure(data, question, plan.cancelled)
-        except Cancelled:
+        if plan.cancelled():
             return
-        yield place, run
+        if isinstance(data, FieldInParts):
+            data = data.telling(partial(plan.step, done, f"{question}: "))
+        yield place, measure(data, question, plan.cancelled)
 
 
 def _workers(plan: _Plan, data: Particles | Field, runs: int) -> int:

@@ -3,7 +3,8 @@
 Each process is a fresh interpreter (`workbench.children`). Questions and answers are lines of JSON; the data are in a file
 that all processes map. If the parent dies, the questions end, and each process ends after its current run.
 
-Every process has one thread, so that the times of concurrent runs can be compared.
+Every process has one thread, so that the times of concurrent runs can be compared. Standard output carries the answers, but
+C libraries print there, too: the answers get their own descriptor, and all other output goes to standard error.
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ import json
 import os
 import selectors
 import subprocess
+import sys
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from workbench import children
-from workbench.bounds.parts import shared
+from workbench.bounds.measure import measure
+from workbench.bounds.parts import mapped, shared
 from workbench.bounds.run import Question, Run
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
@@ -28,7 +31,7 @@ POLL_SECONDS = 0.05   # interval of checks for cancellation
 LAST_WORDS = 4096     # bytes of the last output of a process that died
 
 PROGRAM = """
-from workbench.bounds.worker import main
+from workbench.bounds.workers import main
 main(int(sys.argv[1]))
 """
 
@@ -143,3 +146,14 @@ class _Crew:
     def heard(self) -> list[_Worker]:
         """The processes with readable output, waiting up to `POLL_SECONDS`; often none."""
         return [key.data for key, _ in self._selector.select(POLL_SECONDS)]
+
+
+def main(file: int) -> None:
+    """The program of a process: map the data once, and answer questions until standard input ends or the parent is gone."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    data = mapped(file, json.loads(sys.stdin.readline()))
+    print(json.dumps("ready"), file=answers, flush=True)
+    for line in sys.stdin:
+        run = measure(data, Question.from_dict(json.loads(line)))
+        print(json.dumps(run.to_dict()), file=answers, flush=True)

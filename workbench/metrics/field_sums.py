@@ -131,8 +131,8 @@ class FieldPair:
         """The second pass."""
         shape = _wider(self.part_shape, self.original.shape)
         windows = Windows(self.original.shape, shape, errors, unit, quick)
-        found = map_parts(self.executor, "compare-neighbours", windows.sums, shape, self.fields, windows.beyond)
-        return functools.reduce(WindowSums.__add__, found)
+        sums = map_parts(self.executor, "compare-neighbours", windows.sums, shape, self.fields, windows.beyond)
+        return functools.reduce(WindowSums.__add__, sums)
 
     def spectra(self, totals: Totals) -> tuple[Spectrum, Spectrum]:
         """The spectra of the original and of the decoded field, over the points where the original is valid."""
@@ -218,8 +218,8 @@ def _wider(part_shape: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ..
     >>> _wider((1, 100, 64), (365, 100, 1000)), _wider((1, 2000, 3000), (365, 2000, 3000))
     ((20, 100, 64), (2, 2000, 3000))
     """
-    found = [min(step, size) for step, size in zip(part_shape, shape, strict=True)]
-    for axis, step in enumerate(found):
-        times = min(-(-NARROW // step), max(MOST_VALUES // math.prod(found), 1))
-        found[axis] = min(step * times, shape[axis])
-    return tuple(found)
+    wider = [min(step, size) for step, size in zip(part_shape, shape, strict=True)]
+    for axis, step in enumerate(wider):
+        times = min(-(-NARROW // step), max(MOST_VALUES // math.prod(wider), 1))
+        wider[axis] = min(step * times, shape[axis])
+    return tuple(wider)

@@ -44,8 +44,8 @@ class Mesh:
         """The spectra of the original and of the decoded field, over the points where the original is valid."""
         map_parts(executor, "write-parts", self.write, self.part_shape, fields)
         executor.map("transform-planes", self.transform, range(self.leads * len(self.slabs)))
-        found = executor.map("add-waves", self.sums, range(self.leads * len(self.columns)))
-        sums = np.reshape(found, (self.leads, len(self.columns), 2, *self.shells.table)).sum(axis=1)
+        of_columns = executor.map("add-waves", self.sums, range(self.leads * len(self.columns)))
+        sums = np.reshape(of_columns, (self.leads, len(self.columns), 2, *self.shells.table)).sum(axis=1)
         original, decoded = (
             replace(mean_spectrum([self.shells.spectrum(lead[which]) for lead in sums]), exponent=2 * exponent)
             for which, exponent in enumerate(self.exponents)
@@ -102,13 +102,13 @@ class Mesh:
     def sums(self, item: int) -> np.ndarray:
         """Transform some columns, and add up the power of both fields in shells."""
         lead, run = divmod(item, len(self.columns))
-        here, found = self.columns[run], []
-        k, count = self._waves(here)
+        columns, sums = self.columns[run], []
+        k, count = self._waves(columns)
         for which in (0, 1):
-            pieces = [load(self._slab(which, lead * len(self.slabs) + slab), here) for slab in range(len(self.slabs))]
-            waves = np.concatenate(pieces, axis=1)
-            found.append(self.shells.sums(k, count, np.fft.fft(waves, axis=1, out=waves)))
-        return np.stack(found)
+            slabs = range(lead * len(self.slabs), (lead + 1) * len(self.slabs))
+            waves = np.concatenate([load(self._slab(which, slab), columns) for slab in slabs], axis=1)
+            sums.append(self.shells.sums(k, count, np.fft.fft(waves, axis=1, out=waves)))
+        return np.stack(sums)
 
     def _waves(self, columns: slice) -> tuple[np.ndarray, np.ndarray]:
         """The wave number of each coefficient of some columns, and how many waves each stands for."""

@@ -40,10 +40,10 @@ class ArrayInFiles:
         save(self._path(number), np.ascontiguousarray(values, self.dtype))
 
     def __getitem__(self, place: Slices) -> np.ndarray:
-        found = np.empty([part.stop - part.start for part in place], self.dtype)
+        values = np.empty([part.stop - part.start for part in place], self.dtype)
         for number, inside, target in self._overlaps(place):
-            found[target] = Mapped(self._path(number))[inside]
-        return found
+            values[target] = Mapped(self._path(number))[inside]
+        return values
 
     def _overlaps(self, place: Slices) -> Iterator[tuple[int, Slices, Slices]]:
         """The number of each part that has values there, where they are in the part, and where in what is read."""

@@ -99,8 +99,8 @@ class ChunkedField:
         values, metadata = labelled.values, joined(labelled.metadata, metadata)
         self.values, self.mask = _readable("values", values), None if mask is None else _readable("mask", mask)
         if isinstance(self.values, np.ma.MaskedArray):
-            here = Field(self.values, mask=None if self.mask is None else self.mask[...])
-            self.values, self.mask = here.values, here.mask
+            joined_masks = Field(self.values, mask=None if self.mask is None else self.mask[...])
+            self.values, self.mask = joined_masks.values, joined_masks.mask
         self.shape, self.dtype = _shape(self.values), np.dtype(self.values.dtype).newbyteorder("=")
         name = labelled.name if name is None else name
         self.described = Field(np.zeros((1,) * len(self.shape), self.dtype), spacing, name, metadata=metadata)
@@ -128,9 +128,9 @@ class ChunkedField:
             return cls(given)
         field = Field.of(given)
         spacing = field.spacing if isinstance(given, Field) else None
-        found = cls(field.values, spacing, field.name, field.mask, field.metadata)
-        found.in_memory = field
-        return found
+        source = cls(field.values, spacing, field.name, field.mask, field.metadata)
+        source.in_memory = field
+        return source
 
     @functools.cached_property
     def in_memory(self) -> Field | None:
@@ -183,10 +183,12 @@ class ChunkedField:
         if self.in_memory is not None and tuple(part.stop - part.start for part in place) == self.shape:
             return Field(self.values, mask=self.mask)
         try:
-            return Field(self.values[place], mask=None if self.mask is None else _as_it_is(self.mask[place]))
+            values, mask = (None if array is None else array[place] for array in self.arrays)
         except OSError as error:
             where = ", ".join(f"{part.start}:{part.stop}" for part in place)
             raise WorkbenchError(f"the values at [{where}] of {self!r} cannot be read: {error}") from error
+        unshared = backend.read_only(values) if type(values) is np.ndarray else values   # not copied
+        return Field(unshared, mask=None if mask is None else _as_it_is(mask))
 
     def reachable(self, executor: Executor, folder: Path, name: str) -> ChunkedField:
         """The same field; arrays in the memory of this process are written to a folder, for workers to read."""
@@ -351,7 +353,7 @@ def _in_zarr(path: str | Path) -> Any:
     except ImportError:
         raise WorkbenchError("Zarr arrays need zarr, which is not installed: pip install 'lossbench[io]'") from None
     except Exception as error:   # zarr raises errors of many kinds
-        raise WorkbenchError(f"{path} must be a Zarr array: {error}") from error
+        raise WorkbenchError(f"{path} must be a Zarr array; open archives with wb.open(...): {error}") from error
 
 
 def _kind(given: Any) -> str:

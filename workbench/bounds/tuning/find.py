@@ -226,7 +226,7 @@ class _Search:
         """Compress, decompress and measure; keeps the archive if it meets the target and is better than the best so far."""
         options, data = self.options, self.original.data
         question = Question(self.candidate.codec, bound, options.order, chunk_values=options.chunk_values)
-        run, outcome = observed(data, question, self._told(bound), options.keep, options.velocities)
+        run, outcome = observed(data, question, self._progress_of(bound), options.keep, options.velocities)
         report = outcome.report
         figures = self.target.measured(Attempt(self.original, outcome.archive, outcome.decoded, outcome.order, report))
         if self.aimed is not None:
@@ -265,7 +265,7 @@ class _Search:
         codec = codecs.from_dict(nearest.codec)
         return Found(self.target, codec, nearest, runs, remarks, options.as_code(), kept, options.velocities)
 
-    def _told(self, bound: Bound) -> Progress | None:
+    def _progress_of(self, bound: Bound) -> Progress | None:
         progress = self.progress
         if progress is None:
             return None
