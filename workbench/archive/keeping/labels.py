@@ -124,8 +124,9 @@ def _enter(subdomains: Subdomains, part: int) -> np.ndarray:
             f"subdomain {part} must have at most {MOST_MEMBERS:,} particles, ghosts included; it has {len(members):,}: "
             "give more parts"
         )
-    ghosts = members.write_owners()
-    _find(members, ORIGINAL, members.original())
+    original = members.original()
+    ghosts = members.write_owners(original)
+    _find(members, ORIGINAL, original)
     return ghosts
 
 

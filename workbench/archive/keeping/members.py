@@ -119,9 +119,9 @@ class Members:
         """The subdomain that owns each ghost."""
         return load(self._owner_file)
 
-    def write_owners(self) -> np.ndarray:
+    def write_owners(self, original: np.ndarray) -> np.ndarray:
         """Find out who owns each ghost; returns how many each other subdomain owns."""
-        owner = self.subdomains.decomposition.owners(self.original()[~self.owned])
+        owner = self.subdomains.decomposition.owners(original[~self.owned])
         save(self._owner_file, owner)
         return np.bincount(owner, minlength=len(self.subdomains.parts))
 
