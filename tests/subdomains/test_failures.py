@@ -25,7 +25,7 @@ BEGUN = threading.Event()
 PHASES = ("sample-particles", "send-particles", "find-groups", "compare-labels", "measure-groups")
 KEEPING = (
     "encode-chunks", "send-particles", "find-groups", "compare-original", "measure-groups", "find-parts", "compare-part",
-    "find-split-groups", "find-lost-links", "repair-inside", "lend-particles", "repair-across", "apply-moves",
+    "find-split-groups", "find-lost-links", "repair-inside", "send-surroundings", "repair-across", "apply-moves",
     "find-groups-again", "compare-final", "compare-groups", "hand-back-moves", "finish-chunks", "write-chunks",
 )
 COMPARING = ("compare-chunks", "compare-neighbours", "write-parts", "transform-planes", "add-waves")

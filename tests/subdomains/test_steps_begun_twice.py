@@ -68,7 +68,7 @@ def test_an_archive_that_keeps_clusters(tmp_path, monkeypatch, after, least):
     module = sys.modules["workbench.archive.compress"]   # of which the name is that of the function
     monkeypatch.setattr(module, "executor_of", lambda *given: executor)
     assert kept(tmp_path / "twice.zarr", keep) == expected
-    assert {"repair-inside", "lend-particles", "repair-across", "apply-moves", "write-chunks"} <= executor.steps
+    assert {"repair-inside", "send-surroundings", "repair-across", "apply-moves", "write-chunks"} <= executor.steps
     assert not [path.name for path in tmp_path.rglob(".*")]
 
 

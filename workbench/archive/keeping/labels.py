@@ -122,8 +122,9 @@ def _enter(subdomains: Subdomains, part: int) -> None:
             f"subdomain {part} must have at most {MOST_MEMBERS:,} particles, ghosts included; it has {len(members):,}: "
             "give more parts"
         )
-    members.write_owners()
-    _find(members, ORIGINAL, members.original())
+    original = members.original()
+    members.write_owners(original)
+    _find(members, ORIGINAL, original)
 
 
 def _find_again(subdomains: Subdomains, part: int) -> None:

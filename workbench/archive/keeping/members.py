@@ -119,9 +119,9 @@ class Members:
         """The subdomain that owns each ghost."""
         return load(self._owner_file)
 
-    def write_owners(self) -> None:
+    def write_owners(self, original: np.ndarray) -> None:
         """Find out who owns each ghost."""
-        save(self._owner_file, self.subdomains.decomposition.owners(self.original()[~self.owned]))
+        save(self._owner_file, self.subdomains.decomposition.owners(original[~self.owned]))
 
     @property
     def neighbours(self) -> np.ndarray:

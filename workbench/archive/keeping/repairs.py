@@ -2,7 +2,7 @@
 
 A subdomain moves only particles so deep inside it that no other subdomain's moves can affect them. Constraints that reach
 others are left over. These are gathered: constraints near each other form a cluster, which is repaired as a whole, after
-all subdomains are done, by one worker to whom every subdomain lends the particles around it. Clusters are far enough apart
+all subdomains are done, by one worker to whom every subdomain sends its particles around it. Clusters are far enough apart
 to be independent, so it does not matter which are repaired together.
 
 A cluster is never divided. One that is larger than a subdomain takes as much memory as its particles need, on one worker;
@@ -88,10 +88,10 @@ def repair(subdomains: Subdomains, allowance: Allowance, executor: Executor) -> 
     _require_affordable(efforts)
     ends = _batches(left, subdomains.terms.apart, subdomains.terms.box)
     save_together(_ends(subdomains), ends)
-    lenders = _lenders(subdomains, ends["places"])
-    lent = zip(lenders, subdomains.run(executor, "lend-particles", _lend, lenders), strict=True)
-    pairs = np.array([(part, batch) for part, batches in lent for batch in batches], np.int64).reshape(-1, 2)
-    save_together(_lent_by(subdomains), {"part": pairs[:, 0], "batch": pairs[:, 1]})
+    around = _parts_near(subdomains, ends["places"])
+    sent = zip(around, subdomains.run(executor, "send-surroundings", _send, around), strict=True)
+    pairs = np.array([(part, batch) for part, batches in sent for batch in batches], np.int64).reshape(-1, 2)
+    save_together(_senders(subdomains), {"part": pairs[:, 0], "batch": pairs[:, 1]})
     batches = range(int(ends["batch"].max(initial=-1)) + 1)
     efforts += subdomains.run(executor, "repair-across", functools.partial(_across, allowance), batches)
     _require_affordable(efforts)
@@ -121,7 +121,7 @@ def _batches(left: Sequence[Left], apart: float, box: tuple[float, ...] | None) 
     return {"index": index, "places": places, "batch": batch}
 
 
-def _lenders(subdomains: Subdomains, places: np.ndarray) -> list[int]:
+def _parts_near(subdomains: Subdomains, places: np.ndarray) -> list[int]:
     """The subdomains with particles near these places: those that own them, or would get ghosts of them."""
     destinations = WithGhosts(subdomains.decomposition, subdomains.terms.interaction).destinations(places)
     return np.union1d(destinations.owner, destinations.parts).tolist()
@@ -180,32 +180,33 @@ def _opened(members: Members, groups: Sequence[Named], needs: Needs) -> tuple[li
     return known, alone
 
 
-def _lend(subdomains: Subdomains, part: int) -> list[int]:
+def _send(subdomains: Subdomains, part: int) -> list[int]:
     """Write the own particles near each batch of ends, and the constraints that are left over; returns the batches."""
     members, terms = subdomains.of(part), subdomains.terms
     ends, left = load_together(_ends(subdomains)), load_together(_left_over(members))
-    own = np.flatnonzero(members.owned)
-    rows, batch = near(members.original()[own], ends["places"], ends["batch"], terms.interaction, terms.box)
+    columns, own = _columns(members), np.flatnonzero(members.owned)
+    rows, batch = near(columns["original"][own], ends["places"], ends["batch"], terms.interaction, terms.box)
     chosen = own[distinct(rows)]   # of which few are near ends of several batches
-    lent = {name: array[chosen] for name, array in {"index": members.index, **_columns(members)}.items()}
-    lent["labels"] = np.stack([kept_labels(members, number)[chosen] for number in range(len(terms.lengths))], axis=1)
+    sent = {name: array[chosen] for name, array in {"index": members.index, **columns}.items()}
+    sent["labels"] = np.stack([kept_labels(members, number)[chosen] for number in range(len(terms.lengths))], axis=1)
     changes = load_together(_changes(members))
-    place, here = places_of(changes["index"], lent["index"])
+    place, here = places_of(changes["index"], sent["index"])
     for name in STATE:
-        lent[name][place] = changes[name][here]
+        sent[name][place] = changes[name][here]
     of_pair = ends["batch"][np.searchsorted(ends["index"], left["pairs"][:, 0])]
     for one in (batches := distinct(batch).tolist()):
         some, pairs = np.searchsorted(chosen, own[rows[batch == one]]), of_pair == one
-        particles = {name: array[some] for name, array in lent.items()}
+        particles = {name: array[some] for name, array in sent.items()}
         needs = {"pairs": left["pairs"][pairs], "kind": left["kind"][pairs]}
-        save_together(_lent(subdomains, part, one), {**needs, **particles})
+        save_together(_surroundings(subdomains, part, one), {**needs, **particles})
     return batches
 
 
 def _across(allowance: Allowance, subdomains: Subdomains, batch: int) -> Effort:
     """Repair the clusters of one batch."""
-    lent = load_together(_lent_by(subdomains))
-    pieces = [load_together(_lent(subdomains, part, batch)) for part in lent["part"][lent["batch"] == batch].tolist()]
+    sent = load_together(_senders(subdomains))
+    senders = sent["part"][sent["batch"] == batch].tolist()
+    pieces = [load_together(_surroundings(subdomains, part, batch)) for part in senders]
     columns = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
     pairs, kind = columns.pop("pairs"), columns.pop("kind")
     order = np.argsort(columns["index"])
@@ -228,9 +229,9 @@ def _every(rows: np.ndarray) -> np.ndarray:
 
 def _apply(subdomains: Subdomains, part: int) -> Applied:
     """Write the state of a subdomain after all moves of its particles, its own and others."""
-    members, lent = subdomains.of(part), load_together(_lent_by(subdomains))
+    members, sent = subdomains.of(part), load_together(_senders(subdomains))
     around = [part, *distinct(members.owner).tolist()]
-    batches = distinct(lent["batch"][np.isin(lent["part"], around)]).tolist()
+    batches = distinct(sent["batch"][np.isin(sent["part"], around)]).tolist()
     files = [_changes(subdomains.of(one)) for one in around] + [_moved(subdomains, batch) for batch in batches]
     moved, changed = members.moved.after(map(load_together, files), members.index)
     moved.save(subdomains.next.of(part).moves)
@@ -249,13 +250,13 @@ def _ends(subdomains: Subdomains) -> Path:
     return subdomains.of_round / "ends.npz"
 
 
-def _lent_by(subdomains: Subdomains) -> Path:
-    """Which subdomains lend particles to which batches."""
-    return subdomains.of_round / "lent.npz"
+def _senders(subdomains: Subdomains) -> Path:
+    """Which subdomains have sent particles to which batches."""
+    return subdomains.of_round / "senders.npz"
 
 
-def _lent(subdomains: Subdomains, part: int, batch: int) -> Path:
-    return subdomains.of_round / f"lent-{part}-{batch}.npz"
+def _surroundings(subdomains: Subdomains, part: int, batch: int) -> Path:
+    return subdomains.of_round / f"surroundings-{part}-{batch}.npz"
 
 
 def _moved(subdomains: Subdomains, batch: int) -> Path:
