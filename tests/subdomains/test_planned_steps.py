@@ -54,9 +54,12 @@ def assert_as_planned(executor, steps, particles, near=()):
         assert counts.source <= step.readings * particles.positions.nbytes <= 1.5 * counts.source or not counts.source
 
 
-@pytest.mark.parametrize(("chunks", "parts"), [(12, 4), (24, 4), (24, 8), (36, 16), (12, 17), (36, 70), (144, 100)])
-def test_the_steps_of_a_search_take_what_is_planned(tmp_path, chunks, parts):
-    executor, source = Counting(), ParticlesInFile.written(tmp_path / "positions", FEW, chunks)
+@pytest.mark.parametrize("along", [False, True])
+@pytest.mark.parametrize(("chunks", "parts"), [(12, 4), (24, 8), (36, 16), (12, 17), (36, 70), (144, 100)])
+def test_the_steps_of_a_search_take_what_is_planned(tmp_path, chunks, parts, along):
+    """Also where a chunk has particles of a few subdomains alone."""
+    particles = wb.Particles(FEW.positions[np.argsort(FEW.positions[:, 0])], FEW.box) if along else FEW
+    executor, source = Counting(), ParticlesInFile.written(tmp_path / "positions", particles, chunks)
     with backend.using_threads(1), search(executor, source, 0.2, parts=parts, scratch=tmp_path) as groups:
         steps = by_name(steps_of_search(RunSize(len(FEW), 3, chunks, parts, groups.ghosts, 1)))
     assert ("gather-particles" in steps) == (parts > 16)

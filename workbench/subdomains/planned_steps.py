@@ -1,9 +1,8 @@
 """What each step of a search and of archives takes: tasks, files that these open, bytes of their results, readings.
 
 A plan adds this up, and is as true as these numbers, so `tests/subdomains/test_planned_steps.py` runs the steps and counts.
-They hold for particles in no order, of which every subdomain gets some from each chunk; those in the order of a curve take
-fewer files where subdomains are few. What steps open for all pairs of a chunk and a group of subdomains, and what they read
-again, decides how far a run goes.
+They hold for particles in any order: a file is opened even if it has nothing for the one who asks. What steps open for all
+pairs of a chunk and a group of subdomains, and what they read again, decides how far a run goes.
 """
 
 from __future__ import annotations
