@@ -55,7 +55,7 @@ def test_no_call_does_more_on_a_gpu_than_is_documented(stand_in: ModuleType, siz
         for what, most in limits()[name].items()
         if got[what] > most[size]
     ]
-    assert over == []
+    assert not over, "\n".join(over)
     loose = [name for name, got in found.items() if got["launches"] < limits()[name]["launches"][size]]
     assert loose == [], "fewer launches than docs/gpu.md says: lower its limits"
 

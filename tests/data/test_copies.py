@@ -31,6 +31,8 @@ def parts(value):
         return value.dtype.str, value.tolist()
     if hasattr(value, "__dataclass_fields__"):
         return type(value).__name__, {name: parts(getattr(value, name)) for name in value.__dataclass_fields__}
+    if isinstance(value, tuple):
+        return tuple(map(parts, value))
     return dict(value) if hasattr(value, "items") else value
 
 

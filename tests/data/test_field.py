@@ -101,4 +101,4 @@ def test_an_array_is_read_in_place_for_the_time_of_a_call() -> None:
 def test_an_archive_in_place_of_values_is_refused_with_the_way_to_its_values() -> None:
     archive = wb.compress(np.arange(9.0), wb.Absolute(0.1))
     with pytest.raises(wb.WorkbenchError, match=r"got Archive\(.*: give archive\.decompress\(\)"):
-        wb.compare(np.arange(9.0), archive)
+        wb.Field(archive)

@@ -106,7 +106,8 @@ def compress(
         raise WorkbenchError("workers write the archive: give out=, a path on a file system that all of them see")
     writing = _Writing(out, overwrite)
     if isinstance(given, Particles) and isinstance(executor, InProcess) and parts is None:
-        return _in_memory(replace(given, metadata=described), request, writing, executor)
+        particles = given if metadata is None else replace(given, metadata=metadata)
+        return _in_memory(particles, request, writing, executor)
     with scratch_folder(scratch, executor) as folder:
         executor = executor.within(folder)
         if isinstance(given, Particles | ChunkedParticles):
