@@ -7,8 +7,9 @@ import pytest
 
 import workbench as wb
 from subdomains.counting import Counting
+from workbench.archive import Damaged
 from workbench.data.chunked import ParticlesInMemory, even_sizes
-from workbench.errors import WorkbenchError
+from workbench.errors import GuaranteeBroken, WorkbenchError
 from workbench.run import shared as module
 from workbench.run.executors import InProcess, OnDask
 from workbench.run.shared import Shared, with_shared
@@ -96,3 +97,11 @@ def test_tasks_of_a_search_carry_nothing_that_grows_with_the_number_of_subdomain
     assert "compare-labels" in carried[2]
     for name, few in carried[2].items():
         assert max(few, carried[200][name]) <= 600, name
+
+
+def test_an_error_of_any_kind_says_where_it_arose():
+    def fail(item):
+        raise Damaged(f"values/c/{item}", "its section fails its checksum")
+
+    with pytest.raises(GuaranteeBroken, match=r"chunk values/c/7 is damaged: .*\(look, chunk 1 of 1\)"):
+        InProcess().map("look", fail, [7], "chunk")

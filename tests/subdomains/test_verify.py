@@ -132,3 +132,22 @@ def test_a_field_is_compared_with_its_original_wherever_that_is(tmp_path, masked
         other = wb.Field(values, mask=values > 1.8)
         with pytest.raises(GuaranteeBroken, match="mask must be bit-identical"):
             archive.verify(other)
+
+
+@pytest.mark.parametrize("bound", [wb.Absolute(1e-3), wb.Relative(1e-3)])
+def test_a_damaged_mask_is_named_whether_or_not_the_bound_depends_on_it(tmp_path, bound):
+    values = np.linspace(1, 2, 5000, dtype=np.float32).reshape(50, 100)
+    field = wb.Field(values, mask=values > 1.9)
+    path = wb.compress(field, bound, "prequantised", chunk_values=1000).save(tmp_path / "field.zarr")
+    chunk = max(part for part in (path / "mask" / "c").rglob("*") if part.is_file())
+    chunk.write_bytes(chunk.read_bytes()[:-1] + b"!")
+    for source in sources_of(field, tmp_path):
+        with pytest.raises(GuaranteeBroken, match=r"1 of \d+ chunks are damaged.*mask/c/"):
+            wb.open(path).verify(source)
+
+
+@pytest.mark.parametrize("given", [lambda particles: particles, in_chunks], ids=["in-memory", "in-chunks"])
+def test_an_original_of_another_mass_is_refused(given):
+    archive = wb.compress(wb.Particles(WEB.positions, WEB.box, masses=2.5), wb.Absolute(0.05))
+    with pytest.raises(WorkbenchError, match=r"must have particles of mass 2\.5; got 3\.5"):
+        archive.verify(given(wb.Particles(WEB.positions, WEB.box, masses=3.5)))

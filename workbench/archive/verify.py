@@ -141,10 +141,12 @@ def _field(archive: Archive, original: ChunkedField | None, executor: Executor) 
     else:
         checks.require_shape(values.layout, original.shape, original.dtype)
         if promise.bound is not None:
-            ends = np.empty(0, original.dtype)
+            pieces = [np.empty(0, original.dtype)]   # type: list[np.ndarray | None]
             if isinstance(promise.bound, Relative):
-                ends = np.concatenate(map_parts(executor, "find-range", functools.partial(_ends, mask), shape, [original]))
-            checks.require_same_limit(promise, promise.bound.limit(ends))
+                pieces = map_parts(executor, "find-range", functools.partial(_ends, mask), shape, [original])
+            ends = [piece for piece in pieces if piece is not None]
+            if len(ends) == len(pieces):   # otherwise the mask is damaged, as is seen below
+                checks.require_same_limit(promise, promise.bound.limit(np.concatenate(ends)))
         found = map_parts(executor, "examine-values", step, shape, [original], together=together)
     return {name: functools.reduce(Inspected.__add__, [of[name] for of in found]) for name in found[0]}
 
@@ -168,12 +170,18 @@ def _field_chunk(
     return {"values": of_values, "mask": of_mask}
 
 
-def _ends(mask: StoredArray | None, number: int, part: Field) -> np.ndarray:
-    """The smallest and the largest value of a part that are finite and not masked in the archive."""
+def _ends(mask: StoredArray | None, number: int, part: Field) -> np.ndarray | None:
+    """The smallest and the largest value of a part that are finite and not masked in the archive.
+
+    None if the mask is damaged there.
+    """
     values = backend.to_host(part.values)
     valid = np.isfinite(values)
     if mask is not None:
-        valid &= ~mask.chunk(tuple(int(axis) for axis in np.unravel_index(number, mask.layout.chunk_grid)))
+        hidden, _ = _decoded(mask, tuple(int(axis) for axis in np.unravel_index(number, mask.layout.chunk_grid)))
+        if hidden is None:
+            return None
+        valid &= ~hidden
     kept = values[valid]
     return np.array([kept.min(), kept.max()]) if kept.size else kept
 
@@ -201,10 +209,11 @@ class _Original:
 def _original(archive: Archive, given: Any, executor: Executor, folder: Path | None) -> _Original:
     """The original in the order of the archive; refused if it cannot be the one that the archive was made from."""
     promise, layout = archive.certificate[POSITIONS], archive.data.layout
+    mass = given.masses if isinstance(given, Particles) else given.mass
+    if archive.mass is not None and isinstance(mass, float) and mass != archive.mass:
+        raise WorkbenchError(f"the original must have particles of mass {archive.mass:.9g}; got {mass:.9g}")
     if isinstance(given, Particles):
         archive.require_like(given)
-        if archive.mass is not None and isinstance(given.masses, float) and given.masses != archive.mass:
-            raise WorkbenchError(f"the original must have particles of mass {archive.mass:.9g}; got {given.masses:.9g}")
         order = archive.permutation(given) if archive.reordered else None
         checks.require_shape(layout, tuple(given.positions.shape), given.positions.dtype)
         if promise.bound is not None:

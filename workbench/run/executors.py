@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar, cast
 
 from workbench import backend
 from workbench.backend import reusing_memory
@@ -306,8 +306,9 @@ def _may_pass(error: BaseException | None) -> bool:
 
 
 def _placed(error: WorkbenchError, name: str, each: str, number: int, count: int) -> WorkbenchError:
-    """The same error, and where it arose."""
-    return type(error)(f"{error} ({name}, {each} {number + 1} of {count})")
+    """The same error, and where it arose; of a kind that takes more than a text, the nearest base that does not."""
+    kind = next(kind for kind in type(error).__mro__ if "__init__" not in vars(kind))
+    return cast(type[WorkbenchError], kind)(f"{error} ({name}, {each} {number + 1} of {count})")
 
 
 def cause_of(error: Exception) -> str:
