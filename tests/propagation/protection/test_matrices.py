@@ -103,7 +103,7 @@ def test_every_flip_above_the_threshold_is_corrected(pair: tuple[np.ndarray, np.
         in_double = a.shape[1] * 2.0**-52 * float(abs(a[row]).astype(np.float64) @ abs(b[:, column]))
         allowed = Fraction(in_double) + Fraction(float(np.spacing(abs(clean[row, column]))))
         assert error_of(c, a, b, row, column) <= error_of(clean, a, b, row, column) + allowed
-    if not found.detected:
+    if not (found.detected or found.recomputed):   # a suspect column is computed again and replaced
         assert c.tobytes() == faulty.tobytes()
 
 
