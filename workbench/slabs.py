@@ -13,6 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from workbench import backend
 
+Slices = tuple[slice, ...]   # a part of an array: a run of places along each axis
+
 _SLAB_BYTES = 1 << 20   # a slab and its transform stay in a second-level cache
 
 

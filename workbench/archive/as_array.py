@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.data import Field
+from workbench.slabs import Slices
 
 if TYPE_CHECKING:
     from workbench.archive.archive import Archive
 
-Slices = tuple[slice, ...]
 
 
 @dataclass(frozen=True)

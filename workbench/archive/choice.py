@@ -22,11 +22,11 @@ from workbench.codecs import Codec
 from workbench.codecs.gaps import filled
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Limit, encode_guarded
+from workbench.slabs import Slices
 
 SAMPLED = 2**16   # values that are tried
 HARDLY = 1.01     # times as many bytes as another codec, at which `interpolation` is preferred
 
-Slices = tuple[slice, ...]
 Speed = Literal["small", "fast"]
 
 

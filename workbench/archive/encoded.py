@@ -21,11 +21,12 @@ from typing import Any
 import numpy as np
 
 from workbench.archive.chunk import EncodedChunk, decode_chunk
-from workbench.archive.encoding import ReadyChunk, Slices, Task, encode_values
+from workbench.archive.encoding import ReadyChunk, Task, encode_values
 from workbench.archive.missing import Hidden
 from workbench.data.chunked import ChunkedParticles
 from workbench.errors import WorkbenchError
 from workbench.guarantees.enforce import Figures
+from workbench.slabs import Slices
 
 RECORDS = ".records"   # a hidden folder: it is no part of the archive, and disappears when the archive is complete
 

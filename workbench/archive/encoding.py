@@ -28,11 +28,11 @@ from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound, Limit, Safeguard, encode_guarded, encode_guarded_pieces
 from workbench.guarantees.check import Period
 from workbench.guarantees.enforce import Figures
+from workbench.slabs import Slices
 
 MOST_TOGETHER = 2**26   # coordinates that a GPU encodes at once, in about 40 bytes each
 
 Progress = Callable[[float, str], object]
-Slices = tuple[slice, ...]
 
 
 @dataclass(frozen=True)

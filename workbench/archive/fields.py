@@ -28,7 +28,6 @@ from workbench.archive.encoded import RECORDS, put_hidden, recalled, record_of, 
 from workbench.archive.encoding import (
     EncodedArray,
     ReadyChunk,
-    Slices,
     Task,
     assembled,
     encode_values,
@@ -49,6 +48,7 @@ from workbench.errors import WorkbenchError
 from workbench.guarantees import Limit, PointwiseRelative, Relative
 from workbench.run.chunked_field import ChunkedField, map_parts, parts_at
 from workbench.run.executors import Executor
+from workbench.slabs import Slices
 
 MASK = "mask"
 

@@ -18,12 +18,12 @@ from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound, Limit
 from workbench.ordering import stored_index
 from workbench.run.executors import Executor
+from workbench.slabs import Slices
 from workbench.subdomains.curve_order import SortedRows
 from workbench.subdomains.sources import PART
 
 POSITIONS, VELOCITIES, PERMUTATION = "positions", "velocities", "permutation"
 
-Slices = tuple[slice, ...]
 
 
 @dataclass(frozen=True)

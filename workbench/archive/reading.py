@@ -22,9 +22,9 @@ from workbench.archive.store import Store
 from workbench.archive.trust import DEFAULT, Trust
 from workbench.codecs import Codec
 from workbench.guarantees.sections import CHECKSUM
+from workbench.slabs import Slices
 
 Index = tuple[int, ...]
-Slices = tuple[slice, ...]
 Result = TypeVar("Result")
 
 

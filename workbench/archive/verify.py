@@ -41,6 +41,7 @@ from workbench.metrics.report import Report
 from workbench.run.chunked_field import ChunkedField, map_parts
 from workbench.run.clients import executor_of
 from workbench.run.executors import Executor, InProcess, OnDask, Progress
+from workbench.slabs import Slices
 from workbench.subdomains.curve_order import SortedRows, sort_along
 from workbench.subdomains.fof import Labels, find_groups
 from workbench.subdomains.groups import DistributedGroups
@@ -50,7 +51,6 @@ from workbench.subdomains.sources import chunked, outline_of, scratch_folder, su
 if TYPE_CHECKING:
     from workbench.archive.archive import Archive
 
-Slices = tuple[slice, ...]
 # An array, its promise, the original in its order and its periods, and whether the decoded values are needed afterwards.
 _Examination = tuple[
     StoredArray, Promise | None, OrderedInMemory | OrderedInChunks | None, tuple[float, ...] | None, bool

@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from workbench.run.scratch_files import Mapped, save
-
-Slices = tuple[slice, ...]
+from workbench.slabs import Slices
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ from workbench.run.array_in_files import ArrayInFiles
 from workbench.run.executors import Executor, OnDask
 from workbench.run.graph import in_one_graph
 from workbench.run.scratch_files import save
+from workbench.slabs import Slices
 
-Slices = tuple[slice, ...]
 Result = TypeVar("Result")
 
 VALUES = 2**22   # in a part, where neither the source nor an archive has chunks: 32 MB in float64

@@ -22,12 +22,12 @@ from workbench.data.chunked import ChunkedParticles
 from workbench.ordering import gather_rows, sort_by_key, stored_index
 from workbench.run.executors import Executor
 from workbench.run.scratch_files import load, save
+from workbench.slabs import Slices
 from workbench.subdomains.exchange import FEW, Cargo, Destinations, Exchange
 
 RANGES = 8           # of keys, in a chunk: what two chunks have in common is sorted twice
 MOST_RANGES = 4096   # an exchange counts for all pairs of them and runs of chunks
 BLOCK = 2**15        # positions of which the ranges are found together
-Slices = tuple[slice, ...]
 
 TABLE_BITS = 16      # of a key that a table knows the range of, nearly always
 

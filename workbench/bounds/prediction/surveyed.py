@@ -27,7 +27,8 @@ from workbench.data import Field
 from workbench.data.labelled import width_in_file
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound
-from workbench.run.chunked_field import ChunkedField, Slices, grid, parts_at
+from workbench.run.chunked_field import ChunkedField, grid, parts_at
+from workbench.slabs import Slices
 
 Figures = Mapping[str, np.ndarray]   # by name, three rows each: what is expected, and the ends of its interval
 
