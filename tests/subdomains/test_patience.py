@@ -196,3 +196,20 @@ def test_a_closed_client_is_refused(threads):
         pass
     with pytest.raises(WorkbenchError, match="client must be connected to a scheduler; it is closed"):
         executor_of(client)
+
+
+def test_a_greeting_that_comes_with_another_message_is_asked_for_again(monkeypatch):
+    """Dask's client asserts that its scheduler greets it in a message of its own; one that talks to all clients may not."""
+    attempts = []
+
+    def client(**place):
+        attempts.append(place)
+        assert len(attempts) == 3
+        return "connected"
+
+    monkeypatch.setattr(clients, "_kind_of_clients", lambda: client)
+    assert clients.connected_to("tcp://127.0.0.1:9") == "connected"
+    assert attempts == [{"address": "tcp://127.0.0.1:9", "set_as_default": False}] * 3
+    attempts[:] = [None] * 10
+    with pytest.raises(AssertionError):
+        clients.connected_to("tcp://127.0.0.1:9")

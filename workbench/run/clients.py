@@ -19,6 +19,7 @@ from workbench.run.owner import OWNER, this_process
 from workbench.run.patience import GPU, at_all_workers, lost, wait_for_workers
 
 LOG = logging.getLogger(__name__)
+GREETINGS = 5   # attempts to connect, of which nearly always the first succeeds
 SAME = "install the same version of lossbench for the client and all workers, and start the workers again"
 
 
@@ -137,11 +138,17 @@ def connected_to(given: str | Path) -> Any:
     kind = _kind_of_clients()
     if str(given).endswith(".json"):
         _require_scheduler_file(Path(given))
-    try:
-        place = {"scheduler_file" if str(given).endswith(".json") else "address": str(given)}
-        return kind(**place, set_as_default=False)   # a default client would stay, and with it Dask's default scheduler
-    except (OSError, ValueError) as error:
-        raise WorkbenchError(f"no scheduler answers at {given}: {error or type(error).__name__}") from error
+    place = {"scheduler_file" if str(given).endswith(".json") else "address": str(given)}
+    attempts = 0
+    while True:
+        try:
+            return kind(**place, set_as_default=False)   # a default client would stay, and with it Dask's default scheduler
+        except (OSError, ValueError) as error:
+            raise WorkbenchError(f"no scheduler answers at {given}: {error or type(error).__name__}") from error
+        except AssertionError:   # Dask's: the scheduler's greeting came together with what it sends to all clients
+            attempts += 1
+            if attempts == GREETINGS:
+                raise
 
 
 def _kind_of_clients() -> Any:
