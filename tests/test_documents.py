@@ -75,7 +75,7 @@ def test_links_lead_somewhere(document: Path) -> None:
     assert not missing
 
 
-@pytest.mark.parametrize("document", ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md"])
+@pytest.mark.parametrize("document", ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md", "docs/how-it-works.md"])
 def test_files_that_are_named_exist(document: str) -> None:
     text = (ROOT / document).read_text(encoding="utf-8")
     named = re.findall(r"`((?:workbench|kernels|tests|benchmarks|docs|binder)/[\w./]*)`", text)
