@@ -1,12 +1,14 @@
 """Friends of friends and archives on two workers, against one process with two threads; and more particles than memory.
 
 python benchmarks/on_dask.py [--n 128 256] [--copies 4] [--of 128] [--memory 1536MiB] [--folder /tmp]
-                             [--skip-large] [--skip-archives] [--repeats 3]
+                             [--skip-large] [--skip-archives] [--skip-divided] [--repeats 3]
 
 Each worker has one thread. Medians of several runs are compared; processor times, which other programs on the machine
 hardly change, stand beside. The large set consists of periodic copies of one snapshot, so its groups are known: those of
 the snapshot, once for each copy. Workers have a memory limit, may not spill to disk, and must never be restarted. With 4
-copies of 128³ along each axis there are 1.3 · 10⁸ particles, 1.6 GB of positions and 4.4 GB of scratch files in the folder.
+copies of 128³ along each axis there are 1.3 · 10⁸ particles, 1.6 GB of positions and, while an archive in free order with
+its clusters is written, about 9 GB of scratch files in the folder. Traffic is what the loopback interface carries, so
+nothing else should use it.
 The last table has every figure that must be reached beside its target. To try all of it: --n 32 --of 32 --memory 400MiB.
 """
 
@@ -39,6 +41,7 @@ from workbench.subdomains.plan import default_parts
 
 LINKING = 0.2
 MOST_RATIO, MOST_GHOSTS, MOST_MEMORY, MOST_BYTES, FLAT = 1.6, 0.10, 6.0, 0.03, 1.3   # the targets
+MOST_SCRATCH, MOST_TRAFFIC, MOST_SLOWER = 4.0, 60.0, 4.0   # over the positions; MB; the time of 64 subdomains
 NO_SPILLING = {
     "distributed.worker.memory.target": False,
     "distributed.worker.memory.spill": False,
@@ -60,6 +63,7 @@ def main() -> None:
     parser.add_argument("--folder", help="where files are written; all is deleted at the end")
     parser.add_argument("--skip-large", action="store_true")
     parser.add_argument("--skip-archives", action="store_true")
+    parser.add_argument("--skip-divided", action="store_true", help="leave out the search in 954 subdomains")
     given = parser.parse_args()
     print(f"# Two workers of one thread against one process with two\n\n{timing.machine()}\n")
     reached = Reached()
@@ -72,6 +76,8 @@ def main() -> None:
         if not given.skip_archives:
             archived(given.n, folder, client, reached)
             small(folder, client, given.repeats)
+        if not given.skip_divided:
+            divided(folder, client, given.repeats, reached)
         if not given.skip_large:
             costs.append(out_of_core(given, folder, client, reached))
     for what, spent in zip(("search", "search and catalogue"), zip(*costs, strict=True), strict=False):
@@ -170,11 +176,15 @@ def archived(sizes: list[int], folder: Path, client: Client, reached: Reached) -
             one, many = folder / f"one-{n}-{number}.zarr", folder / f"many-{n}-{number}.zarr"
             before = own_time(), time_of_workers(client)
             _, here = timed(partial(written_here, particles, bound, order, keep, one))
-            with peak_memory(client) as peak:
+            scratch = folder / "scratch"
+            scratch.mkdir()
+            with peak_memory(client) as peak, peak_size(scratch) as size:
                 _, there = timed(partial(
-                    wb.compress, source, bound, keep=keep, order=order, out=many, client=client,
+                    wb.compress, source, bound, keep=keep, order=order, out=many, client=client, scratch=scratch,
                     progress=peak.step,
                 ))
+            scratch.rmdir()
+            files = size.most / particles.positions.nbytes
             grown = (peak.most - peak.idle) / positions_of_subdomain(particles)
             work = (time_of_workers(client) - before[1]) / (own_time() - before[0])
             sizes_of = [sum(path.stat().st_size for path in top.rglob("*") if path.is_file()) for top in (one, many)]
@@ -182,11 +192,12 @@ def archived(sizes: list[int], folder: Path, client: Client, reached: Reached) -
             reached.add(f"archive of {n}³, {what}, time over one process", there / here, MOST_RATIO)
             if keep:
                 reached.add(f"archive of {n}³, {what}, more bytes", more, MOST_BYTES)
+                reached.add(f"archive of {n}³, {what}, scratch files over the positions", files, MOST_SCRATCH)
             else:
                 reached.require(f"archive of {n}³, {what}, the same bytes", same_files(one, many))
             rows.append([
                 f"{n}³", what, f"{here:.2f}", f"{there:.2f}", f"{there / here:.2f}", f"{work:.2f}", f"{more:+.2%}",
-                f"{grown:.1f} ({max(peak.of_steps, key=lambda name: peak.of_steps[name])})",
+                f"{grown:.1f} ({max(peak.of_steps, key=lambda name: peak.of_steps[name])})", f"{files:.1f}",
             ])
             for path in (one, many):
                 shutil.rmtree(path)
@@ -194,9 +205,32 @@ def archived(sizes: list[int], folder: Path, client: Client, reached: Reached) -
         [
             "particles", "archive", "one process, s", "cluster, s", "ratio (target: 1.6)", "ratio of processor time",
             "more bytes (target: 3%)", "memory of a worker over positions of a subdomain (step)",
+            "scratch files over all positions",
         ],
         rows,
     ))
+
+
+def divided(folder: Path, client: Client, repeats: int, reached: Reached) -> None:
+    """The same search in few and in many subdomains: what passes through the scheduler, and how long it takes."""
+    particles, source = stored(128, folder)
+    rows, walls = [], []
+    expected = wb.friends_of_friends(particles, LINKING).labels
+    for parts in (64, 954):
+        before = psutil.net_io_counters(pernic=True)["lo"].bytes_sent
+        groups, took = repeated(
+            partial(wb.friends_of_friends, source, LINKING, client=client, parts=parts),
+            partial(time_of_workers, client), repeats,
+        )
+        traffic = (psutil.net_io_counters(pernic=True)["lo"].bytes_sent - before) / repeats / 1e6
+        same = np.array_equal(groups.gathered().labels, expected)
+        groups.close()
+        walls.append(took.wall)
+        rows.append([parts, f"{took.wall:.2f}", f"{took.processor:.2f}", f"{traffic:.1f}"])
+        reached.require(f"labels of one process in {parts} subdomains", same)
+    print(timing.table(["subdomains of 128³ particles", "s", "processor time of workers, s", "traffic, MB"], rows))
+    reached.add("search of 128³ in 954 subdomains, MB of traffic", traffic, MOST_TRAFFIC)
+    reached.add("search of 128³ in 954 subdomains, time over 64", walls[1] / walls[0], MOST_SLOWER)
 
 
 def small(folder: Path, client: Client, repeats: int) -> None:
@@ -227,9 +261,9 @@ def positions_of_subdomain(particles: wb.Particles) -> float:
 def stored(n: int, folder: Path) -> tuple[wb.Particles, ChunkedParticles]:
     """A snapshot of n³ particles, in memory and in a file."""
     snapshot = tiled(n)
-    particles = wb.Particles(snapshot.positions, snapshot.box)
-    np.save(folder / f"{n}.npy", particles.positions)
-    return particles, wb.open_chunked(folder / f"{n}.npy", box=particles.box)
+    path = folder / f"{n}.npy"
+    np.save(path, snapshot.positions)
+    return wb.open(path, box=snapshot.box), wb.open_chunked(path, box=snapshot.box)   # both with the metadata of the file
 
 
 def written_here(particles: wb.Particles, bound: wb.Absolute, order: str, keep: list[Any], path: Path) -> None:
@@ -284,8 +318,30 @@ def out_of_core(given: argparse.Namespace, folder: Path, client: Client, reached
     each = f"{len(source) / found.parts:,.0f} in a subdomain"
     reached.add(f"ghosts over particles, {each}", found.ghosts / len(source), MOST_GHOSTS)
     found.close()
+    kept_out_of_core(folder, source, length, client, reached)
     path.unlink()
     return cost, both
+
+
+def kept_out_of_core(folder: Path, source: ChunkedParticles, length: float, client: Client, reached: Reached) -> None:
+    """An archive in free order of more particles than memory, with their clusters kept; then its verification."""
+    scratch, out = folder / "scratch", folder / "large.zarr"
+    scratch.mkdir()
+    workers = set(client.scheduler_info(-1)["workers"])
+    with peak_memory(client) as peak, peak_size(scratch) as size:
+        _, seconds = timed(partial(
+            wb.compress, source, wb.Absolute(0.1 * length), order="free", keep=[wb.KeepClusters(length, unit="length")],
+            out=out, client=client, scratch=scratch, progress=peak.step,
+        ))
+    report, verifying = timed(partial(wb.open(out).verify, client=client))
+    files = size.most / (len(source) * source.dimensions * source.dtype.itemsize)
+    print(f"{len(source):,} particles in free order, clusters kept: {seconds:.0f} s, and {verifying:.0f} s to verify.")
+    print(f"Scratch files: {files:.1f} times the positions. Largest memory of a worker: {peak.most / 2**20:.0f} MiB.\n")
+    reached.require(f"{len(source):,} particles in free order, clusters kept: verified", report.passed)
+    reached.require("no worker restarted", set(client.scheduler_info(-1)["workers"]) == workers)
+    reached.add(f"{len(source):,} particles, clusters kept: scratch files over the positions", files, MOST_SCRATCH)
+    shutil.rmtree(out)
+    scratch.rmdir()
 
 
 def tiled(n: int) -> wb.Particles:
@@ -361,6 +417,38 @@ def same_files(one: Path, other: Path) -> bool:
     """Whether two folders hold the same files."""
     found = [sorted(path.relative_to(top) for path in top.rglob("*") if path.is_file()) for top in (one, other)]
     return found[0] == found[1] and all((one / path).read_bytes() == (other / path).read_bytes() for path in found[0])
+
+
+@dataclass
+class Size:
+    """The most bytes that the files of a folder have had together."""
+
+    most: int = 0
+
+
+@contextmanager
+def peak_size(folder: Path) -> Iterator[Size]:
+    """What the files in a folder take, looked at ten times a second; files that are deleted meanwhile count as nothing."""
+    size, done = Size(), threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.1):
+            size.most = max(size.most, sum(map(_size_of, folder.rglob("*"))))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield size
+    finally:
+        done.set()
+        watcher.join()
+
+
+def _size_of(path: Path) -> int:
+    try:
+        return path.stat().st_size if path.is_file() else 0
+    except OSError:
+        return 0
 
 
 @contextmanager

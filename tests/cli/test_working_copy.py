@@ -112,14 +112,16 @@ def served(notebooks: Path, tmp_path: Path) -> Iterator[str]:
     for name in ("jupyterlab", "jupyter_server", "ipykernel_launcher"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('code of the folder was run')")
     with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=quiet) as process:
-        address = f"http://127.0.0.1:{port}"
-        until = time.monotonic() + SPARE_TIME
-        while not answers(address):
-            assert time.monotonic() < until
-            assert process.poll() is None
-            time.sleep(0.1)
-        yield address
-        process.terminate()
+        try:
+            address = f"http://127.0.0.1:{port}"
+            until = time.monotonic() + SPARE_TIME
+            while not answers(address):
+                assert time.monotonic() < until
+                assert process.poll() is None
+                time.sleep(0.1)
+            yield address
+        finally:
+            process.terminate()
 
 
 def answers(address: str) -> bool:
