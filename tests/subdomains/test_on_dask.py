@@ -156,6 +156,25 @@ def test_more_items_than_are_sent_at_once_keep_their_order(client):
     assert executors.OnDask(client).map("negate", operator.neg, []) == []
 
 
+def halved(number):
+    if number == 777:
+        raise WorkbenchError("777 is odd")
+    return 1 / (number - 555) if number == 555 else number / 2
+
+
+def test_a_task_has_several_of_very_many_items_and_its_errors_name_theirs(client):
+    told = []
+    executor = executors.OnDask(client, lambda share, name: told.append(share))
+    assert executor.map("halve", halved, range(500)) == [number / 2 for number in range(500)]
+    assert (len(told) < 150, told == sorted(told), told[-1]) == (True, True, 1)
+    for first, message in (
+        (500, "halve failed on the cluster at item 56 of 1000: ZeroDivisionError: division by zero"),
+        (600, r"777 is odd \(halve, item 178 of 1000\)"),
+    ):
+        with pytest.raises(WorkbenchError, match=message):
+            executor.map("halve", halved, range(first, first + 1000))
+
+
 def test_an_error_stops_items_that_were_not_sent(client):
     count = 3 * executors.AHEAD * sum(client.nthreads().values())
     told = []

@@ -30,8 +30,11 @@ Result = TypeVar("Result")
 Progress = Callable[[float, str], object]   # the completed share of a step, and its name
 
 RETRIES = 3             # of a step that raised an error that may not repeat
-AHEAD = 16              # items that the scheduler has for each thread of a worker; it gives a thread one or two at a time,
+AHEAD = 16              # tasks that the scheduler has for each thread of a worker; it gives a thread one or two at a time,
 AHEAD_ON_GPU = 2        # but to workers with a GPU, which are chosen, all at once
+TASKS = 32              # of a step for each thread, at least, where a task has several items
+MOST_ITEMS = 16         # of one task
+PLACE = "_place_in_task"
 COUNT_SECONDS = 1.0     # after which the threads of the cluster are counted again: workers come and go
 
 
@@ -79,7 +82,7 @@ class InProcess:
         try:
             for result in backend.side_by_side(run, items) if together else map(run, items):
                 results.append(result)
-                told.one_more()
+                told.more()
         except WorkbenchError as error:
             raise _placed(error, name, each, len(results), len(items)) from error
         return results
@@ -149,7 +152,8 @@ class OnDask:
 class _Run:
     """One step for many items on a cluster. What other threads report waits in a queue until this one deals with it.
 
-    `gpus` counts the workers with a GPU, if these are to run the step.
+    A task costs the scheduler and the client some milliseconds, so where there are very many items for each thread, a task
+    has several, one after the other. `gpus` counts the workers with a GPU, if these are to run the step.
     """
 
     def __init__(
@@ -157,13 +161,11 @@ class _Run:
         gpus: Callable[[], int] | None, progress: Progress | None,
     ) -> None:
         self._client, self._name, self._items, self._each, self._gpus = client, name, items, each, gpus
-        self._step = checked(step)
-        self._patience, self._counted, self._ahead = Patience(client, name, gpus is not None), -COUNT_SECONDS, 0
-        run = uuid.uuid4().hex[:8]
-        self._numbers = {f"{name}-{run}-{number}": number for number in range(len(items))}
+        self._step = partial(_in_turn, checked(step))
+        self._patience, self._counted, self._threads = Patience(client, name, gpus is not None), -COUNT_SECONDS, 1
         self._told = Told(progress, name, len(items))
         self._events = queue.SimpleQueue[Callable[[], None]]()
-        self._waiting = iter(self._numbers)
+        self._numbers: dict[str, range] = {}   # the items of each task
         self._running: dict[str, Any] = {}
         self._finished: list[Any] = []   # futures whose results are still on workers
         self._fetched: Any = None        # the fetching of some results, if any is under way
@@ -171,10 +173,13 @@ class _Run:
 
     def results(self) -> list[Any]:
         """All results, in the order of the items."""
+        self._count()
+        self._divide()
         while len(self._results) < len(self._items):
             self._count()
-            if len(self._running) <= self._ahead // 2:
-                self._send(self._ahead - len(self._running))
+            ahead = self._threads * (AHEAD_ON_GPU if self._gpus else AHEAD)
+            if len(self._running) <= ahead // 2:
+                self._send(ahead - len(self._running))
             self._next()
             while not self._events.empty():
                 self._events.get()()
@@ -188,29 +193,36 @@ class _Run:
         if self._client.status == "running" and (left := [*self._running.values(), *self._finished]):
             self._client.cancel(left, force=True)
 
+    def _divide(self) -> None:
+        """Divide the items among tasks."""
+        run, count, together = uuid.uuid4().hex[:8], len(self._items), items_of_a_task(len(self._items), self._threads)
+        for first in range(0, count, together):
+            self._numbers[f"{self._name}-{run}-{first}"] = range(first, min(first + together, count))
+        self._waiting = iter(self._numbers)
+
     def _count(self) -> None:
-        """Count the threads of the cluster, and so how many items it should have."""
+        """Count the threads of the cluster: how many tasks it should have follows from them."""
         if (now := time.monotonic()) - self._counted >= COUNT_SECONDS:
             threads = self._gpus() if self._gpus else sum(self._client.nthreads().values())
-            self._ahead, self._counted = max(threads, 1) * (AHEAD_ON_GPU if self._gpus else AHEAD), now
+            self._threads, self._counted = max(threads, 1), now
 
     def _send(self, count: int) -> None:
         keys = list(itertools.islice(self._waiting, count))
         if not keys:
             return
         options = {"resources": {GPU: 1}} if self._gpus else {}
-        items = [self._items[self._numbers[key]] for key in keys]
-        for future in self._client.map(self._step, items, key=keys, retries=RETRIES, pure=False, **options):
+        tasks = [[self._items[number] for number in self._numbers[key]] for key in keys]
+        for future in self._client.map(self._step, tasks, key=keys, retries=RETRIES, pure=False, **options):
             self._running[future.key] = future
             future.add_done_callback(lambda future: self._events.put(partial(self._ended, future)))
 
     def _ended(self, future: Any) -> None:
-        """A worker is done with an item."""
+        """A worker is done with a task."""
         self._running.pop(future.key)
         if future.status in ("error", "cancelled"):
             self._fail(future)
         self._finished.append(future)
-        self._told.one_more()
+        self._told.more(len(self._numbers[future.key]))
 
     def _fetch(self) -> None:
         """Fetch the results that wait, unless others are being fetched."""
@@ -227,20 +239,21 @@ class _Run:
         for future in futures:
             if future.status in ("error", "cancelled"):
                 self._fail(future)
-        for future, result in zip(futures, fetched.result(), strict=True):
-            number = self._numbers[future.key]
-            if isinstance(result, Refusal):
-                raise _placed(result.error, self._name, self._each, number, len(self._items)) from result.error
-            self._results[number] = result
+        for future, results in zip(futures, fetched.result(), strict=True):
+            for number, result in zip(self._numbers[future.key], results, strict=False):
+                if isinstance(result, Refusal):
+                    raise _placed(result.error, self._name, self._each, number, len(self._items)) from result.error
+                self._results[number] = result
 
     def _fail(self, future: Any) -> None:
-        """Raise the error of an item, and say where it arose."""
-        number, count = self._numbers[future.key], len(self._items)
+        """Raise the error of a task, and say at which item it arose."""
+        numbers, count = self._numbers[future.key], len(self._items)
         try:
             future.result()
         except WorkbenchError as error:
-            raise _placed(error, self._name, self._each, number, count) from error
+            raise _placed(error, self._name, self._each, numbers[getattr(error, PLACE, 0)], count) from error
         except Exception as error:
+            number = numbers[getattr(error, PLACE, 0)]
             raise WorkbenchError(
                 f"{self._name} failed on the cluster at {self._each} {number + 1} of {count}: {cause_of(error)}"
             ) from error
@@ -260,12 +273,12 @@ class Told:
     """Tells how many items of a step are done."""
 
     def __init__(self, progress: Progress | None, name: str, count: int) -> None:
-        self._progress, self._name, self._count, self._done = progress, name.replace("-", " "), max(count, 1), -1
-        self.one_more()
+        self._progress, self._name, self._count, self._done = progress, name.replace("-", " "), max(count, 1), 0
+        self.more(0)
 
-    def one_more(self) -> None:
-        """One more is done."""
-        self._done += 1
+    def more(self, count: int = 1) -> None:
+        """So many more are done."""
+        self._done += count
         if self._progress is not None:
             self._progress(self._done / self._count, self._name)
 
@@ -294,6 +307,29 @@ def _checked(code: str, step: Callable[..., Result], *items: Any) -> Result | Re
         if _may_pass(error):
             raise
         return Refusal(error)
+
+
+def items_of_a_task(items: int, threads: int) -> int:
+    """How many items of a step each task has on a cluster with so many threads.
+
+    >>> items_of_a_task(100, 2), items_of_a_task(1000, 2), items_of_a_task(10**6, 2)
+    (1, 15, 16)
+    """
+    return min(max(items // (TASKS * threads), 1), MOST_ITEMS)
+
+
+def _in_turn(step: Callable[..., Result], items: Sequence[Any]) -> list[Result]:
+    """The results of a task, up to the first refusal. An error carries the place of its item among them."""
+    results: list[Result] = []
+    for item in items:
+        try:
+            results.append(step(item))
+        except Exception as error:
+            setattr(error, PLACE, len(results))
+            raise
+        if isinstance(results[-1], Refusal):
+            break
+    return results
 
 
 def _may_pass(error: BaseException | None) -> bool:

@@ -33,13 +33,13 @@ def in_one_graph(
     tasks = [call(*item, dask_key_name=key) for key, item in zip(keys, items, strict=True)]
     if not isinstance(executor, OnDask):
         ours = frozenset(keys)
-        with Callback(posttask=lambda key, *_: told.one_more() if key in ours else None):   # type: ignore[no-untyped-call]
+        with Callback(posttask=lambda key, *_: told.more() if key in ours else None):   # type: ignore[no-untyped-call]
             return list(compute(*tasks, scheduler="threads"))   # type: ignore[no-untyped-call]
     futures, results = executor.client.compute(tasks, retries=RETRIES), []
     try:
         for number, future in enumerate(futures, start=1):
             results.append(computed(executor.client, future, f"{name} {number} of {len(items)}"))
-            told.one_more()
+            told.more()
     finally:
         if executor.client.status == "running":
             executor.client.cancel(futures)
