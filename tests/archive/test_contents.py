@@ -126,6 +126,7 @@ def test_what_only_others_offer_is_refused(path):
         (lambda: archive.bits_per_particle, "bits_per_particle is for particles; this archive holds a table"),
         (lambda: wb.open_chunked(path), "holds a table, and only particles are read in chunks"),
         (lambda: wb.compress(sample(), wb.Absolute(1), order="free"), "are for particles; got a table"),
+        (lambda: wb.compress(sample(), wb.Absolute(1), keep=[wb.KeepClusters(1)]), "keep of a table takes nothing"),
     ):
         with pytest.raises(WorkbenchError, match=answer):
             ask()

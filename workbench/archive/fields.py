@@ -37,7 +37,7 @@ from workbench.archive.encoding import (
 )
 from workbench.archive.layout import ArrayLayout
 from workbench.archive.plausibility import notes_on, notes_on_spread, on_earlier_loss
-from workbench.archive.request import Request, archive_of, require_about
+from workbench.archive.request import Request, archive_of
 from workbench.archive.store import MemoryStore
 from workbench.archive.survey import Survey
 from workbench.archive.writing import Draft
@@ -158,7 +158,6 @@ def codec_for(chunked: ChunkedField, request: Request) -> Codec:
         raise WorkbenchError(f"{chosen.id} is for particles; got {field!r}")
     if dtype.kind in "iu":
         _require_for_integers(field, dtype, request, chosen)
-    require_about("field", request.keep)
     return chosen
 
 

@@ -19,7 +19,7 @@ from workbench.archive.archive import Archive
 from workbench.archive.compress import source_of
 from workbench.archive.frame import Damaged
 from workbench.archive.layout import ArrayLayout
-from workbench.archive.request import Compression, Request
+from workbench.archive.request import Compression, Request, require_about
 from workbench.archive.salvage import salvage
 from workbench.archive.verify import Examination
 from workbench.backend import Array
@@ -48,6 +48,7 @@ class Content(ABC):
         """Refuse a request that makes no sense for this content."""
         if request.velocities is not None or request.store_permutation or request.order == "free":
             raise WorkbenchError(f"velocities, store_permutation and order='free' are for particles; got {self.words}")
+        require_about(self.kind, request.keep)
 
     @abstractmethod
     def compressed(self, call: Compression) -> Archive:
