@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import workbench as wb
 from archive import samples
 from archive.samples import assert_equal, assert_same_bits, from_parts, parts
-from workbench.archive import Archive, Damaged, encoding, naming
+from workbench.archive import Archive, Damaged, encoding
 from workbench.archive.documents import Outline, documents_nbytes
 from workbench.archive.key import is_document
 from workbench.archive.members import scanned
@@ -193,7 +193,7 @@ def test_a_model_is_no_data(archive):
     """An array of the role `model`: it takes room, and is checked, and is neither a value nor lost with them."""
     model = encoding.encode_exactly("weights", np.arange(5000, dtype=np.uint8), (5000,))
     attributes = {**model.layout.attributes, "lossbench:role": "model"}
-    layout = naming.named(dataclasses.replace(model.layout, attributes=attributes), "particles", {})
+    layout = archive.content.named(dataclasses.replace(model.layout, attributes=attributes), {})
     layouts = [*(stored.layout for stored in archive.arrays.values()), layout]
     entries = {**parts(archive), **documents_of(archive.attributes, layouts), **dict(model.entries())}
     with_model = from_parts(entries)

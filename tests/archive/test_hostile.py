@@ -18,7 +18,7 @@ from archive import samples
 from archive.samples import from_parts, parts, resealed
 from workbench.archive import Archive, Damaged, document, reading
 from workbench.archive.chunk import decode_chunk
-from workbench.archive.contents import DATA
+from workbench.archive.content.registry import KINDS
 from workbench.archive.frame import pack, unpack
 from workbench.archive.recognition import is_archive
 from workbench.archive.store import MemoryStore
@@ -373,7 +373,7 @@ def test_a_zip_file_with_any_bytes_changed_is_a_sentence_or_harmless(tmp_path_fa
 def test_every_kind_of_data_is_among_the_victims():
     kinds = {archive.kind for _, archive in victims().values()}
     arrays = {name for _, archive in victims().values() for name in archive.arrays}
-    assert kinds == set(DATA)
+    assert kinds == set(KINDS)
     assert arrays == {"positions", "velocities", "ids", "extents", "permutation", "values", "mask"}
     stored = [array for _, archive in victims().values() for array in archive.arrays.values()]
     tags = {tag for array in stored for index in array.layout.chunk_indices() for tag in array.frame(index).sections}

@@ -3,7 +3,6 @@
 import contextlib
 import io
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -168,7 +167,7 @@ def test_a_folder_is_never_replaced(run: Run, archive: Path, tmp_path: Path) -> 
 def test_a_wrong_target_is_refused_first(
     run: Run, tmp_path: Path, out: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "Archive", SimpleNamespace(open=lambda path: pytest.fail("the archive was opened")))
+    monkeypatch.setattr(command, "open_archive", lambda options: pytest.fail("the archive was opened"))
     refused = run("decompress", tmp_path / "a.zip", tmp_path / out)
     assert refused.status == 2
     assert message in refused.err

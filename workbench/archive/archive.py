@@ -2,6 +2,7 @@
 
 In memory or on disk it is the same Zarr group: `positions` (with `extents`, and `velocities`, `ids`, `masses`,
 `permutation` if there are any) or `values` (with `mask`). Chunks are decoded on demand, and only those that are needed.
+What depends on the kind of content is asked of its object in `content/`.
 """
 
 from __future__ import annotations
@@ -9,41 +10,34 @@ from __future__ import annotations
 import functools
 import math
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from workbench import backend, ordering
-from workbench.archive import checks
-from workbench.archive import region as regions
-from workbench.archive.as_array import ArchivedArray
 from workbench.archive.certificate import Certificate
-from workbench.archive.contents import DATA, DATA_ARRAYS, curve_from, require_consistent
+from workbench.archive.content.consistency import require_consistent
+from workbench.archive.content.registry import KINDS
 from workbench.archive.frame import Damaged
 from workbench.archive.layout import ArrayLayout, require_plausible
-from workbench.archive.preview import MOST_LEVEL, every
 from workbench.archive.provenance import VERSIONS
 from workbench.archive.reading import StoredArray
 from workbench.archive.root import read_root
-from workbench.archive.salvage import salvage, salvage_mask
 from workbench.archive.store import Store, open_store
 from workbench.archive.trust import DEFAULT, Trust
+from workbench.archive.verify import verify
 from workbench.archive.writing import in_order, write
-from workbench.arguments import whole_number
 from workbench.backend import Array
-from workbench.codecs import Codec, CodecFailed, Columns
-from workbench.data import Field, Particles
+from workbench.codecs import Codec, Columns
 from workbench.data.labelled import width_in_file
-from workbench.data.particles import COMPANIONS
 from workbench.data.summary_html import size, summary
-from workbench.errors import WorkbenchError
-from workbench.guarantees.enforce import decoded_permutation
 from workbench.metrics.report import Report
 from workbench.run.chunked_field import ChunkedField
 from workbench.run.executors import Progress
+
+if TYPE_CHECKING:
+    from workbench.archive.content.content import Content
 
 
 class Archive:
@@ -67,6 +61,7 @@ class Archive:
         require_consistent(self._described, store.name, damaged)
         self._trust = trust
         self.arrays = {name: StoredArray(store, layout, self._trust) for name, layout in layouts.items()}
+        self._whole: dict[str, np.ndarray] = {}
 
     @classmethod
     def open(
@@ -106,22 +101,30 @@ class Archive:
 
     def chunked_field(self) -> ChunkedField:
         """The field, of which each part is decoded where it is read."""
-        if self.kind != "field":
-            raise WorkbenchError(f"the archive must hold a field; got {self!r}")
-        about = self.attributes
-        return ChunkedField(ArchivedArray(self), self.spacing, about.get("name"), metadata=about.get("metadata"))
+        return self.content.chunked_field(self)
 
     # Description.
 
     @property
     def kind(self) -> str:
         """"particles" or "field"."""
-        return str(self.attributes["kind"])
+        return self.content.kind
+
+    @property
+    def content(self) -> Content:
+        """What is known of this kind of content."""
+        return KINDS[self.attributes["kind"]]
 
     @property
     def data(self) -> StoredArray:
         """The positions, or the values of the field."""
-        return self.arrays[DATA[self.kind]]
+        return self.arrays[self.content.data]
+
+    @property
+    def data_arrays(self) -> dict[str, StoredArray]:
+        """The arrays that hold data, positions or values first, without indexes and without models that codecs share."""
+        names = (self.content.data, *self.content.beside)
+        return {name: self.arrays[name] for name in names if name in self.arrays}
 
     @property
     def codec(self) -> Codec:
@@ -190,7 +193,7 @@ class Archive:
 
     def _counted(self) -> list[tuple[int, int]]:
         """The number of counted values in each array, and the bytes of one."""
-        layouts = [stored.layout for name, stored in self._data_arrays.items() if name != "mask"]
+        layouts = [stored.layout for name, stored in self.data_arrays.items() if name != "mask"]
         return [(self.certificate[one.name].valid_values(math.prod(one.shape)), self._width(one)) for one in layouts]
 
     def _width(self, layout: ArrayLayout) -> int:
@@ -199,32 +202,22 @@ class Archive:
         return width_in_file(layout.dtype, metadata)
 
     @property
-    def _data_arrays(self) -> dict[str, StoredArray]:
-        """The arrays that hold data, positions or values first, without indexes and without models that codecs share."""
-        names = [name for name in DATA_ARRAYS[self.kind] if name in self.arrays]
-        return {name: self.arrays[name] for name in names if self.arrays[name].layout.role == "data"}
-
-    @property
     def bits_per_particle(self) -> float:
         """Bits for the position of each particle: the chunks of the positions alone, without companion arrays."""
-        if self.kind != "particles":
-            raise WorkbenchError("bits_per_particle is for particles; this archive holds a field: use bits_per_value")
-        return 8 * self.data.nbytes / len(self)
+        return self.content.bits_per_particle(self)
 
     def __len__(self) -> int:
         return self.data.layout.shape[0]
 
     # Contents.
 
-    def decompress(self) -> Particles | Field:
+    def decompress(self) -> Any:
         """The whole contents, as particles or a field."""
-        arrays = self._data_arrays.values()
-        self._trust.require_room(sum(one.nbytes_of(one.layout.shape) for one in arrays), self.store.name)
-        if self.kind == "field":
-            return self._field(self.data.values(), self._optional("mask"))
-        return self._particles(self.data.values(), {name: self.arrays[name].values() for name in self._companions})
+        arrays = self.data_arrays.items()
+        self._trust.require_room(sum(stored.nbytes_of(stored.layout.shape) for _, stored in arrays), self.store.name)
+        return self.content.assembled(self, {name: stored.values() for name, stored in arrays})
 
-    def preview(self, level: int = 2) -> Field:
+    def preview(self, level: int = 2) -> Any:
         """Every 2**level-th point of a field along each axis: exactly those of `decompress()`.
 
         With the codec `interpolation`, only these points are decoded.
@@ -234,72 +227,29 @@ class Archive:
         >>> bool((archive.preview(3).values == archive.decompress().values[::8, ::8]).all())
         True
         """
-        if self.kind != "field":
-            raise WorkbenchError("only fields have a preview; this archive holds particles: read a region instead")
-        spacing = 1 << whole_number("level", level, least=0, most=MOST_LEVEL)
-        mask = every(self.arrays["mask"], spacing) if "mask" in self.arrays else None
-        found = self._field(every(self.data, spacing), mask)
-        return Field(found.values, [length * spacing for length in found.spacing], found.name, found.mask, found.metadata)
+        return self.content.preview(self, level)
 
-    def read(self, region: Any) -> Particles | Field:
+    def read(self, region: Any) -> Any:
         """The data in a region; only the chunks that hold it are decoded.
 
         For particles: (lower, upper) along each axis, lower <= x < upper; it may reach across a periodic face. For fields:
         a slice, a pair (start, stop) or None for each axis, in grid points.
         """
-        if self.kind == "field":
-            slices = regions.slices_of(region, self.data.layout.shape)
-            mask = regions.grid_part(self.arrays["mask"], slices) if "mask" in self.arrays else None
-            return self._field(regions.grid_part(self.data, slices), mask)
-        wanted = regions.cuboids(region, self.data.layout.shape[1], self.box)
-        positions, places = regions.particles_in(self.data, self._extents, wanted)
-        if not len(positions):
-            raise WorkbenchError(f"no particle lies in the region {region!r}")
-        return self._particles(positions, {name: self._rows(name, places) for name in self._companions})
+        return self.content.read(self, region)
 
-    @functools.cached_property
-    def _extents(self) -> np.ndarray:
-        """The smallest and largest decoded coordinates of each chunk."""
-        if "extents" not in self.arrays:
-            raise WorkbenchError("the extents of the chunks are lost, and reading a region needs them: use salvage()")
-        return self.arrays["extents"].values()
+    def whole(self, name: str) -> np.ndarray:
+        """A small array, which is decoded once."""
+        if name not in self._whole:
+            self._whole[name] = self.arrays[name].values()
+        return self._whole[name]
 
-    def permutation(self, original: Particles | None = None) -> Array:
+    def permutation(self, original: Any = None) -> Array:
         """The index of each decoded particle in the original: decoded[i] is original[permutation[i]].
 
         It can be computed from the original, so it need not be stored; if it was stored (`store_permutation`), `original`
         may be left out. Any other set of particles is refused.
         """
-        if self.kind != "particles":
-            raise WorkbenchError("only particles have a permutation; this archive holds a field")
-        if "permutation" in self.arrays:
-            return checks.permutation_of(self.arrays["permutation"].values())
-        if original is None and self.reordered:
-            raise WorkbenchError("the permutation was not stored: pass the original, from which it is computed")
-        if original is None or not self.reordered:
-            return np.arange(len(self), dtype=ordering.stored_index(len(self)))
-        self.require_like(original)
-        order = self._order_of(original.positions)
-        checks.require_same_order(self.attributes.get("permutation"), order)
-        return order
-
-    def _order_of(self, positions: Array) -> Array:
-        """The permutation from these positions, which must be those of the original, to the decoded ones."""
-        curve = curve_from(self.attributes.get("curve"), self.data.layout.shape[1])
-        order = ordering.sort_by_key(curve.keys(positions), curve.key_bits)
-        limit = self.certificate["positions"].limit
-        if limit is None:
-            raise WorkbenchError("the certificate states no bound of the positions, and the permutation depends on it")
-        for index in self.data.layout.chunk_indices():
-            rows = self.data.layout.chunk_slices(index)[0]
-            sections = {tag: bytes(part) for tag, part in self.data.frame(index).sections.items()}
-            try:
-                within = decoded_permutation(self.data.decoder, sections, positions[order[rows]], limit)
-            except CodecFailed as error:
-                raise Damaged(self.data.layout.chunk_key(index), str(error)) from error
-            if within is not None:
-                order[rows] = order[rows][within]
-        return order
+        return self.content.permutation(self, original)
 
     def damage(self) -> list[Damaged]:
         """Every damaged document and chunk, each with the reason; empty for an intact archive."""
@@ -309,30 +259,17 @@ class Archive:
         """Every document that is damaged or missing, with the reason."""
         return self._described.checked(self.store)
 
-    def salvage(self) -> tuple[Particles | Field, list[Damaged]]:
+    def salvage(self) -> tuple[Any, list[Damaged]]:
         """The undamaged values, and the damage.
 
         Particles whose position, velocity, id or mass is lost are left out. If all velocities (or all ids or masses) are
         lost, that array is left out instead. Lost values of a field are NaN (of integers, zero) and masked. Where the mask
         is lost, values are masked that hold the number for missing values; if there is none, all of them.
         """
-        if self.kind == "field":
-            found, gone, damage = salvage({"values": self.data}, len(self.data.layout.shape), "values")
-            hidden = gone if gone.any() else None
-            if "mask" in self.arrays:
-                masked, of_mask = salvage_mask(self.arrays["mask"], found["values"], self.data.layout.attributes)
-                hidden, damage = masked | gone, [*damage, *of_mask]
-            return self._field(found["values"], hidden), [*self.damaged_documents(), *damage, *self._beside_data()]
-        data = {name: self.arrays[name] for name in DATA_ARRAYS[self.kind] if name in self.arrays}
-        values, gone, damage = salvage(data, 1, DATA[self.kind])
-        damage = [*self.damaged_documents(), *damage, *self._beside_data()]
-        kept = {name: whole[~gone] for name, whole in values.items()}
-        return self._particles(kept.pop("positions"), kept), damage
-
-    def _beside_data(self) -> list[Damaged]:
-        """The damage of the arrays that hold no data, such as indexes."""
-        others = [stored for name, stored in self.arrays.items() if name not in DATA_ARRAYS[self.kind]]
-        return [found for stored in others for found in stored.damage()]
+        data, damage = self.content.salvaged(self)
+        others = [stored for name, stored in self.arrays.items() if name not in self.data_arrays]
+        damage = [*self.damaged_documents(), *damage, *(found for stored in others for found in stored.damage())]
+        return data, damage
 
     def verify(
         self,
@@ -353,56 +290,20 @@ class Archive:
         `scratch` folder. Groups are then searched in `parts` subdomains (by default, about a million particles each).
         `progress` is called with the completed share of each step and its name.
         """
-        from workbench.archive.verify import verify  # it reads archives
-
         return verify(self, original, client, parts, scratch, progress)
-
-    def require_like(self, original: Particles) -> None:
-        """Refuse particles of another number, or in another box."""
-        expected = (self.data.layout.shape, self.box)
-        if not isinstance(original, Particles) or (tuple(original.positions.shape), original.box) != expected:
-            raise WorkbenchError(f"the original must be {len(self):,} particles in {_space(self.box)}; got {original!r}")
-
-    def _optional(self, name: str) -> np.ndarray | None:
-        return self.arrays[name].values() if name in self.arrays else None
-
-    @property
-    def _companions(self) -> list[str]:
-        return [name for name in COMPANIONS if name in self.arrays]
-
-    def _rows(self, name: str, places: np.ndarray) -> np.ndarray:
-        """Some rows of an array; only the chunks that hold them are decoded."""
-        stored = self.arrays[name]
-        step = stored.layout.chunk_shape[0]
-        rest = (0,) * (len(stored.layout.shape) - 1)
-        found = [chunk[places[places // step == i[0]] - i[0] * step] for i, chunk in stored.chunks(
-            (number, *rest) for number in np.unique(places // step).tolist()
-        )]
-        return np.concatenate(found)   # `places` increase, so they are in the order of the chunks
-
-    def _particles(self, positions: np.ndarray, companions: Mapping[str, np.ndarray] = MappingProxyType({})) -> Particles:
-        handed_over: dict[str, Any] = {name: backend.read_only(array) for name, array in companions.items()}
-        own = {"masses": self.mass, **handed_over}
-        return Particles(backend.read_only(positions), self.box, metadata=self.attributes.get("metadata"), **own)
-
-    def _field(self, values: np.ndarray, mask: np.ndarray | None) -> Field:
-        name, metadata = (self.attributes.get(key) for key in ("name", "metadata"))
-        return Field(backend.read_only(values), self.spacing, name, mask, metadata)
 
     def __repr__(self) -> str:
         layout, inner = self.data.layout, self.codec
         name = inner.codec.id if isinstance(inner, Columns) else inner.id
-        shape = " x ".join(map(str, layout.shape))
-        what = f"{len(self):,} particles" if self.kind == "particles" else f"field of {shape}"
         ratio = self.ratio
         change = f"{ratio:.3g}x smaller" if ratio >= 1 else f"{1 / ratio:.3g}x larger" if ratio else "no valid value"
-        return f"Archive({what}, {layout.dtype}, {name}, {self.nbytes:,} bytes, {change})"
+        return f"Archive({self.content.size(self)}, {layout.dtype}, {name}, {self.nbytes:,} bytes, {change})"
 
     def _repr_html_(self) -> str:
         there = {name: stored for name, stored in self.arrays.items() if stored.layout.role == "data"}
         rows = {
             "kind": self.kind,
-            "space": _space(self.box) if self.kind == "particles" else "",
+            "space": self.content.space(self),
             "order": "free" if self.reordered else "",
             **{name: f"{_shape(stored)}, {stored.nbytes:,} bytes" for name, stored in there.items()},
             "size": size(self.nbytes),
@@ -414,7 +315,3 @@ class Archive:
 
 def _shape(stored: StoredArray) -> str:
     return f"{stored.layout.dtype}, {' x '.join(f'{n:,}' for n in stored.layout.shape)}"
-
-
-def _space(box: tuple[float, ...] | None) -> str:
-    return "an open space" if box is None else f"a box of {' x '.join(f'{length:g}' for length in box)}"

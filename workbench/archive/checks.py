@@ -5,7 +5,7 @@ The comparison is the same as when the archive was written (`workbench.guarantee
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,11 +13,9 @@ import numpy as np
 
 from workbench.archive.certificate import Certificate, Promise
 from workbench.archive.frame import Damaged
-from workbench.archive.in_order import checksum_of
 from workbench.archive.key import is_document
 from workbench.archive.layout import ArrayLayout
 from workbench.archive.reading import StoredArray
-from workbench.backend import Array
 from workbench.errors import GuaranteeBroken, WorkbenchError
 from workbench.guarantees import Limit
 from workbench.guarantees.check import check
@@ -45,16 +43,6 @@ class Inspected:
         )
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """Figures, checks and remarks of all arrays together."""
-
-    figures: dict[str, Any]
-    checks: list[Check]
-    notes: list[str]
-    compared: bool   # with the original
-
-
 def require_undamaged(damage: Sequence[Damaged], arrays: Mapping[str, StoredArray]) -> None:
     """An error that names the damage, if there is any."""
     if not damage:
@@ -68,13 +56,19 @@ def require_undamaged(damage: Sequence[Damaged], arrays: Mapping[str, StoredArra
     raise GuaranteeBroken(f"{' and '.join(what)}, and the others can still be read: {listed}{more}")
 
 
-def outcome(certificate: Certificate, found: Mapping[str, Inspected], layouts: Mapping[str, ArrayLayout]) -> Outcome:
-    """Figures and checks of arrays without damage; an error where one breaks its promise."""
+def report(
+    certificate: Certificate, layouts: Mapping[str, ArrayLayout], found: Mapping[str, Inspected],
+    kept: Callable[[], Mapping[type[Guarantee], Mapping[str, Any]]],
+) -> Report:
+    """The findings in arrays without damage; an error where one breaks its promise.
+
+    `kept` then checks the guarantees beyond the bound, and returns their figures.
+    """
     figures: dict[str, Any] = {
         "chunks": sum(layout.chunk_count for layout in layouts.values()),
         "numbers": sum(int(np.prod(layout.shape)) for layout in layouts.values() if layout.name != "extents"),
     }
-    checks, notes = [Check("damaged_chunks", 0, 0)], []
+    checks, notes = [Check("damaged_chunks", 0, 0)], [promise.describe() for promise in certificate.promises]
     compared = any(one.compared for one in found.values())
     for name, one in found.items():
         if one.compared:
@@ -83,19 +77,14 @@ def outcome(certificate: Certificate, found: Mapping[str, Inspected], layouts: M
                 figures[f"{name}_max_error"] = one.largest_error
         elif compared and layouts[name].role == "data":
             notes.append(f"{name}: checked against checksums only, because the original has none")
-    return Outcome(figures, checks, notes, compared)
-
-
-def report(found: Outcome, kept: Mapping[type[Guarantee], Mapping[str, Any]], certificate: Certificate) -> Report:
-    """The outcome as a table; `kept` are the guarantees beyond the bound that hold, and their figures."""
-    checks = [*found.checks, *(Check(one.violations, 0, 0) for one in kept)]
-    notes = [promise.describe() for promise in certificate.promises] + found.notes
-    if not found.compared:
-        checked = " and ".join(["checksums", *(one.certified for one in kept if one.certified)])
+    held = kept()
+    checks += [Check(guarantee.violations, 0, 0) for guarantee in held]
+    if not compared:
+        checked = " and ".join(["checksums", *(guarantee.certified for guarantee in held if guarantee.certified)])
         notes.append(f"checked against its {checked} only; the bound itself was not checked, which needs the original")
-    subject = "the archive and its original" if found.compared else "the archive"
-    figures = {name: figure for of_one in kept.values() for name, figure in of_one.items()}
-    return Report(subject, {**found.figures, **figures}, checks=tuple(checks), notes=tuple(notes))
+    figures |= {name: figure for of_one in held.values() for name, figure in of_one.items()}
+    subject = "the archive and its original" if compared else "the archive"
+    return Report(subject, figures, checks=tuple(checks), notes=tuple(notes))
 
 
 def permutation_of(stored: np.ndarray) -> np.ndarray:
@@ -107,12 +96,6 @@ def permutation_of(stored: np.ndarray) -> np.ndarray:
     if not found.all():
         raise GuaranteeBroken(f"the stored permutation must contain each of {count:,} particles once, and does not")
     return stored
-
-
-def require_same_order(stated: Any, order: Array) -> None:
-    """Refuse an order other than the recorded one."""
-    if stated is not None:
-        require_same_checksum(stated, checksum_of(order))
 
 
 def require_same_checksum(stated: Any, found: str) -> None:

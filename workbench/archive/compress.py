@@ -3,34 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from workbench.archive.archive import Archive
 from workbench.archive.choice import Speed
-from workbench.archive.fields import codec_for, compress_field, token_for
-from workbench.archive.particles import compress_particles, guarantee_of
-from workbench.archive.particles_in_chunks import InChunks
-from workbench.archive.particles_in_memory import InMemory
-from workbench.archive.request import Request, promises, require_storable
-from workbench.archive.source import source_of
-from workbench.archive.store import MemoryStore
-from workbench.archive.writing import Draft, require_writable
+from workbench.archive.content.registry import content_of, is_content
+from workbench.archive.request import Compression, Request, promises, require_storable
+from workbench.archive.writing import require_writable
 from workbench.arguments import whole_number
 from workbench.codecs import Codec
-from workbench.data import Particles
-from workbench.data.chunked import ChunkedParticles
+from workbench.data import Field
+from workbench.data.readers import open_chunked, open_file
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound
-from workbench.run.chunked_field import ChunkedField
+from workbench.run.chunked_field import ChunkedField, is_lazy
 from workbench.run.clients import executor_of
-from workbench.run.executors import Executor, InProcess, OnDask, Progress
-from workbench.subdomains.sources import chunked, scratch_folder
+from workbench.run.executors import OnDask, Progress
 
 
 def compress(
@@ -97,63 +87,43 @@ def compress(
     given = source_of(source)
     described = given.metadata if metadata is None else metadata
     require_storable(described)
-    if isinstance(given, Particles | ChunkedParticles):
-        guarantee_of(request)
-    elif velocities is not None or store_permutation or order == "free":
-        raise WorkbenchError("velocities, store_permutation and order='free' are for particles; got a field")
+    content = content_of(given)
+    content.require(request)
     executor = executor_of(client, progress, given)
     if isinstance(executor, OnDask) and out is None:
         raise WorkbenchError("workers write the archive: give out=, a path on a file system that all of them see")
-    writing = _Writing(out, overwrite)
-    if isinstance(given, Particles) and isinstance(executor, InProcess) and parts is None:
-        particles = given if metadata is None else replace(given, metadata=metadata)
-        return _in_memory(particles, request, writing, executor)
-    with scratch_folder(scratch, executor) as folder:
-        executor = executor.within(folder)
-        if isinstance(given, Particles | ChunkedParticles):
-            return _in_chunks(given, described, request, writing, executor, folder, parts)
-        return _field(ChunkedField.of(given).with_metadata(described), request, writing, executor, folder)
+    return content.compressed(Compression(given, described, request, out, overwrite, executor, parts, scratch))
 
 
-class _Writing:
-    """Where an archive goes: to memory, or to a path."""
+def source_of(given: Any) -> Any:
+    """Data in memory, or that stay where they are until a part is read; what is a source is returned as it is.
 
-    def __init__(self, out: str | os.PathLike[str] | None, overwrite: bool) -> None:
-        self.out, self.overwrite = out, overwrite
-
-    @contextmanager
-    def place(self, token: str | None) -> Iterator[MemoryStore | Draft]:
-        """A store, or a draft that the same call would continue after an error."""
-        if self.out is None:
-            yield MemoryStore()
-            return
-        draft = Draft(self.out, self.overwrite, token)
-        with draft.continued():
-            yield draft
-
-
-def _in_memory(particles: Particles, request: Request, writing: _Writing, executor: Executor) -> Archive:
-    """The archive of particles in memory; it is written at the end."""
-    request = replace(request, bound=request.bound.for_data(particles))
-    archive = compress_particles(InMemory(particles, request), request, MemoryStore(), executor)
-    return archive if writing.out is None else Archive.open(archive.save(writing.out, writing.overwrite))
+    >>> import numpy as np
+    >>> source_of(np.zeros((2, 3)))
+    Field(2 x 3, float64)
+    """
+    if is_content(given):
+        return given
+    if hasattr(given, "chunked_field"):   # an archive
+        return given.content.source(given)
+    if isinstance(given, str | os.PathLike):
+        return _file(given)
+    if isinstance(given, list | tuple) and given and all(isinstance(one, str | os.PathLike) for one in given):
+        return open_chunked(given)
+    return ChunkedField(given) if is_lazy(given) else Field.of(given)
 
 
-def _in_chunks(
-    given: Particles | ChunkedParticles, metadata: Mapping[str, Any], request: Request, writing: _Writing,
-    executor: Executor, folder: Path, parts: int | None,
-) -> Archive:
-    """The archive of particles in chunks; those in memory are brought to files first, for workers."""
-    source = chunked(given, executor, folder)
-    one = Particles(np.zeros((1, source.dimensions)), metadata=metadata)   # says what the unit is
-    request = replace(request, bound=request.bound.for_data(one))
-    supply = InChunks(source, metadata, request, executor, folder, parts)
-    with writing.place(supply.token()) as place:
-        return compress_particles(supply, request, place, executor)
-
-
-def _field(field: ChunkedField, request: Request, writing: _Writing, executor: Executor, folder: Path) -> Archive:
-    request = replace(request, bound=request.bound.for_data(field.described))
-    codec_for(field, request)   # refuses what cannot be done, before a draft is begun
-    with writing.place(token_for(field, request)) as place:
-        return compress_field(field, request, place, executor, folder)
+def _file(path: str | os.PathLike[str]) -> Any:
+    """The particles in a file, a pattern or a folder; or the field in a file."""
+    try:
+        return open_chunked(path)
+    except WorkbenchError as no_particles:
+        if Path(path).suffix == ".npy" or (Path(path) / "zarr.json").exists() or (Path(path) / ".zarray").exists():
+            return ChunkedField(path)
+        if not Path(path).is_file():
+            raise
+        try:
+            found = open_file(path)
+        except WorkbenchError:
+            raise no_particles from None
+        return source_of(found)

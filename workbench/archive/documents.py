@@ -16,7 +16,7 @@ import numpy as np
 from workbench.archive.certificate import Promise
 from workbench.archive.chunk import EncodedChunk, with_checksums
 from workbench.archive.encoding import EncodedArray, even_chunks, exact_layout, layout_for
-from workbench.archive.fields import MASK, Plan
+from workbench.archive.fields import MASK, FieldPlan
 from workbench.archive.layout import ArrayLayout
 from workbench.archive.request import Request, documents_for
 from workbench.codecs import Codec, Columns, ParticleCodec
@@ -57,7 +57,7 @@ def documents_nbytes(data: Outline | Particles, codec: Codec, order: str = "keep
     """
     if isinstance(data, Outline):
         request = Request(TYPICAL, codec)
-        plan = Plan.of(data.shape, data.dtype, codec, TYPICAL.limit(np.empty(0)), request, data)
+        plan = FieldPlan.of(data.shape, data.dtype, codec, TYPICAL.limit(np.empty(0)), request, data)
         exact = [exact_layout(MASK, data.shape, np.dtype(bool), plan.layout.chunk_shape)] if data.masked else []
         return _nbytes([plan.layout, *exact], plan.described(data), codec, data.metadata)
     used = codec if isinstance(codec, ParticleCodec | Columns) else Columns(codec)

@@ -13,10 +13,10 @@ import functools
 import json
 import math
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -37,7 +37,7 @@ from workbench.archive.encoding import (
 )
 from workbench.archive.layout import ArrayLayout
 from workbench.archive.plausibility import notes_on, notes_on_spread, on_earlier_loss
-from workbench.archive.request import Request, archive_of, require_about
+from workbench.archive.request import Request, archive_of
 from workbench.archive.store import MemoryStore
 from workbench.archive.survey import Survey
 from workbench.archive.writing import Draft
@@ -50,6 +50,9 @@ from workbench.run.chunked_field import ChunkedField, map_parts, parts_at
 from workbench.run.executors import Executor
 from workbench.slabs import Slices
 
+if TYPE_CHECKING:
+    from workbench.archive.documents import Outline
+
 MASK = "mask"
 
 Values = tuple[Array, Array | None]   # and where they are masked
@@ -60,7 +63,7 @@ def compress_field(
 ) -> Archive:
     """The archive of a field, whose parts go to this place; for workers, an array in memory is written to the folder."""
     codec = codec_for(field, request)
-    known = Known.of(field, request, executor)
+    known = KnownValues.of(field, request, executor)
     field = field.reachable(executor, folder, "field")
     plan = plan_for(field, codec, request, known.limit, executor)
     mask = mask_layout(plan, known.masked)
@@ -76,7 +79,7 @@ def compress_field(
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownValues:
     """What must be known of all values before any is encoded; `notes` are None if these follow with the chunks."""
 
     limit: Limit
@@ -108,7 +111,7 @@ def notes_on_survey(field: ChunkedField, request: Request, survey: Survey) -> tu
 
 
 @dataclass(frozen=True)
-class Chunk:
+class FieldChunk:
     """A chunk that is encoded: of the values, and of the mask if there is one. The survey is of its values."""
 
     values: ReadyChunk
@@ -116,24 +119,8 @@ class Chunk:
     survey: Survey | None
 
 
-class Described(Protocol):
-    """What an archive says about a field beside its values."""
-
-    @property
-    def spacing(self) -> tuple[float, ...]:
-        """The distance between neighbouring points along each axis."""
-
-    @property
-    def name(self) -> str | None:
-        """Its name."""
-
-    @property
-    def metadata(self) -> Mapping[str, Any]:
-        """Anything else."""
-
-
 @dataclass(frozen=True)
-class Plan:
+class FieldPlan:
     """What is decided about a field before any value is encoded; it depends on shape, type and limit alone."""
 
     layout: ArrayLayout
@@ -143,7 +130,8 @@ class Plan:
 
     @classmethod
     def of(
-        cls, shape: tuple[int, ...], dtype: np.dtype, codec: Codec, limit: Limit, request: Request, field: Described
+        cls, shape: tuple[int, ...], dtype: np.dtype, codec: Codec, limit: Limit, request: Request,
+        field: ChunkedField | Outline,
     ) -> Self:
         """The plan for a field of this shape and type."""
         whole = any(kept.needs_neighbours for kept in request.keep)
@@ -156,7 +144,7 @@ class Plan:
         """The values to encode, which are given chunk by chunk."""
         return Task(self.layout, self.codec, self.request.bound, self.limit, keep=self.request.keep)
 
-    def described(self, field: Described) -> dict[str, Any]:
+    def described(self, field: ChunkedField | Outline) -> dict[str, Any]:
         """The description of the archive."""
         spacing = {} if set(field.spacing) == {1.0} else {"spacing": list(field.spacing)}
         return {"kind": "field", **spacing, "name": field.name}
@@ -170,7 +158,6 @@ def codec_for(chunked: ChunkedField, request: Request) -> Codec:
         raise WorkbenchError(f"{chosen.id} is for particles; got {field!r}")
     if dtype.kind in "iu":
         _require_for_integers(field, dtype, request, chosen)
-    require_about("field", request.keep)
     return chosen
 
 
@@ -189,7 +176,7 @@ def settled(
     return codec, dataclasses.replace(request, choice=words)
 
 
-def plan_for(field: ChunkedField, codec: Codec, request: Request, limit: Limit, executor: Executor) -> Plan:
+def plan_for(field: ChunkedField, codec: Codec, request: Request, limit: Limit, executor: Executor) -> FieldPlan:
     """The plan of a field within this limit; the middle of it is read where trials are needed."""
 
     def part(place: Slices) -> Values:
@@ -197,15 +184,15 @@ def plan_for(field: ChunkedField, codec: Codec, request: Request, limit: Limit, 
         return found.values, found.mask
 
     codec, request = settled(codec, request, field.shape, field.dtype, limit, part)
-    return Plan.of(field.shape, field.dtype, codec, limit, request, field)
+    return FieldPlan.of(field.shape, field.dtype, codec, limit, request, field)
 
 
-def mask_layout(plan: Plan, masked: bool) -> ArrayLayout | None:
+def mask_layout(plan: FieldPlan, masked: bool) -> ArrayLayout | None:
     """The layout of the mask, if there is one: its chunks are those of the values."""
     return exact_layout(MASK, plan.layout.shape, np.dtype(bool), plan.layout.chunk_shape) if masked else None
 
 
-def arrays_of(plan: Plan, mask: ArrayLayout | None, chunks: Sequence[Chunk]) -> list[EncodedArray]:
+def arrays_of(plan: FieldPlan, mask: ArrayLayout | None, chunks: Sequence[FieldChunk]) -> list[EncodedArray]:
     """The arrays of the archive, from all its chunks."""
     arrays = [assembled(plan.task(), [chunk.values for chunk in chunks])]
     if mask is not None:
@@ -213,18 +200,18 @@ def arrays_of(plan: Plan, mask: ArrayLayout | None, chunks: Sequence[Chunk]) -> 
     return arrays
 
 
-def encoded(task: Task, mask: ArrayLayout | None, survey: bool, part: Field) -> Chunk:
+def encoded(task: Task, mask: ArrayLayout | None, survey: bool, part: Field) -> FieldChunk:
     """One chunk, decoded and checked."""
     hidden = None if mask is None else _hidden(part)
     ready = encode_values(task, part.values, hidden)
     mask_chunk = None if hidden is None else exact_chunk(backend.to_host(hidden))
-    return Chunk(ready, mask_chunk, Survey.of(part.values, part.mask) if survey else None)
+    return FieldChunk(ready, mask_chunk, Survey.of(part.values, part.mask) if survey else None)
 
 
-def weightless(chunk: Chunk) -> Chunk:
+def weightless(chunk: FieldChunk) -> FieldChunk:
     """The chunk without its bytes."""
     values = dataclasses.replace(chunk.values, data=EncodedChunk(b"", chunk.values.data.checksum))
-    return Chunk(values, None if chunk.mask is None else EncodedChunk(b"", chunk.mask.checksum), chunk.survey)
+    return FieldChunk(values, None if chunk.mask is None else EncodedChunk(b"", chunk.mask.checksum), chunk.survey)
 
 
 def token_for(field: ChunkedField, request: Request) -> str:
@@ -239,7 +226,7 @@ def token_for(field: ChunkedField, request: Request) -> str:
 
 def _write_chunk(
     task: Task, mask: ArrayLayout | None, survey: bool, place: MemoryStore | Draft, begin: int, number: int, part: Field
-) -> Chunk:
+) -> FieldChunk:
     """Encode, check and write one chunk, unless an earlier run did; returns everything but its bytes."""
     index = tuple(int(axis) for axis in np.unravel_index(number, task.layout.chunk_grid))
     key, done = task.layout.chunk_key(index), None
@@ -247,7 +234,7 @@ def _write_chunk(
         record, source = place.partial / RECORDS / str(number), _checksum(begin, part)
         if (before := recalled(record, place.partial / key, source)) is not None:
             hidden = None if mask is None else exact_chunk(backend.to_host(_hidden(part)))
-            done = Chunk(before.ready, hidden, Survey.of(part.values, part.mask) if survey else None)
+            done = FieldChunk(before.ready, hidden, Survey.of(part.values, part.mask) if survey else None)
     if done is None:
         done = encoded(task, mask, survey, part)
         place.put(key, done.values.data.data)
@@ -263,7 +250,7 @@ def _hidden(part: Field) -> Array:
     return backend.namespace(part.values).zeros(part.shape, bool) if part.mask is None else part.mask
 
 
-def _begin(plan: Plan) -> int:
+def _begin(plan: FieldPlan) -> int:
     """A checksum of how chunks are encoded: from it, those of their sources go on."""
     task = plan.task()
     kept = [one.to_dict() for one in task.keep]

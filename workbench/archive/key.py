@@ -11,7 +11,6 @@ _MOST_CHARACTERS = 512
 
 ROOT = "zarr.json"      # the document of the archive
 COPY = "root.json.z"    # the second copy of the root, deflated, in the folder of the data
-COPIES = (f"positions/{COPY}", f"values/{COPY}")   # where it is: of particles, of a field
 
 
 def require_key(key: str) -> str:

@@ -7,7 +7,6 @@ from typing import Any
 
 from workbench.archive.archive import Archive
 from workbench.archive.recognition import is_archive
-from workbench.archive.table import ArchiveTable
 from workbench.data.readers.format import Format
 from workbench.data.readers.options import Cell
 from workbench.data.readers.snapshots import Snapshot
@@ -44,11 +43,10 @@ def snapshot(
     allowed = None if codecs is None else tuple(codecs)
     trust: dict[str, Any] = {"codecs": allowed, "most_bytes": most_bytes, "isolate": isolate, "patience": patience}
     archive = Archive.open(first.path, **trust)
-    if archive.kind != "particles":
-        raise WorkbenchError(f"{first.name} holds a field, and only particles are read in chunks: open it by wb.open(...)")
+    table = archive.content.table(archive, first.path.absolute(), trust)
     cell = None if archive.box is None else Cell(archive.box)
     metadata = archive.attributes.get("metadata", {})
-    return Snapshot.of(first.name, [ArchiveTable.of(archive, first.path.absolute(), trust)], cell, metadata)
+    return Snapshot.of(first.name, [table], cell, metadata)
 
 
 ARCHIVE = Format("archive", "Lossbench archive (folder or zip)", lambda source: is_archive(source.path), read, snapshot)

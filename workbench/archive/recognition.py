@@ -1,4 +1,4 @@
-"""Whether a path holds a Lossbench archive, for opening it and before overwriting it.
+"""The paths of archives: whether there is one, for opening it and before overwriting it, and how one may be named.
 
 A damaged archive counts, so that opening it gives advice, and so that it may be overwritten.
 """
@@ -10,11 +10,14 @@ import zipfile
 from pathlib import Path
 
 from workbench.archive import document
+from workbench.archive.content.registry import copy_keys
 from workbench.archive.frame import MAGIC
-from workbench.archive.key import COPIES, COPY, ROOT
+from workbench.archive.key import COPY, ROOT
 from workbench.archive.members import LOCAL_HEADER, LOCAL_SIGNATURE
 from workbench.archive.root import document_of
+from workbench.errors import WorkbenchError
 
+SUFFIXES = (".zip", ".zarr", "")   # one file, or a folder
 _MOST = document.MOST_BYTES + 1
 _LONGEST_NAME = 600
 
@@ -32,8 +35,22 @@ def is_archive(path: str | os.PathLike[str]) -> bool:
         return False
 
 
+def require_suffix(target: Path) -> Path:
+    """The target itself, if its suffix fits an archive: a folder named `x.hdf5` would mislead.
+
+    >>> require_suffix(Path("snapshot.hdf5"))
+    Traceback (most recent call last):
+    workbench.errors.WorkbenchError: an archive must end in .zip (one file), or in .zarr or without a suffix (a folder); ...
+    """
+    if target.suffix not in SUFFIXES:
+        raise WorkbenchError(
+            f"an archive must end in .zip (one file), or in .zarr or without a suffix (a folder); got {target.name}"
+        )
+    return target
+
+
 def _folder(place: Path) -> bool:
-    for document_at in (place / key for key in (ROOT, *COPIES)):
+    for document_at in (place / key for key in (ROOT, *copy_keys())):
         if document_at.is_file():
             with document_at.open("rb") as file:
                 if _is_root(file.read(_MOST), document_at.name):
@@ -46,7 +63,7 @@ def _zip_file(place: Path) -> bool:
     try:
         with zipfile.ZipFile(place) as opened:
             names = set(opened.namelist())
-            for name in (ROOT, *COPIES):
+            for name in (ROOT, *copy_keys()):
                 if name in names and _is_root(opened.open(name).read(_MOST), name):
                     return True
     except Exception:   # the central directory or a member is damaged

@@ -1,18 +1,22 @@
-"""The arguments of `wb.compress`, checked before any work; and the last step that particles and fields share."""
+"""The arguments of `wb.compress`, checked before any work; and the last step that all kinds of content share."""
 
 from __future__ import annotations
 
+import os
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, get_args
 
 from workbench import codecs
-from workbench.archive import document, naming, provenance
+from workbench.archive import document, provenance
 from workbench.archive.archive import Archive
 from workbench.archive.certificate import Certificate
 from workbench.archive.choice import Speed
-from workbench.archive.contents import FORMAT
+from workbench.archive.content.consistency import FORMAT
+from workbench.archive.content.registry import KINDS
 from workbench.archive.encoding import EncodedArray, Progress
 from workbench.archive.key import ROOT
 from workbench.archive.plausibility import notes_on_groups
@@ -23,7 +27,8 @@ from workbench.arguments import function, one_of, whole_number
 from workbench.codecs import Codec
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound
-from workbench.guarantees.guarantee import Content, Promised
+from workbench.guarantees.guarantee import Promised
+from workbench.run.executors import Executor
 
 ORDERS = ("keep", "free")
 
@@ -72,6 +77,30 @@ class Request:
         return given
 
 
+@dataclass(frozen=True, eq=False)
+class Compression:
+    """A call of `wb.compress`: the data and what is requested, where the archive goes, and who does the steps."""
+
+    data: Any
+    metadata: Mapping[str, Any]
+    request: Request
+    out: str | os.PathLike[str] | None   # None for memory
+    overwrite: bool
+    executor: Executor
+    parts: int | None
+    scratch: str | Path | None
+
+    @contextmanager
+    def place(self, token: str | None) -> Iterator[MemoryStore | Draft]:
+        """A store, or a draft that the same call would continue after an error."""
+        if self.out is None:
+            yield MemoryStore()
+            return
+        draft = Draft(self.out, self.overwrite, token)
+        with draft.continued():
+            yield draft
+
+
 def certificate_of(arrays: Sequence[EncodedArray], notes: Sequence[str] = (), choice: str = "") -> Certificate:
     """The promises about these arrays, with notes on unusual ones."""
     stated = tuple(a.promise for a in arrays if a.promise is not None and a.layout.name != "extents")
@@ -95,11 +124,11 @@ def promises(keep: Any) -> tuple[Any, ...]:
     return tuple(keep)
 
 
-def require_about(content: Content, keep: tuple[Any, ...]) -> None:
-    """Refuse promises beyond the bound that are not about particles, or not about a field."""
-    takes = {"particles": "particles takes wb.KeepClusters(...)", "field": "a field takes wb.Safeguard(...)"}
-    if strangers := [kept for kept in keep if not isinstance(kept, Promised) or kept.content != content]:
-        raise WorkbenchError(f"keep of {takes[content]}; got {strangers[0]!r}")
+def require_about(kind: str, keep: tuple[Any, ...]) -> None:
+    """Refuse promises beyond the bound that are not about this kind of content."""
+    if strangers := [kept for kept in keep if not isinstance(kept, Promised) or kept.content != kind]:
+        content = KINDS[kind]
+        raise WorkbenchError(f"keep of {content.words} takes {content.takes}; got {strangers[0]!r}")
 
 
 def require_storable(metadata: Mapping[str, Any]) -> None:
@@ -148,4 +177,5 @@ def documents_for(
         "machine": platform.machine(),
         "metadata": provenance.plain(metadata),
     }
-    return documents_of(attributes, [naming.named(array.layout, str(described["kind"]), metadata) for array in arrays])
+    content = KINDS[described["kind"]]
+    return documents_of(attributes, [content.named(array.layout, metadata) for array in arrays])

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.archive import document
+from workbench.archive.content.registry import copy_keys
 from workbench.archive.frame import HINT, Damaged
-from workbench.archive.key import COPIES, COPY, ROOT
+from workbench.archive.key import COPY, ROOT
 from workbench.archive.layout import ArrayLayout
 from workbench.archive.second_copy import deflated, inflated
 from workbench.archive.store import Store
@@ -63,7 +64,7 @@ def documents_of(attributes: Mapping[str, Any], layouts: Sequence[ArrayLayout]) 
     """The documents of an archive by key: the copy of the root first, the root last."""
     data = document.to_bytes(group_metadata(attributes, layouts))
     names = {layout.name for layout in layouts}
-    copies = [key for key in COPIES if key.split("/")[0] in names]
+    copies = [key for key in copy_keys() if key.split("/")[0] in names]
     return {**{key: deflated(data) for key in copies[:1]}, ROOT: data}
 
 
@@ -80,7 +81,7 @@ def read_root(store: Store, damaged: bool = False) -> Description:
     ('field', True)
     """
     keys = set(store.keys())
-    copies = [key for key in COPIES if key in keys]
+    copies = [key for key in copy_keys() if key in keys]
     if ROOT not in keys and not (copies and damaged):
         hint = f"; a copy of it exists: {HINT}" if copies else ""
         raise WorkbenchError(f"{store.name} is not an archive: it has no {ROOT}{hint}")

@@ -27,7 +27,7 @@ from typing import BinaryIO
 from workbench.archive.key import COPY, ROOT, is_document, is_key, require_key
 from workbench.archive.lock import LOCK, held
 from workbench.archive.placing import flush, on_disk, partial_of, remove, require_free, require_own, take_name, target_of
-from workbench.archive.suffix import require_suffix
+from workbench.archive.recognition import require_suffix
 from workbench.errors import WorkbenchError
 
 _FIRST_DATE = (1980, 1, 1, 0, 0, 0)   # the earliest that a zip file knows

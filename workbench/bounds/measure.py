@@ -118,14 +118,13 @@ def _sizes(archive: Archive) -> dict[str, Figure]:
     promise = archive.certificate[archive.data.layout.name]
     assert promise.limit is not None
     checked = promise.figures
-    per_particle = {"bits_per_particle": archive.bits_per_particle} if archive.kind == "particles" else {}
     return {
         "limit": promise.limit.value,
         "nbytes": archive.nbytes,
         "chunk_nbytes": archive.data.nbytes,
         "ratio": archive.ratio,
         "bits_per_value": archive.bits_per_value,
-        **per_particle,
+        **archive.content.figures(archive),
         "corrected": checked["corrected"] / checked["values"],
         "chunks": checked["chunks"],
         "chunks_stored_exactly": sum(checked["chunks_stored_exactly"].values()),

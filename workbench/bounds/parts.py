@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from workbench.archive import document, provenance
+from workbench.archive.content.registry import content_of
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
 from workbench.run.chunked_field import ChunkedField
@@ -24,9 +25,7 @@ _ALIGNMENT = 64
 
 def arrays_of(data: Particles | Field) -> dict[str, np.ndarray]:
     """The arrays that exist, by name."""
-    if isinstance(data, Particles):
-        return {"positions": data.positions, **data.companions}
-    return {name: values for name in ("values", "mask") if (values := getattr(data, name)) is not None}
+    return content_of(data).arrays(data)
 
 
 def description_of(data: Particles | Field | ChunkedField) -> dict[str, Any]:

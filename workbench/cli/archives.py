@@ -25,7 +25,7 @@ def describe_archive(archive: Archive) -> dict[str, Any]:
         "holds": archive.kind,
         "shape": list(layout.shape),
         "dtype": str(layout.dtype),
-        **_of_its_kind(archive),
+        **{name: archive.attributes.get(name) for name in archive.content.told},
         "codec": _described(archive.codec),
         "bound": bound and bound.to_dict(),
         **sizes(archive),
@@ -38,13 +38,13 @@ def describe_archive(archive: Archive) -> dict[str, Any]:
 
 def sizes(archive: Archive) -> dict[str, Any]:
     """Its size before and after compression."""
-    found = {
+    return {
         "original_bytes": archive.original_nbytes,
         "archive_bytes": archive.nbytes,
         "ratio": archive.ratio,
         "bits_per_value": archive.bits_per_value,
+        **archive.content.figures(archive),
     }
-    return {**found, "bits_per_particle": archive.bits_per_particle} if archive.kind == "particles" else found
 
 
 def print_archive(described: Mapping[str, Any], archive: Archive, options: argparse.Namespace) -> None:
@@ -64,12 +64,6 @@ def print_archive(described: Mapping[str, Any], archive: Archive, options: argpa
         lines |= {f"made with {name}": value for name, value in provenance.items() if name != "codec"}
     print_result(lines, False)
     print(visible_lines(str(replace(certificate, notes=()))))
-
-
-def _of_its_kind(archive: Archive) -> dict[str, Any]:
-    if archive.kind == "field":
-        return {name: archive.attributes.get(name) for name in ("name", "spacing")}
-    return {"box": list(archive.box) if archive.box else None, "order": archive.attributes.get("order")}
 
 
 def _describe_array(stored: StoredArray) -> dict[str, Any]:

@@ -10,22 +10,19 @@ from typing import Any, get_args
 
 from workbench.archive import Archive, compress
 from workbench.archive.choice import Speed
-from workbench.archive.recognition import is_archive
+from workbench.archive.recognition import is_archive, require_suffix
 from workbench.archive.request import ORDERS
-from workbench.archive.suffix import require_suffix
 from workbench.cli.archives import describe_archive, print_archive, sizes
-from workbench.cli.cluster_options import add_clusters, chosen_clusters
 from workbench.cli.codec_options import add_codec, chosen_codec
+from workbench.cli.keep_options import add_clusters, add_safeguards, chosen_clusters, chosen_safeguards, require_fitting
 from workbench.cli.leftovers import clear_leftovers
 from workbench.cli.notes import show_notes
 from workbench.cli.progress import Progress, add_quiet
-from workbench.cli.safeguard_options import add_safeguards, chosen_safeguards, require_fitting
 from workbench.cli.scale import in_words, scale_of
 from workbench.cli.source import add_file, flag, given_options, open_source
 from workbench.cli.target import add_target, require_free
 from workbench.cli.workers import add_workers, in_chunks, wants_workers, workers_of
 from workbench.clusters import KeepClusters
-from workbench.data import Field, Particles
 from workbench.data.readers import left_out
 from workbench.data.unit_grammar import number_and_unit
 from workbench.errors import WorkbenchError
@@ -85,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
         progress(None, f"reading {options.file}")
         data = _source(options) if on_workers else _data(options)
         scale: dict[str, Any] = {}
-        if isinstance(data, Particles | Field):
+        if not on_workers:
             require_fitting(keep, data, options.file)
             bound = bound.for_data(data)
             scale = scale_of(data, bound)
@@ -104,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
     limit = archive.certificate[archive.data.layout.name].limit
     scale = scale or {"limit": None if limit is None or limit.relative else limit.value}
     outcome = {"file": options.file, "out": options.out, **_outcome(archive, seconds), **scale}
-    unread = left_out(data) if isinstance(data, Particles | Field) else []
+    unread = [] if on_workers else left_out(data)
     show_notes((f"left out: {sentence}" for sentence in unread), options.parser)
     print_archive(outcome | ({"left_out": unread} if options.json and not on_workers else {}), archive, options)
     return 0
@@ -125,7 +122,7 @@ def _is_field(options: argparse.Namespace) -> bool:
     return True
 
 
-def _data(options: argparse.Namespace) -> Particles | Field:
+def _data(options: argparse.Namespace) -> Any:
     data = open_source(options)
     if isinstance(data, Archive):
         raise WorkbenchError(f"{options.file} is an archive: compress the original it was made from")

@@ -12,15 +12,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from workbench.archive.document import from_bytes, unsealed
+from workbench.archive.document import MOST_BYTES, from_bytes, unsealed
 from workbench.archive.key import ROOT
 from workbench.archive.store import open_store
 from workbench.errors import GuaranteeBroken, WorkbenchError
 
 _HEADER = struct.Struct("<4s22xHH")   # of the first member of a zip file
 _MEMBER = re.compile(rb"\w+/(c/[0-9/]+|zarr\.json|root\.json\.z)|zarr\.json")
-_OURS = b"lossbench"
-_MOST_BYTES = 2**24
 
 
 @contextmanager
@@ -35,9 +33,9 @@ def damage_told_apart(path: str) -> Iterator[None]:
 
 
 def was_archive(path: Path) -> bool:
-    """Whether a file begins like an archive of Lossbench, or a folder has its layout."""
+    """Whether a file begins like an archive of Lossbench, or a folder has a document of one."""
     try:
-        return _has_our_documents(path) if path.is_dir() else _begins_like_ours(path)
+        return _has_our_root(path / ROOT) if path.is_dir() else _begins_like_ours(path)
     except (OSError, ValueError):
         return False
 
@@ -51,27 +49,22 @@ def _begins_like_ours(path: Path) -> bool:
     return _MEMBER.fullmatch(name) is not None
 
 
-def _has_our_documents(folder: Path) -> bool:
-    documents = [folder / ROOT, *folder.glob(f"*/{ROOT}")]
-    return any(_OURS in document.read_bytes() for document in documents if _is_small_file(document))
-
-
-def _is_small_file(path: Path) -> bool:
-    return path.is_file() and path.stat().st_size <= _MOST_BYTES
+def _has_our_root(root: Path) -> bool:
+    return root.is_file() and root.stat().st_size <= MOST_BYTES and b"lossbench" in root.read_bytes()
 
 
 def _what_is_wrong(path: str) -> str | None:
-    """Why its documents cannot be read; None when they are intact, whatever their content."""
+    """Why its root cannot be read; None when it is intact, whatever its content."""
     try:
         store = open_store(path)
     except WorkbenchError as error:
         if Path(path).is_dir():
             return str(error)
         return "the zip file is cut or damaged: run `workbench salvage` to get the undamaged part"
+    if ROOT not in set(store.keys()):
+        return f"it has no {ROOT}"
     try:
-        documents = [key for key in store.keys() if key == ROOT or key.endswith(f"/{ROOT}")]   # noqa: SIM118
-        for key in documents:
-            unsealed(from_bytes(store.read(key), key), key)
+        unsealed(from_bytes(store.read(ROOT), ROOT), ROOT)
     except WorkbenchError as error:
         return str(error)
-    return None if ROOT in documents else f"it has no {ROOT}"
+    return None

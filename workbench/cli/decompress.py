@@ -7,15 +7,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from workbench.archive import Archive
-from workbench.cli.numpy_files import add_numpy_target, main_array, require_numpy_target, write_arrays
+from workbench.archive.content.content import Ends
+from workbench.cli.numpy_files import add_numpy_target, require_numpy_target, what_is_written, write_arrays
 from workbench.cli.progress import Progress, add_quiet
 from workbench.cli.source import add_archive, open_archive, print_result
-from workbench.errors import WorkbenchError
-
-Region = tuple[tuple[float | None, float | None], ...]
 
 
 def add(commands: Any) -> None:
@@ -44,45 +39,21 @@ def run(options: argparse.Namespace) -> int:
     with Progress(options.quiet) as progress:
         progress(None, f"decoding {options.archive}")
         start = time.perf_counter()
-        data = archive.decompress() if options.region is None else archive.read(_in_kind(archive, options.region))
+        data = archive.decompress() if options.region is None else archive.read(archive.content.region(options.region))
         seconds = time.perf_counter() - start
         progress(None, f"writing {options.out}")
-        written = write_arrays(data, options)
-    print_result({**_outcome(options, archive, main_array(data), seconds), **written}, options.json)
+        written = write_arrays(archive, data, options)
+    region = options.region and [list(ends) for ends in options.region]
+    size = Path(options.out).stat().st_size
+    own = {"region": region, "bytes": size, "seconds": round(seconds, 4)}
+    print_result({**what_is_written(archive, data, options), **own, **written}, options.json)
     return 0
 
 
-def _outcome(options: argparse.Namespace, archive: Archive, decoded: np.ndarray, seconds: float) -> dict[str, Any]:
-    return {
-        "file": options.archive,
-        "out": options.out,
-        "holds": archive.kind,
-        "shape": list(decoded.shape),
-        "dtype": str(decoded.dtype),
-        "region": options.region and [list(ends) for ends in options.region],
-        "bytes": Path(options.out).stat().st_size,
-        "seconds": round(seconds, 4),
-    }
-
-
-def _region(text: str) -> Region:
+def _region(text: str) -> Ends:
     """The ends along each axis; some may be omitted, as in `0:10,:,5:`."""
     try:
         pairs = [[float(end) if end.strip() else None for end in part.split(":")] for part in text.split(",")]
         return tuple((low, high) for low, high in pairs)
     except ValueError:
         raise argparse.ArgumentTypeError(f"expected x0:x1,y0:y1,z0:z1; got {text!r}") from None
-
-
-def _in_kind(archive: Archive, region: Region) -> Any:
-    """The region in the form that the archive expects: lengths for particles, grid points for a field."""
-    if archive.kind == "particles":
-        return region
-    ends = [end for pair in region for end in pair if end is not None]
-    if not all(end.is_integer() for end in ends):
-        raise WorkbenchError(f"the region of a field must be whole numbers of grid points; got {_in_words(region)}")
-    return [slice(*(None if end is None else int(end) for end in pair)) for pair in region]
-
-
-def _in_words(region: Region) -> str:
-    return ",".join(":".join("" if end is None else f"{end:g}" for end in pair) for pair in region)

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import math
 from typing import Any
 
-import numpy as np
-
-from workbench import backend
 from workbench.archive import Archive
+from workbench.archive.content.registry import content_of
 from workbench.cli.archives import describe_archive, print_archive
 from workbench.cli.failure import failed, status_of
 from workbench.cli.source import KINDS, add_file, add_trust, open_source, print_result
-from workbench.data import Field, Particles
-from workbench.data.readers import left_out
 from workbench.errors import WorkbenchError
 
 
@@ -62,8 +57,9 @@ def _described(options: argparse.Namespace) -> tuple[dict[str, Any], Archive | N
     data = open_source(options)
     if isinstance(data, Archive):
         return {"file": options.file, **describe_archive(data)}, data
-    described = describe_particles(data) if isinstance(data, Particles) else describe_field(data)
-    return {"file": options.file, **described}, None
+    content = content_of(data)
+    metadata = {f"metadata.{name}": value for name, value in data.metadata.items() if name != "left_out"}
+    return {"file": options.file, "kind": content.kind, **content.summary(data), **metadata}, None
 
 
 def _print(described: dict[str, Any], archive: Archive | None, options: argparse.Namespace) -> None:
@@ -71,51 +67,3 @@ def _print(described: dict[str, Any], archive: Archive | None, options: argparse
         print_archive(described, archive, options)
     else:
         print_result(described, options.json)
-
-
-def describe_particles(particles: Particles) -> dict[str, Any]:
-    """Counts, ranges and companion arrays."""
-    return {
-        "kind": "particles",
-        "count": len(particles),
-        "dimensions": particles.dimensions,
-        "dtype": str(particles.positions.dtype),
-        "box": list(particles.box) if particles.box else None,
-        "lower": particles.lower.tolist(),
-        "upper": particles.upper.tolist(),
-        "mean_spacing": particles.spacing,
-        "velocities": particles.velocities is not None,
-        "ids": particles.ids is not None,
-        "masses": particles.masses is not None,
-        "left_out": left_out(particles),
-        **_metadata(particles.metadata),
-    }
-
-
-def describe_field(field: Field) -> dict[str, Any]:
-    """Shape, range and number of missing values."""
-    valid = backend.to_host(field.valid)
-    values = backend.to_host(field.values)[valid]
-    return {
-        "kind": "field",
-        "name": field.name,
-        "shape": list(field.shape),
-        "dtype": str(field.values.dtype),
-        "spacing": list(field.spacing),
-        "minimum": values.min().item() if values.size else None,
-        "maximum": values.max().item() if values.size else None,
-        "mean": _mean(values) if values.size else None,
-        "invalid_or_masked": int(valid.size - valid.sum()),
-        "left_out": left_out(field),
-        **_metadata(field.metadata),
-    }
-
-
-def _mean(values: np.ndarray) -> float:
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean = float(values.mean(dtype=np.float64))
-        return mean if math.isfinite(mean) else float((values / values.size).sum(dtype=np.float64))   # the sum overflows
-
-
-def _metadata(metadata: Any) -> dict[str, Any]:
-    return {f"metadata.{name}": value for name, value in metadata.items() if name != "left_out"}

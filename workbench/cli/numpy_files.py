@@ -1,17 +1,17 @@
-"""Particles or a field as a NumPy file: `.npy` for the main array, `.npz` for all arrays."""
+"""The data of an archive as a NumPy file: `.npy` for the main array, `.npz` for all arrays."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from workbench.archive import Archive
 from workbench.cli.leftovers import clear_leftovers
 from workbench.cli.notes import show_notes
 from workbench.cli.target import add_target, new_file, require_free
-from workbench.data import Field, Particles
-from workbench.data.triclinic import KEY, in_triclinic_cell
 from workbench.errors import WorkbenchError
 
 SUFFIXES = (".npy", ".npz")
@@ -29,9 +29,21 @@ def require_numpy_target(options: argparse.Namespace) -> None:
     show_notes(clear_leftovers(require_free(options.out, options.overwrite, options.archive)))
 
 
-def write_arrays(data: Particles | Field, options: argparse.Namespace) -> dict[str, list[str]]:
+def what_is_written(archive: Archive, data: Any, options: argparse.Namespace) -> dict[str, Any]:
+    """The file, and the main array in it."""
+    main = archive.content.arrays(data)[archive.content.data]
+    return {
+        "file": options.archive,
+        "out": options.out,
+        "holds": archive.kind,
+        "shape": list(main.shape),
+        "dtype": str(main.dtype),
+    }
+
+
+def write_arrays(archive: Archive, data: Any, options: argparse.Namespace) -> dict[str, list[str]]:
     """Write the file; returns the names of the arrays written and left out."""
-    arrays = arrays_of(data)
+    arrays = {name: np.asarray(values) for name, values in archive.content.exported(data).items()}
     main, *rest = arrays
     alone = Path(options.out).suffix == ".npy"
     with new_file(options.out, options.overwrite, options.archive) as file:
@@ -40,25 +52,3 @@ def write_arrays(data: Particles | Field, options: argparse.Namespace) -> dict[s
         else:
             np.savez(file, **arrays)   # type: ignore[arg-type]
     return {"arrays": [main] if alone else [main, *rest], "left_out": rest if alone else []}
-
-
-def main_array(data: Particles | Field) -> np.ndarray:
-    """The positions, or the values."""
-    return np.asarray(data.positions if isinstance(data, Particles) else data.values)
-
-
-def arrays_of(data: Particles | Field) -> dict[str, np.ndarray]:
-    """All arrays by name, positions or values first.
-
-    >>> list(arrays_of(Particles([[0.0, 0.5]], box=1.0, ids=[7])))
-    ['positions', 'ids', 'box']
-    """
-    if isinstance(data, Particles):
-        found = {"positions": data.positions, **data.companions, "box": data.box}
-        if in_triclinic_cell(data.metadata):
-            found["cell"] = data.metadata[KEY]["edges"]
-        if isinstance(data.masses, float):
-            found["masses"] = data.masses
-    else:
-        found = {"values": data.values, "mask": data.mask, "spacing": data.spacing}
-    return {name: np.asarray(array) for name, array in found.items() if array is not None}

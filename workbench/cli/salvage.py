@@ -9,16 +9,12 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-import numpy as np
-
 from workbench.archive import Archive, Damaged
-from workbench.archive.missing import COMMENT
 from workbench.cli.failure import BROKEN, DONE
-from workbench.cli.numpy_files import add_numpy_target, main_array, require_numpy_target, write_arrays
+from workbench.cli.numpy_files import add_numpy_target, require_numpy_target, what_is_written, write_arrays
 from workbench.cli.progress import Progress, add_quiet
 from workbench.cli.source import add_archive, open_archive, print_result
 from workbench.cli.visible import visible
-from workbench.data import Field, Particles
 from workbench.errors import GuaranteeBroken
 
 
@@ -47,9 +43,9 @@ def run(options: argparse.Namespace) -> int:
         progress(None, f"decoding {options.archive}")
         data, damage = archive.salvage()
         progress(None, f"writing {options.out}")
-        written = write_arrays(data, options)
-    lost = _lost(archive, data, damage)
-    outcome = {**_outcome(options, archive, data), **written, "lost": lost}
+        written = write_arrays(archive, data, options)
+    lost = archive.content.lost(archive, data, damage)
+    outcome = {**what_is_written(archive, data, options), **written, "lost": lost}
     if options.json:
         print_result({**outcome, "status": BROKEN if damage else DONE, "damaged": _listed(damage)}, True)
     else:
@@ -64,29 +60,6 @@ def _opened(options: argparse.Namespace) -> Archive:
         return open_archive(options)
     except GuaranteeBroken:   # its documents are damaged, or the zip file is truncated
         return open_archive(options, damaged=True)
-
-
-def _outcome(options: argparse.Namespace, archive: Archive, data: Particles | Field) -> dict[str, Any]:
-    main = main_array(data)
-    return {
-        "file": options.archive,
-        "out": options.out,
-        "holds": archive.kind,
-        "shape": list(main.shape),
-        "dtype": str(main.dtype),
-    }
-
-
-def _lost(archive: Archive, data: Particles | Field, damage: list[Damaged]) -> int:
-    """The number of lost particles or, for a field, of the values in damaged chunks, or masked for want of their mask."""
-    if isinstance(data, Particles):
-        return len(archive) - len(data)
-    lost, damaged = np.zeros(data.shape, bool), {found.where for found in damage}
-    for layout in (archive.arrays[name].layout for name in ("values", "mask") if name in archive.arrays):
-        if layout.name == "values" or COMMENT in archive.data.layout.attributes:
-            for index in layout.chunk_indices():
-                lost[layout.chunk_slices(index)] |= layout.chunk_key(index) in damaged
-    return int(lost.sum())
 
 
 def _listed(damage: list[Damaged]) -> list[dict[str, str]]:

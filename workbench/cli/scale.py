@@ -4,30 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from workbench.archive.plausibility import spread_of
+from workbench.archive.content.registry import content_of
 from workbench.cli.source import readable
-from workbench.data import Field, Particles
 from workbench.guarantees import Bound
 
 
-def scale_of(data: Particles | Field, bound: Bound) -> dict[str, Any]:
+def scale_of(data: Any, bound: Bound) -> dict[str, Any]:
     """The range of a field, or the mean spacing and extent of particles, and the absolute value of the bound.
 
+    >>> from workbench.data import Field
     >>> from workbench.guarantees import Relative
     >>> scale_of(Field([1.0, 2.0, 5.0], metadata={"units": "K"}), Relative(0.01))
     {'range': 4.0, 'lower': 1.0, 'upper': 5.0, 'units': 'K', 'limit': 0.04}
     """
-    if isinstance(data, Particles):
-        ends = np.array([*data.lower.tolist(), *data.upper.tolist()])
-        found: dict[str, Any] = {"mean_spacing": data.spacing, "extent": list(data.lengths)}
-    else:
-        spread = spread_of(data.values, data.mask)
-        ends = np.array([spread.lower, spread.upper] if spread else [0.0])
-        found = {"range": spread.range, "lower": spread.lower, "upper": spread.upper} if spread else {"range": None}
-        if (units := data.metadata.get("units")) is not None:
-            found["units"] = str(units)
+    found, ends = content_of(data).scale(data)
     limit = bound.limit(ends)
     return {**found, "limit": None if limit.relative else limit.value}
 

@@ -11,9 +11,9 @@ from workbench.archive import Archive
 from workbench.archive.request import ORDERS
 from workbench.bounds import PSNR, SSIM, All, Found, KeepMassFunction, KeepSpectrum, Ratio, Target, find_bound
 from workbench.bounds.tuning.find import KINDS, MOST_RUNS
-from workbench.cli.cluster_options import add_clusters, chosen_clusters
 from workbench.cli.codec_options import add_codec, chosen_codec
 from workbench.cli.compress import require_target
+from workbench.cli.keep_options import add_clusters, chosen_clusters
 from workbench.cli.notes import show_notes
 from workbench.cli.progress import Progress, add_quiet
 from workbench.cli.source import add_file, open_source, print_result

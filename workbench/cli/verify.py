@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from workbench.archive import Archive, Damaged
+from workbench.archive.content.content import Content
+from workbench.archive.content.registry import content_of
 from workbench.cli.failure import failed
 from workbench.cli.progress import Progress, add_quiet
 from workbench.cli.source import add_archive, add_file, open_archive, open_data, print_result, require_file
 from workbench.cli.visible import visible, visible_lines
-from workbench.data import Field, Particles
 from workbench.errors import GuaranteeBroken
+from workbench.guarantees.guarantee import known
 from workbench.metrics import Report
 
 ORIGINAL = "ORIGINAL"
@@ -44,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     except GuaranteeBroken as error:
         return _failed(options, error, archive.damage() if archive else [])
     if options.json:
-        kept = archive.certificate["positions"].keep if archive.kind == "particles" else []
+        kept = [one for promise in archive.certificate.promises for one in promise.keep if known(one.get("kind"))]
         print_result({**_outcome(options, report), "kept_clusters": kept}, True)
     else:
         print(visible_lines(str(report)))
@@ -61,17 +63,17 @@ def _report(archive: Archive, options: argparse.Namespace, progress: Progress) -
     return archive.verify(original)
 
 
-def _require_alike(archive: Archive, original: Particles | Field, file: str) -> None:
+def _require_alike(archive: Archive, original: Any, file: str) -> None:
     """Data of another kind, shape or type than the archive's are a failed check, not wrong input."""
-    kind, values = ("particles", original.positions) if isinstance(original, Particles) else ("field", original.values)
-    given, layout = (kind, tuple(values.shape), values.dtype), archive.data.layout
-    if given != (archive.kind, layout.shape, layout.dtype):
-        held = _in_words(archive.kind, layout.shape, layout.dtype)
-        raise GuaranteeBroken(f"{file} is not the original: the archive was made from {held}; got {_in_words(*given)}")
+    content, expected = content_of(original), archive.data.layout
+    main = content.arrays(original)[content.data]
+    held, given = _in_words(archive.content, expected), _in_words(content, main)
+    if given != held:
+        raise GuaranteeBroken(f"{file} is not the original: the archive was made from {held}; got {given}")
 
 
-def _in_words(kind: str, shape: tuple[int, ...], dtype: object) -> str:
-    return f"{'particles' if kind == 'particles' else 'a field'}, {' x '.join(map(str, shape))} {dtype}"
+def _in_words(content: Content, array: Any) -> str:
+    return f"{content.words}, {' x '.join(map(str, array.shape))} {array.dtype}"
 
 
 def _failed(options: argparse.Namespace, error: GuaranteeBroken, damaged: list[Damaged]) -> int:

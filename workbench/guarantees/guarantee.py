@@ -13,7 +13,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 from workbench import backend
 from workbench.backend import Array
@@ -26,7 +26,6 @@ from workbench.guarantees.correction import encode_correction
 from workbench.guarantees.sections import PIN
 
 Progress = Callable[[float, str], object]   # with a method `watch(step)`, if it wants to see every step of a repair
-Content = Literal["particles", "field"]
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class TooExpensive(Exception):
 class Promised(ABC):
     """A promise beyond the bound, as archives state it: a mapping with its `kind`."""
 
-    content: ClassVar[Content]   # what it is about
+    content: ClassVar[str]   # what it is about: a kind of content of archives, "particles" or "field"
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:

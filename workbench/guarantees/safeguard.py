@@ -18,7 +18,7 @@ import numpy as np
 
 from workbench.errors import WorkbenchError
 from workbench.guarantees.bounds import Limit
-from workbench.guarantees.guarantee import Content, Promised
+from workbench.guarantees.guarantee import Promised
 
 
 @dataclass(frozen=True, init=False)
@@ -31,7 +31,7 @@ class Safeguard(Promised):
     {'kind': 'qoi_eb_pw', 'qoi': 'log10(x)', 'type': 'abs', 'eb': 0.01}
     """
 
-    content: ClassVar[Content] = "field"
+    content: ClassVar[str] = "field"
 
     kind: str
     options: Mapping[str, Any] = field(hash=False)

@@ -1,15 +1,20 @@
-"""`--keep-clusters` and its options: the groups of particles that an archive must keep."""
+"""`--keep-clusters` and `--safeguard`: what an archive must preserve besides the error bound."""
 
 from __future__ import annotations
 
 import argparse
-from typing import get_args
+import json
+from collections.abc import Sequence
+from typing import Any, get_args
 
+from workbench.archive.content.registry import content_of
 from workbench.clusters import KeepClusters
 from workbench.clusters.friends import Unit
 from workbench.clusters.keep.promise import Solver
 from workbench.errors import WorkbenchError
+from workbench.guarantees import Safeguard
 
+SAFEGUARD = "--safeguard"
 LENGTHS = "--keep-clusters"
 DETAILS = {"cluster_unit": "unit", "min_members": "min_members", "solver": "solver"}   # option: keyword of KeepClusters
 
@@ -36,6 +41,41 @@ def chosen_clusters(options: argparse.Namespace) -> tuple[KeepClusters, ...]:
         if getattr(options, option) is not None:
             raise WorkbenchError(f"--{option.replace('_', '-')} needs {LENGTHS} B, the linking length of the groups")
     return ()
+
+
+def add_safeguards(parser: argparse.ArgumentParser) -> None:
+    """Add the choice of safeguards."""
+    text = (
+        "preserve this of a field, too: `sign`, or any safeguard of the library compression-safeguards as JSON, such as "
+        """'{"kind": "qoi_eb_pw", "qoi": "log10(x)", "type": "abs", "eb": 0.01}'; may be given several times"""
+    )
+    parser.add_argument(SAFEGUARD, dest="safeguards", action="append", default=[], metavar="KIND", help=text)
+
+
+def chosen_safeguards(options: argparse.Namespace) -> tuple[Safeguard, ...]:
+    """The requested safeguards."""
+    return tuple(map(_safeguard, options.safeguards))
+
+
+def require_fitting(keep: Sequence[KeepClusters | Safeguard], data: Any, file: str) -> None:
+    """Refuse clusters of a field, which has none, and safeguards of particles."""
+    content = content_of(data)
+    for kept in keep:
+        if kept.content != content.kind:
+            option = f"{LENGTHS} is for particles" if isinstance(kept, KeepClusters) else f"{SAFEGUARD} is for fields"
+            raise WorkbenchError(f"{option}; {file} holds {content.words}: leave it out")
+
+
+def _safeguard(text: str) -> Safeguard:
+    if not text.startswith("{"):
+        return Safeguard(text)
+    try:
+        described = json.loads(text)
+        return Safeguard(described.pop("kind"), **described)
+    except (ValueError, KeyError) as error:
+        if isinstance(error, WorkbenchError):
+            raise
+        raise WorkbenchError(f"{SAFEGUARD} must be a kind, or JSON with a kind and its options; got {text!r}") from None
 
 
 def _lengths(text: str) -> tuple[float, ...]:
