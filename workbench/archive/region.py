@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import itertools
 import math
-import threading
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from workbench.archive.frame import Damaged
-from workbench.archive.reading import Index, StoredArray
+from workbench.archive.layout import Index
+from workbench.archive.reading import StoredArray, remember
 from workbench.codecs.codec import Blocks, CodecFailed, ParticleCodec
 from workbench.codecs.curve import Lattice
 from workbench.codecs.lattice_stream import Stretches
@@ -23,9 +23,6 @@ from workbench.data.extent import inside
 from workbench.errors import WorkbenchError, briefly
 from workbench.guarantees.sections import CODE, INFORMATIVE
 from workbench.ordering import gather_rows
-
-REMEMBERED = 16   # chunks, about a megabyte each
-_REMEMBERING = threading.Lock()   # threads may read regions of one archive at once
 
 Box = tuple[float, ...] | None
 Cuboid = tuple[np.ndarray, np.ndarray]   # lower <= x < upper
@@ -155,10 +152,7 @@ def _blocks(positions: StoredArray, codec: ParticleCodec, index: Index) -> Block
         return None
     blocks = codec.blocks(frame.sections[CODE], frame.shape)
     if blocks is not None:
-        with _REMEMBERING:
-            while len(positions.opened) >= REMEMBERED:
-                positions.opened.pop(next(iter(positions.opened)))
-            positions.opened[index] = blocks
+        remember(positions.opened, index, blocks)
     return blocks
 
 

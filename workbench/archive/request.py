@@ -10,6 +10,7 @@ from typing import Any, get_args
 from workbench import codecs
 from workbench.archive import document, naming, provenance
 from workbench.archive.archive import Archive
+from workbench.archive.assembling import assemble
 from workbench.archive.certificate import Certificate
 from workbench.archive.choice import Speed
 from workbench.archive.contents import FORMAT
@@ -24,6 +25,7 @@ from workbench.codecs import Codec
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound
 from workbench.guarantees.guarantee import Content, Promised
+from workbench.run.executors import Executor
 
 ORDERS = ("keep", "free")
 
@@ -116,10 +118,14 @@ def archive_of(
     codec: Codec,
     metadata: Mapping[str, Any],
     place: MemoryStore | Draft,
+    executor: Executor,
     notes: tuple[str, ...] = (),
     choice: str = "",
 ) -> Archive:
-    """The archive of these arrays, whose chunks are in their place already."""
+    """The archive of these arrays, whose chunks are in their place already; those of shards are put together."""
+    layouts = [array.layout for array in arrays]
+    for layout in layouts:
+        assemble(layout, place, executor)
     documents = documents_for(arrays, described, codec, metadata, notes, choice)
     root = documents.pop(ROOT)
     for key, data in documents.items():
@@ -127,8 +133,7 @@ def archive_of(
     if isinstance(place, MemoryStore):
         place.put(ROOT, root)
         return Archive(place)
-    layouts = [array.layout for array in arrays]
-    return Archive.open(place.commit(root, [one.chunk_key(index) for one in layouts for index in one.chunk_indices()]))
+    return Archive.open(place.commit(root, [key for layout in layouts for key in layout.file_keys()]))
 
 
 def documents_for(

@@ -21,10 +21,10 @@ from workbench.archive import checks
 from workbench.archive.certificate import Promise
 from workbench.archive.checks import Inspected
 from workbench.archive.contents import curve_from
-from workbench.archive.frame import Damaged
+from workbench.archive.frame import Damaged, distinct
 from workbench.archive.in_order import POSITIONS, Columns, OrderedInChunks, OrderedInMemory, Rows
-from workbench.archive.layout import ArrayLayout
-from workbench.archive.reading import Index, StoredArray
+from workbench.archive.layout import ArrayLayout, Index
+from workbench.archive.reading import StoredArray
 from workbench.archive.source import source_of
 from workbench.archive.store import MemoryStore
 from workbench.clusters.keep import KeepClusters
@@ -101,7 +101,7 @@ def _verified(archive: Archive, given: Any, executor: Executor, folder: Path | N
     except Damaged:   # the mask, or the permutation, follows from chunks, too
         checks.require_undamaged(archive.damage(), archive.arrays)
         raise
-    damage = [Damaged(where, reason) for one in found.values() for where, reason in one.damage]
+    damage = distinct(Damaged(where, reason) for one in found.values() for where, reason in one.damage)
     damage = [*archive.damaged_documents(), *damage]
     checks.require_undamaged(damage, archive.arrays)
     outcome = checks.outcome(archive.certificate, found, {name: one.layout for name, one in archive.arrays.items()})

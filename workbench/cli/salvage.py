@@ -85,7 +85,8 @@ def _lost(archive: Archive, data: Particles | Field, damage: list[Damaged]) -> i
     for layout in (archive.arrays[name].layout for name in ("values", "mask") if name in archive.arrays):
         if layout.name == "values" or COMMENT in archive.data.layout.attributes:
             for index in layout.chunk_indices():
-                lost[layout.chunk_slices(index)] |= layout.chunk_key(index) in damaged
+                shard = layout.shard_key(layout.shard_of(index))
+                lost[layout.chunk_slices(index)] |= bool(damaged & {shard, layout.chunk_key(index)})
     return int(lost.sum())
 
 
