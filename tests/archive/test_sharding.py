@@ -19,12 +19,14 @@ from archive import samples
 from archive.samples import assert_equal, assert_same_bits, from_parts, parts
 from workbench import backend
 from workbench.archive import Damaged, array_files, assembling, encoded, fields, sharding
+from workbench.archive.certificate import summed
 from workbench.archive.layout import ArrayLayout
 from workbench.archive.sharding import ShardIndex, crc32c, end_of
 from workbench.archive.store import DirectoryStore, MemoryStore
 from workbench.archive.writing import Draft
 from workbench.data.chunked import ChunkedParticles
 from workbench.errors import GuaranteeBroken, WorkbenchError
+from workbench.guarantees.enforce import Figures
 from workbench.slabs import boxes_of
 
 FLOAT = np.dtype("float32")
@@ -79,6 +81,17 @@ def test_too_many_chunks_are_refused_before_any_work():
         wb.compress(field, wb.Relative(0.1), "prequantised", chunk_values=1)
     with pytest.raises(WorkbenchError, match="at most 268,435,456 chunks; 536,870,912 particles in chunks of 1 have"):
         wb.compress(Unread(), wb.Absolute(0.1), chunk_values=3)
+
+
+def test_the_document_does_not_grow_with_what_codecs_say_of_chunks():
+    figures = [Figures(1, 0, 0, 0.0, f"reason {number % 500 or 'of many'}", 0) for number in range(10_000)]
+    listed = summed([*figures, Figures(1, 0, 0, 0.0, "x" * 10_000, 0), *figures[:7]])["chunks_stored_exactly"]
+    assert len(listed) == 33
+    assert sum(listed.values()) == 10_008
+    assert max(map(len, listed)) < 100
+    options = wb.codecs.get("numcodecs", codec="zlib", options={"level": "x" * 2**22})
+    with pytest.raises(WorkbenchError, match="the options of codec numcodecs must fit into 2,097,152 bytes as JSON"):
+        wb.compress(np.zeros(9), wb.Absolute(0.1), options)
 
 
 def unread(block):

@@ -6,8 +6,9 @@ allocation of a large array.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from workbench.archive.frame import HINT, Damaged, shape_of
 from workbench.archive.layout import ArrayLayout, Index
@@ -20,6 +21,7 @@ from workbench.errors import WorkbenchError
 VALUES_PER_BYTE = 2**20
 VALUES_FOR_NOTHING = 2**26
 CHUNKS_PER_CHUNK = 64          # declared, for each one that the files can hold
+FIRST_FILES = 16               # that are looked at before all are listed: 1,024 chunks without shards need no more
 BYTES_OF_SMALL_CHUNK = 2**20
 EXPANSION = 4                  # the most bytes of a chunk for each byte of its values, beyond the above
 
@@ -27,40 +29,37 @@ EXPANSION = 4                  # the most bytes of a chunk for each byte of its 
 def require_plausible(layout: ArrayLayout, store: Store, damaged: bool = False) -> None:
     """Refuse an array that is too large for the bytes of its chunks.
 
-    At most 2^20 values per byte, plus 2^26, are accepted, and at most 64 chunks for each one that the files can hold. Only
-    as many files are looked at as justify this. Each chunk must justify the memory for its values (`read_chunk`). When
-    `damaged`, any number of chunks may be missing.
+    At most 2^20 values per byte, plus 2^26, are accepted, and at most 64 chunks for each one that the files can hold. The
+    first few files justify nearly every array; otherwise all are listed. Each chunk must justify the memory for its values
+    (`read_chunk`). When `damaged`, any number of chunks may be missing.
     """
-    values, count, nbytes, files, room = math.prod(layout.shape), layout.chunk_count, 0, 0, 0
-    keys: Iterable[str] = layout.file_keys()
-    if damaged:
-        keys = (key for key in store.keys() if key.startswith(f"{layout.name}/c/"))   # noqa: SIM118 - a store is no dict
-    for number, key in enumerate(keys):
-        if values <= _believed(nbytes) and (damaged or count <= CHUNKS_PER_CHUNK * (room + 1)):
-            return
-        if not damaged and number > CHUNKS_PER_CHUNK * (files + 1):
-            break
-        size = store.size(key, missing=0)
-        nbytes, files, room = nbytes + size, files + (size > 0), room + _room(layout, size)
-    if values > _believed(nbytes):
-        raise WorkbenchError(
+    sizes = [store.size(key, missing=0) for key in itertools.islice(layout.file_keys(), FIRST_FILES)]
+    if _unjustified(layout, store, sizes, damaged):
+        sizes = [store.size(key) for key in store.keys() if key.startswith(f"{layout.name}/c/")]   # noqa: SIM118
+        if reason := _unjustified(layout, store, sizes, damaged):
+            raise WorkbenchError(reason)
+
+
+def _unjustified(layout: ArrayLayout, store: Store, sizes: Sequence[int], damaged: bool) -> str | None:
+    """Why files of these sizes do not justify what the document claims, if they do not."""
+    values, count, nbytes = math.prod(layout.shape), layout.chunk_count, sum(sizes)
+    believed, present = nbytes * VALUES_PER_BYTE + VALUES_FOR_NOTHING, sum(_room(layout, size) for size in sizes if size)
+    if values > believed:
+        return (
             f"{layout.name} in {store.name} claims {values:,} values, but its chunks have {nbytes:,} bytes in all, "
-            f"which can hold {_believed(nbytes):,} at most: copy or download it again"
+            f"which can hold {believed:,} at most: copy or download it again"
         )
-    if not damaged and count > CHUNKS_PER_CHUNK * (room + 1):
-        raise WorkbenchError(
-            f"{layout.name} in {store.name} claims {count:,} chunks; only {room:,} are present: "
+    if not damaged and count > CHUNKS_PER_CHUNK * (present + 1):
+        return (
+            f"{layout.name} in {store.name} claims {count:,} chunks; only {present:,} are present: "
             f"copy or download it again; or {HINT}"
         )
-
-
-def _believed(nbytes: int) -> int:
-    return nbytes * VALUES_PER_BYTE + VALUES_FOR_NOTHING
+    return None
 
 
 def _room(layout: ArrayLayout, nbytes: int) -> int:
     """How many chunks a file of this size can hold."""
-    return min(nbytes // ENTRY, math.prod(layout.chunks_in_shard)) if layout.shard_shape else min(nbytes, 1)
+    return 1 if layout.shard_shape is None else min(nbytes // ENTRY, math.prod(layout.chunks_in_shard))
 
 
 def read_index(store: Store, layout: ArrayLayout, shard: Index) -> ShardIndex:

@@ -48,11 +48,10 @@ def cuboids(region: Any, dimensions: int, box: Box) -> list[Cuboid]:
 def particles_in(positions: StoredArray, extents: np.ndarray, wanted: Sequence[Cuboid]) -> tuple[np.ndarray, np.ndarray]:
     """The decoded positions in these cuboids, and the index of each in the archive, in increasing order."""
     parts, stretches = [], []
-    for index in positions.layout.chunk_indices():
-        low, high = extents[index[0]]
-        near = [(a, b) for a, b in wanted if (low < b).all() and (high >= a).all()]
-        if not near:
-            continue
+    meets = np.array([((extents[:, 0] < b) & (extents[:, 1] >= a)).all(axis=1) for a, b in wanted])   # cuboid by chunk
+    for number in np.flatnonzero(meets.any(axis=0)).tolist():
+        index, (low, high) = (number, 0), extents[number]
+        near = [cuboid for cuboid, met in zip(wanted, meets[:, number], strict=True) if met]
         # Clipped to the particles: a region may be as large as the largest float, and its ends become cell numbers.
         clipped = [(np.clip(a, low, high), np.clip(b, low, high)) for a, b in near]
         start = positions.layout.chunk_slices(index)[0].start

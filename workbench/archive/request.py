@@ -64,7 +64,8 @@ class Request:
         given = self.codec
         if not isinstance(given, Codec):
             return codecs.get(auto if isinstance(given, str) and given == "auto" else given)
-        described = document.plain(given.to_dict(), f"the options of codec {given.id}")
+        described = document.plain(given.to_dict(), what := f"the options of codec {given.id}")
+        document.require_storable(described, what, share=8)   # they stand beside positions and velocities
         try:
             known = codecs.from_dict(described)
         except WorkbenchError as error:
