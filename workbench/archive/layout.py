@@ -191,6 +191,12 @@ class ArrayLayout:
         inside[tuple(slice(max(count - i * n, 0)) for i, n, count in ends)] = True
         return inside.ravel()
 
+    def chunks_at(self, key: str) -> int:
+        """How many chunks a key stands for: all of a shard, or one."""
+        if self.shard_shape is None or "." in key:
+            return 1
+        return int(self.slots(tuple(map(int, key.split("/")[2:]))).sum())
+
     def chunks_of(self, shard: Index) -> Iterator[Index]:
         """The index of every chunk in a shard, in the order of their slots."""
         together = self.chunks_in_shard
@@ -268,12 +274,13 @@ def _chunks(content: Mapping[str, Any]) -> tuple[Any, Any, Any]:
     match content.get("codecs"):
         case [{"name": "lossbench", "configuration": configuration}]:
             return file_shape, None, configuration
-        case [{"name": "sharding_indexed", "configuration": {"chunk_shape": chunk_shape, "codecs": [
-            {"name": "lossbench", "configuration": configuration}
-        ]}}]:
+        case [{"name": "sharding_indexed", "configuration": {
+            "chunk_shape": chunk_shape, "codecs": [{"name": "lossbench", "configuration": configuration}],
+            "index_codecs": index, "index_location": "end",
+        }}] if index == list(INDEX):
             return chunk_shape, file_shape, configuration
         case other:
-            what = f"{CODEC} alone, with a configuration, or {SHARDS} of it"
+            what = f"{CODEC} alone, with a configuration, or {SHARDS} of it with an index (bytes, crc32c) at the end"
             raise WorkbenchError(f"codecs must be {what}; got {_short(other)}")
 
 
