@@ -1,4 +1,4 @@
-"""Slabs of a mesh: the cuts, and work on slabs spread over threads.
+"""Slabs and boxes of a mesh: the cuts, and work on slabs spread over threads.
 
 NumPy transforms on one thread, but releases the interpreter's lock meanwhile. Slabs transformed in a thread pool keep all
 cores busy, and slabs that fit a cache gain as much again. The cuts do not depend on the number of threads, so neither
@@ -26,6 +26,20 @@ def rows_of(shape: Sequence[int], most: int) -> list[slice]:
     """
     rows = max(1, most // max(1, math.prod(shape[1:])))
     return [slice(start, min(start + rows, shape[0])) for start in range(0, shape[0], rows)]
+
+
+def boxes_of(grid: Sequence[int], most: int) -> tuple[int, ...]:
+    """The shape of boxes, at most so many, into which a grid is cut: small ones, filled from the last axis on.
+
+    >>> boxes_of((16, 16, 16), most=1024), boxes_of((3, 10), most=4), boxes_of((3, 10), most=30)
+    ((1, 1, 4), (1, 10), (1, 1))
+    """
+    wanted, shape = -(-math.prod(grid) // most), []
+    for count in reversed(grid):
+        along = -(-count // max(count // wanted, 1))   # in runs of equal length
+        wanted = -(-wanted // along)
+        shape.append(along)
+    return tuple(reversed(shape))
 
 
 def over_slabs(work: Callable[[slice], None], layers: int, layer_bytes: int) -> None:

@@ -13,10 +13,15 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from workbench.archive import Archive, document
+from workbench.archive import Archive, document, sharding
+from workbench.archive.array_files import read_index
+from workbench.archive.assembling import stored_chunk
+from workbench.archive.chunk import CHECKSUMS, checksum_of_table
 from workbench.archive.key import COPY, ROOT
+from workbench.archive.layout import ArrayLayout
 from workbench.archive.root import CONSOLIDATED
 from workbench.archive.second_copy import deflated
+from workbench.archive.sharding import end_of
 from workbench.archive.store import MemoryStore
 from workbench.codecs import registry
 from workbench.data.readers import open_file
@@ -138,6 +143,60 @@ def resealed(entries: dict[str, bytes], key: str, change: Any) -> dict[str, byte
     change(root if key == ROOT else root[CONSOLIDATED]["metadata"][key.split("/")[0]])
     data = document.to_bytes(document.sealed(root))
     return {**entries, ROOT: data, **{name: deflated(data) for name in entries if name.endswith(f"/{COPY}")}}
+
+
+def layout_of(entries: dict[str, bytes], array: str) -> ArrayLayout:
+    """The layout of an array that the root describes."""
+    return ArrayLayout.from_metadata(array, described(entries, array))
+
+
+def chunks(entries: dict[str, bytes]) -> dict[str, bytes]:
+    """The bytes of all chunks by key, also of those in shards."""
+    store, found = MemoryStore(entries), {}
+    for array in document.from_bytes(entries[ROOT], ROOT)[CONSOLIDATED]["metadata"]:
+        layout = layout_of(entries, array)
+        found |= {layout.chunk_key(index): stored_chunk(store, layout, index) for index in layout.chunk_indices()}
+    return found
+
+
+def with_chunk(entries: dict[str, bytes], key: str, data: bytes, checksum: bytes | None = None) -> dict[str, bytes]:
+    """The parts with another chunk, also in a shard; with this checksum of its values, wherever that is listed."""
+    layout = layout_of(entries, key.split("/")[0])
+    index = next(index for index in layout.chunk_indices() if layout.chunk_key(index) == key)
+    shard, stated = layout.shard_of(index), checksum
+    if layout.shard_shape is not None:
+        known, slot = read_index(MemoryStore(entries), layout, shard), layout.slot_of(index)
+        table, key = bytearray(known.checksums), layout.shard_key(shard)
+        if checksum is not None:
+            table[4 * slot : 4 * slot + 4] = checksum
+            stated = checksum_of_table(bytes(table))
+        places = [known.place(number) for number in range(len(known.ends))]
+        together = [entries[key][begin : begin + size] for begin, size in places]
+        together[slot] = data
+        data = b"".join(together) + end_of(np.array([len(chunk) for chunk in together]), bytes(table))
+    changed = {**entries, key: data}
+    return changed if stated is None else with_stated(changed, layout, shard, stated)
+
+
+def with_stated(
+    entries: dict[str, bytes], layout: ArrayLayout, shard: tuple[int, ...], checksum: bytes
+) -> dict[str, bytes]:
+    """The parts in whose document this is the checksum of a file."""
+    number = list(layout.shard_indices()).index(shard)
+
+    def change(content: dict[str, Any]) -> None:
+        listed = content["attributes"][CHECKSUMS]
+        content["attributes"][CHECKSUMS] = listed[: 8 * number] + checksum.hex() + listed[8 * number + 8 :]
+
+    return resealed(entries, f"{layout.name}/zarr.json", change)
+
+
+@contextlib.contextmanager
+def in_shards(files: int = 4) -> Iterator[None]:
+    """Arrays that are written have at most so many files, as if they had very many chunks."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sharding, "MOST_FILES", files)
+        yield
 
 
 @contextlib.contextmanager

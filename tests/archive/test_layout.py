@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.archive import document
+from workbench.archive.array_files import read_chunk, require_plausible
 from workbench.archive.frame import Damaged, pack
 from workbench.archive.key import ROOT
-from workbench.archive.layout import DTYPES, ArrayLayout, read_chunk, require_plausible
+from workbench.archive.layout import DTYPES, ArrayLayout
 from workbench.archive.recognition import is_archive
 from workbench.archive.root import CONSOLIDATED, documents_of, group_metadata, read_root
 from workbench.archive.store import DirectoryStore, MemoryStore
@@ -32,8 +33,10 @@ def layouts(draw):
     dimensions = draw(st.integers(1, 5))
     sizes = st.lists(st.integers(1, 9), min_size=dimensions, max_size=dimensions).map(tuple)
     objects = st.dictionaries(st.text(max_size=5), JSON, max_size=3)
-    dtype = np.dtype(draw(st.sampled_from(DTYPES)))
-    return ArrayLayout("some_values", draw(sizes), draw(sizes), dtype, draw(objects), draw(objects))
+    dtype, shape, chunk = np.dtype(draw(st.sampled_from(DTYPES))), draw(sizes), draw(sizes)
+    together = draw(st.none() | sizes)
+    shards = together and tuple(size * n for size, n in zip(chunk, together, strict=True))
+    return ArrayLayout("some_values", shape, chunk, dtype, draw(objects), draw(objects), shard_shape=shards)
 
 
 def through_json(value):
@@ -73,8 +76,8 @@ def test_chunks_come_in_the_order_of_the_array(layout):
 
 
 def test_a_huge_number_of_chunks_is_counted_without_making_them():
-    layout = ArrayLayout("a", (2**31, 2**31), (1, 1), FLOAT)
-    assert layout.chunk_count == 2**62
+    layout = ArrayLayout("a", (2**14, 2**14), (1, 1), FLOAT)
+    assert layout.chunk_count == 2**28
     assert next(layout.chunk_indices()) == (0, 0)
 
 
@@ -114,10 +117,10 @@ def test_zarr_understands_a_document(layout):
     register()
     understood = v3.ArrayV3Metadata.from_dict(layout.metadata())
     assert understood.shape == layout.shape
-    assert understood.chunks == layout.chunk_shape
+    assert (understood.chunks, understood.shards) == (layout.chunk_shape, layout.shard_shape)
     assert understood.data_type.to_native_dtype() == layout.dtype
-    for index in layout.chunk_indices():
-        assert f"{layout.name}/{understood.encode_chunk_key(index)}" == layout.chunk_key(index)
+    for shard in layout.shard_indices():
+        assert f"{layout.name}/{understood.encode_chunk_key(shard)}" == layout.shard_key(shard)
 
 
 def register():
@@ -165,7 +168,25 @@ def grid(chunk_shape):
     return {"name": "regular", "configuration": {"chunk_shape": chunk_shape}}
 
 
+def shards(chunk_shape=(1, 2), **changes):
+    inner = [{"name": "lossbench", "configuration": {}}]
+    index = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]
+    whole = {"chunk_shape": list(chunk_shape), "codecs": inner, "index_codecs": index, "index_location": "end"} | changes
+    return {"codecs": [{"name": "sharding_indexed", "configuration": whole}]}
+
+
 HOSTILE = [
+    (shards((1, 3)), r"the shape of shards must be whole chunks of \(1, 3\); got \(2, 4\)"),
+    (shards((4, 4)), "the shape of shards must be whole chunks"),
+    (shards((1,)), "shape and chunk shape must have as many axes"),
+    (shards((0, 4)), "chunk shape must be 1 to 5 positive integers"),
+    (shards(index_location="start"), r"sharding_indexed of it with an index \(bytes, crc32c\) at the end; got"),
+    (shards(index_codecs=[]), "sharding_indexed of it with an index"),
+    (shards(codecs=[]), "codecs must be lossbench alone, with a configuration, or sharding_indexed of it"),
+    (shards(codecs=shards()["codecs"]), "codecs must be lossbench alone"),
+    (shards(more=1), "codecs must be"),
+    ({**shards((1, 1)), "chunk_grid": grid([2**11, 2**10])}, "a shard must have at most 1,048,576 chunks"),
+    ({**shards((1, 1)), "shape": [2**15, 2**15]}, "an array must have at most 268,435,456 chunks; density has"),
     ({"shape": [2**62, 2]}, r"density in zarr\.json: an array must have at most 2\^62 values"),
     ({"shape": [10**4000, 10**300]}, "an array must have at most"),
     ({"chunk_grid": grid([2**31, 2])}, r"and a chunk 2\^31"),

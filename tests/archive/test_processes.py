@@ -17,7 +17,7 @@ from workbench import codecs
 from workbench.archive import encoding, request
 from workbench.archive.encoding import Part, Task, layout_for
 from workbench.archive.key import ROOT
-from workbench.archive.region import REMEMBERED
+from workbench.archive.reading import REMEMBERED
 from workbench.archive.writing import Draft
 from workbench.guarantees import Limit
 

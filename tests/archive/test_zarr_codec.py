@@ -5,9 +5,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from workbench.archive.array_files import read_chunk
 from workbench.archive.frame import Damaged, pack
 from workbench.archive.key import ROOT
-from workbench.archive.layout import DTYPES, read_chunk
+from workbench.archive.layout import DTYPES
 from workbench.archive.root import read_root
 from workbench.archive.store import open_store
 from workbench.archive.writing import write

@@ -19,10 +19,11 @@ import numpy as np
 from archive import samples
 from fuzz.victims import Victim
 from workbench.archive import document
-from workbench.archive.chunk import CHECKSUMS, codec_of, decode_frame, exact_chunk
+from workbench.archive.chunk import checksum_of_table, codec_of, decode_frame, exact_chunk
 from workbench.archive.frame import pack, unpack
 from workbench.archive.layout import ArrayLayout
 from workbench.archive.root import CONSOLIDATED
+from workbench.archive.sharding import crc32c, end_bytes
 from workbench.clusters.keep.edits import Edits
 from workbench.codecs.entropy import CodedIntegers
 from workbench.codecs.interpolation_model import Model, Network, shapes
@@ -57,8 +58,8 @@ class NoForgery(Exception):
 def forged(victims: list[Victim], random: Random) -> tuple[Victim, str, Parts]:
     """A victim, what was done to it, and the parts of the forgery."""
     victim = random.choice(victims)
-    forgers = [raw, documents, sections, streams, edits, arrays, transplants, models]
-    forger = random.choices(forgers, weights=[1, 2, 2, 3, 1, 1, 1, 1])[0]
+    forgers = [raw, documents, sections, streams, edits, arrays, transplants, models, shards]
+    forger = random.choices(forgers, weights=[1, 2, 2, 3, 1, 1, 1, 1, 1])[0]
     return victim, forger.__name__, forger(victim.entries, random, victims)
 
 
@@ -121,7 +122,7 @@ def streams(entries: Parts, random: Random, victims: list[Victim]) -> Parts:
 
 def edits(entries: Parts, random: Random, victims: list[Victim]) -> Parts:
     """The moves of particles changed, or put beside a chunk that has none, of any array."""
-    chunks = [unpack(data, key) for v in victims for key, data in v.entries.items() if "/c/" in key]
+    chunks = [unpack(data, key) for v in victims for key, data in samples.chunks(v.entries).items()]
     section = random.choice([bytes(chunk.sections[EDIT]) for chunk in chunks if EDIT in chunk.sections])
     head, body = bytearray(section[:12]), bytearray(section[12:])
     key, shape, found = _chunk(entries, random)
@@ -167,17 +168,16 @@ def models(entries: Parts, random: Random, victims: list[Victim]) -> Parts:
 
 def arrays(entries: Parts, random: Random, victims: list[Victim]) -> Parts:
     """The values of an array that is kept exactly (extents, ids, permutation, masks), made up."""
-    key = random.choice(sorted(k for k in entries if "/c/" in k))
-    name = key.split("/")[0]
-    layout = ArrayLayout.from_metadata(name, samples.described(entries, name))
-    opened = unpack(entries[key], key)
+    found = samples.chunks(entries)
+    key = random.choice(sorted(found))
+    layout, opened = samples.layout_of(entries, key.split("/")[0]), unpack(found[key], key)
     try:
         values = decode_frame(opened, codec_of(layout.configuration, key), layout.dtype)
     except WorkbenchError:
         raise NoForgery from None
     values = _other_values(np.array(values), random)
     forged_chunk = exact_chunk(values)
-    return with_checksum_listed({**entries, key: forged_chunk.data}, key, forged_chunk.checksum)
+    return samples.with_chunk(entries, key, forged_chunk.data, forged_chunk.checksum)
 
 
 def transplants(entries: Parts, random: Random, victims: list[Victim]) -> Parts:
@@ -185,9 +185,10 @@ def transplants(entries: Parts, random: Random, victims: list[Victim]) -> Parts:
     other = random.choice(victims).entries
     match random.randrange(3):
         case 0:
-            theirs = random.choice(sorted(k for k in other if "/c/" in k))
+            chunks = samples.chunks(other)
+            theirs = random.choice(sorted(chunks))
             key, shape, found = _chunk(entries, random)
-            tags = unpack(other[theirs], theirs).sections
+            tags = unpack(chunks[theirs], theirs).sections
             tag = random.choice(sorted(tags))
             found[tag] = bytes(tags[tag])
             return _with_chunk(entries, key, shape, found, random)
@@ -198,6 +199,32 @@ def transplants(entries: Parts, random: Random, victims: list[Victim]) -> Parts:
             theirs = samples.described(other, array)
             return resealed(changed, "zarr.json", lambda root: root[CONSOLIDATED]["metadata"].__setitem__(array, theirs))
     return {**entries, "zarr.json": other["zarr.json"]}
+
+
+def shards(entries: Parts, random: Random, victims: list[Victim]) -> Parts:
+    """The end of a shard made up: its index with a right checksum, and its table as the document states it."""
+    (entries,) = random.sample([each.entries for each in victims if each.name.startswith("shards")], 1)
+    key = random.choice(sorted(k for k in entries if k.startswith(("positions/c/", "values/c/", "ids/c/", "mask/c/"))))
+    layout = samples.layout_of(entries, key.split("/")[0])
+    shard = tuple(map(int, key.split("/")[2:]))
+    slots = len(layout.slots(shard))
+    begin = len(entries[key]) - end_bytes(slots)
+    body, end = entries[key][:begin], entries[key][begin:]
+    table, numbers = bytearray(end[: 4 * slots]), list(struct.unpack(f"<{2 * slots}Q", end[4 * slots : -4]))
+    for _ in range(random.randint(0, 2)):
+        place = random.randrange(2 * slots)
+        known = [0, 1, 2**32, 2**63, 2**64 - 1, begin, numbers[place] + 1, numbers[place - 1], numbers[place - 2]]
+        numbers[place] = random.choice(known) % 2**64
+    match random.randrange(4):
+        case 0:
+            table[random.randrange(len(table))] ^= 1 << random.randrange(8)
+        case 1:
+            body = mutated(body, random)
+        case 2:
+            body += bytes(random.choice([1, 20, 2**16]))
+    index = struct.pack(f"<{2 * slots}Q", *numbers)
+    changed = {**entries, key: body + bytes(table) + index + crc32c(index).to_bytes(4, "little")}
+    return samples.with_stated(changed, layout, shard, checksum_of_table(bytes(table)))
 
 
 def mutated(data: bytes, random: Random) -> bytes:
@@ -367,10 +394,11 @@ def _other_values(values: np.ndarray, random: Random) -> np.ndarray:
 
 def _chunk(entries: Parts, random: Random, tag: str | None = None) -> tuple[str, tuple[int, ...], dict[str, bytes]]:
     """The key, shape and sections of a chunk that has a section of this name."""
-    keys = sorted(k for k in entries if "/c/" in k)
+    chunks = samples.chunks(entries)
+    keys = sorted(chunks)
     random.shuffle(keys)
     for key in sorted(keys, key=lambda k: not k.startswith(("positions", "data"))) if random.random() < 0.6 else keys:
-        opened = unpack(entries[key], key)
+        opened = unpack(chunks[key], key)
         if tag is None or tag in opened.sections:
             return key, opened.shape, {name: bytes(part) for name, part in opened.sections.items()}
     raise NoForgery
@@ -379,33 +407,18 @@ def _chunk(entries: Parts, random: Random, tag: str | None = None) -> tuple[str,
 def _with_chunk(entries: Parts, key: str, shape: tuple[int, ...], found: dict[str, bytes], random: Random) -> Parts:
     """The archive with this chunk: mostly with the checksum of what it decodes to, wherever that stands."""
     try:
-        changed = {**entries, key: pack(shape, found)}
+        data = pack(shape, found)
     except WorkbenchError:
         raise NoForgery from None
-    if random.random() < 0.2:
-        return changed
-    name = key.split("/")[0]
-    described = samples.described(entries, name)
+    layout = samples.layout_of(entries, key.split("/")[0])
     try:
-        layout = ArrayLayout.from_metadata(name, described)
-        values = decode_frame(unpack(changed[key], key), codec_of(layout.configuration, key), layout.dtype)
+        if random.random() < 0.2:
+            return samples.with_chunk(entries, key, data)
+        values = decode_frame(unpack(data, key), codec_of(layout.configuration, key), layout.dtype)
     except WorkbenchError:
-        return changed
+        return samples.with_chunk(entries, key, data)
     found[CHECKSUM] = zlib.crc32(np.ascontiguousarray(values).data).to_bytes(4, "little")
-    return with_checksum_listed({**entries, key: pack(shape, found)}, key, found[CHECKSUM])
-
-
-def with_checksum_listed(entries: Parts, key: str, checksum: bytes) -> Parts:
-    """The archive whose array lists this as the checksum of a chunk."""
-    name = key.split("/")[0]
-    layout = ArrayLayout.from_metadata(name, samples.described(entries, name))
-    number = [layout.chunk_key(index) for index in layout.chunk_indices()].index(key)
-
-    def change(described: dict[str, Any]) -> None:
-        listed = described["attributes"][CHECKSUMS]
-        described["attributes"][CHECKSUMS] = listed[: 8 * number] + checksum.hex() + listed[8 * number + 8 :]
-
-    return resealed(entries, f"{name}/zarr.json", change)
+    return samples.with_chunk(entries, key, pack(shape, found), found[CHECKSUM])
 
 
 def _documents_of(entries: Parts) -> dict[str, Any]:

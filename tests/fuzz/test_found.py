@@ -9,7 +9,7 @@ import pytest
 
 import workbench as wb
 from archive import samples
-from fuzz.mutations import resealed, with_checksum_listed
+from fuzz.mutations import resealed
 from fuzz.uses import used
 from fuzz.victims import Victim
 from workbench.archive.frame import pack, unpack
@@ -29,7 +29,7 @@ def victim(count: int = 200, **options: object) -> Victim:
 def with_sections(made: Victim, key: str, **sections: bytes) -> dict[str, bytes]:
     opened = unpack(made.entries[key], key)
     found = {tag: bytes(part) for tag, part in opened.sections.items()} | sections
-    return with_checksum_listed({**made.entries, key: pack(opened.shape, found)}, key, found[CHECKSUM])
+    return samples.with_chunk(made.entries, key, pack(opened.shape, found), found[CHECKSUM])
 
 
 def require_refused(made: Victim, entries: dict[str, bytes]) -> None:

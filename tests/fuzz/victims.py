@@ -25,7 +25,7 @@ class Victim:
 
 def victims(foreign: bool = False) -> list[Victim]:
     """The archives to forge; with `foreign`, also those whose codecs are other people's libraries."""
-    made = {**_particles(), **_fields(), **(_foreign() if foreign else {})}
+    made = {**_particles(), **_fields(), **_shards(), **(_foreign() if foreign else {})}
     return [Victim(name, original, samples.parts(archive)) for name, (original, archive) in made.items()]
 
 
@@ -80,6 +80,17 @@ def _fields() -> Made:
         "large integers": (large, wb.compress(large, wb.Absolute(0))),
         "exact": (plain, wb.compress(plain, wb.Absolute(0), "pcodec")),
     }
+
+
+def _shards() -> Made:
+    """Archives whose arrays have several chunks in a file, and not the same number in each."""
+    swarm, values = samples.particles(150), samples.field((12, 13))
+    field = wb.Field(values, mask=values > 80)
+    with samples.in_shards():
+        return {
+            "shards": (swarm, wb.compress(swarm, wb.Absolute(0.01), order="free", chunk_values=60, store_permutation=True)),
+            "shards of a field": (field, wb.compress(field, wb.Absolute(0.1), "prequantised", chunk_values=12)),
+        }
 
 
 def _with_model(field: wb.Field) -> wb.Archive:

@@ -6,6 +6,7 @@ on a cluster. Files are counted where Python opens them; memory maps of scratch 
 
 import builtins
 import io
+import os
 import pickle
 import threading
 from collections import defaultdict
@@ -109,7 +110,8 @@ class Counting(InProcess):
 
     @contextmanager
     def _files(self, counts: Counts) -> Iterator[None]:
-        real, mapped, here = builtins.open, np.memmap, threading.get_ident()   # other threads may be a cluster's
+        real, reach, mapped = builtins.open, os.open, np.memmap
+        here = threading.get_ident()   # other threads may be a cluster's
 
         def opened(path: Any, mode: str = "r", *args: Any, **options: Any) -> Any:
             if "b" not in mode or isinstance(path, int) or threading.get_ident() != here:
@@ -121,7 +123,12 @@ class Counting(InProcess):
             counts.read += array.nbytes
             return array
 
+        def reached(path: Any, flags: int, *args: Any, **options: Any) -> int:
+            counts.opened += not flags & os.O_DIRECTORY
+            return reach(path, flags, *args, **options)
+
         with (
+            mock.patch.object(os, "open", reached),
             mock.patch.object(builtins, "open", opened), mock.patch.object(io, "open", opened),
             mock.patch.object(Path, "open", lambda path, *args, **options: opened(path, *args, **options)),
             mock.patch.object(np, "memmap", as_memmap),

@@ -13,9 +13,11 @@ import workbench as wb
 from conftest import ROOT
 from subdomains.counting import Counting, ParticlesInFile
 from workbench import backend
+from workbench.archive import sharding
 from workbench.errors import WorkbenchError
 from workbench.run.executors import InProcess
 from workbench.subdomains import plan as planning
+from workbench.subdomains import planned_steps
 from workbench.subdomains.groups import search
 from workbench.subdomains.planned_steps import RunSize, Step, steps_of_archive, steps_of_search
 
@@ -83,6 +85,18 @@ def test_the_steps_of_an_archive_take_what_is_planned(monkeypatch, tmp_path, ord
     steps = by_name(steps_of_archive(RunSize(len(FEW), 3, chunks, 1, 0.0, archive_chunks), order, keep=False))
     assert ("gather-particles" in steps) == (order == "free" and archive_chunks > 16)
     assert_as_planned(executor, steps, FEW, near=["encode-chunks"])
+
+
+def test_shards_take_what_is_planned(monkeypatch, tmp_path):
+    assert planned_steps.MOST_SHARDS == sharding.MOST_FILES
+    for module, name in ((planned_steps, "MOST_SHARDS"), (sharding, "MOST_FILES")):
+        monkeypatch.setattr(module, name, 8)
+    executor = Counting()
+    archived(monkeypatch, tmp_path, executor, 12, wb.Absolute(0.005), (), "keep", None, 27)
+    steps = by_name(steps_of_archive(RunSize(len(FEW), 3, 12, 1, 0.0, 27), "keep", keep=False))
+    assert steps["assemble-positions"].tasks == 6
+    assert_as_planned(executor, steps, FEW, near=["encode-chunks"])
+    assert len(list((tmp_path / "a.zarr/positions/c").iterdir())) == 6
 
 
 @pytest.mark.parametrize(("order", "chunks", "parts", "archive_chunks"), [("free", 12, 4, 8), ("keep", 12, 20, 24)])
@@ -153,7 +167,7 @@ def test_the_limits_of_searches_and_archives_are_what_the_documentation_says():
     search, kept, free = {}, {"order": "keep"}, {"order": "free"}
     for run, count, files, readings in [
         (search, 10**9, 0.64, 2), (search, 10**10, 0.51, 2), (search, 10**12, 2.4, 2),
-        (kept, 10**9, 0.065, 4), (kept, 10**10, 0.062, 6.7), (kept, 10**12, 5.5, 468),
+        (kept, 10**9, 0.097, 4), (kept, 10**10, 0.082, 6.7), (kept, 10**12, 7.3, 468),
         (free, 10**9, 0.87, 2), (free, 10**10, 1.5, 2), (free, 10**12, 1870, 2),
     ]:
         assert files_and_readings(count, **run) == pytest.approx((files, readings), rel=0.05)

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from workbench.archive.array_files import require_plausible
 from workbench.archive.certificate import Certificate
 from workbench.archive.content.consistency import require_consistent
 from workbench.archive.content.registry import KINDS
 from workbench.archive.frame import Damaged
-from workbench.archive.layout import ArrayLayout, require_plausible
+from workbench.archive.layout import ArrayLayout
 from workbench.archive.provenance import VERSIONS
 from workbench.archive.reading import StoredArray
 from workbench.archive.root import read_root
@@ -96,8 +97,7 @@ class Archive:
     @functools.cached_property
     def _keys(self) -> list[str]:
         """The keys of all parts. Other files in a folder are not parts."""
-        chunks = (stored.layout.chunk_key(i) for stored in self.arrays.values() for i in stored.layout.chunk_indices())
-        return [*self._described.documents, *chunks]
+        return [*self._described.documents, *(key for stored in self.arrays.values() for key in stored.layout.file_keys())]
 
     def chunked_field(self) -> ChunkedField:
         """The field, of which each part is decoded where it is read."""
@@ -168,8 +168,7 @@ class Archive:
     @functools.cached_property
     def nbytes(self) -> int:
         """The size of all parts together."""
-        there = set(self.store.keys())
-        return sum(self.store.size(key) for key in self._keys if key in there)
+        return sum(self.store.size(key, missing=0) for key in self._keys)
 
     @property
     def original_nbytes(self) -> int:

@@ -20,6 +20,7 @@ from workbench.guarantees.enforce import Figures
 from workbench.guarantees.guarantee import Promised, known
 
 CHECKED = "every value was decoded from the stored bytes and compared exactly with the original when the archive was made"
+LISTED, LONGEST = 32, 2000   # reasons, and letters of one, that a certificate states
 NONE: Mapping[str, Any] = {"invalid": 0, "corrected": 0, "largest_error": 0.0, "chunks_stored_exactly": {}}
 Counts = Mapping[str, Mapping[str, int]]   # by array
 COUNTS = ("values", "chunks")   # figures that follow from the array
@@ -167,9 +168,18 @@ def summed(figures: Iterable[Figures]) -> dict[str, Any]:
         "corrected": sum(f.corrected for f in chunks),
         "largest_error": max((f.largest_error for f in chunks), default=0.0),
         "chunks": len(chunks),
-        "chunks_stored_exactly": dict(reasons),
-        **({"remarks": dict(remarks)} if remarks else {}),
+        "chunks_stored_exactly": _few(reasons),
+        **({"remarks": _few(remarks)} if remarks else {}),
     }
+
+
+def _few(counts: Counter[str]) -> dict[str, int]:
+    """What most chunks have in common: the document must not grow with their number."""
+    listed = {reason: number for reason, number in counts.items() if len(reason) <= LONGEST}
+    if len(listed) < len(counts) or len(listed) > LISTED:
+        listed = dict(Counter(listed).most_common(LISTED))
+        listed["others"] = counts.total() - sum(listed.values())
+    return listed
 
 
 def _checked_figures(figures: Any) -> dict[str, Any]:

@@ -51,7 +51,9 @@ def require_undamaged(damage: Sequence[Damaged], arrays: Mapping[str, StoredArra
     listed = "; ".join(f"{found.where}: {found.reason}" for found in damage[:LISTED])
     more = f"; and {len(damage) - LISTED} more" if len(damage) > LISTED else ""
     documents = sum(is_document(found.where) for found in damage)
-    what = [f"{len(damage) - documents:,} of {chunks:,} chunks are damaged"] if len(damage) > documents else []
+    keys = [found.where for found in damage if not is_document(found.where)]
+    lost = sum(arrays[key.split("/")[0]].layout.chunks_at(key) for key in keys)
+    what = [f"{lost:,} of {chunks:,} chunks are damaged"] if keys else []
     what += [f"{documents:,} documents are damaged"] if documents else []
     raise GuaranteeBroken(f"{' and '.join(what)}, and the others can still be read: {listed}{more}")
 

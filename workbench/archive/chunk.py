@@ -31,7 +31,7 @@ from workbench.errors import WorkbenchError
 from workbench.guarantees import Guarded, decode_guarded
 from workbench.guarantees.sections import CHECKSUM, CODE, EDIT, FIX, MASK, PIN, SAME
 
-CHECKSUMS = "lossbench:chunks"   # an array's attribute: the checksums of all its chunks, to detect swapped ones
+CHECKSUMS = "lossbench:chunks"   # an array's attribute: the checksums of all its files, to detect swapped ones
 
 
 class EncodedChunk(NamedTuple):
@@ -68,15 +68,32 @@ def exact_chunk(values: np.ndarray) -> EncodedChunk:
 
 def with_checksums(layout: ArrayLayout, chunks: Sequence[EncodedChunk]) -> ArrayLayout:
     """The layout of an array that consists of these chunks and no others."""
-    found = "".join(chunk.checksum.hex() for chunk in chunks)
-    return dataclasses.replace(layout, attributes={**layout.attributes, CHECKSUMS: found})
+    found = b"".join(chunk.checksum for chunk in chunks)
+    if layout.shard_shape is not None:
+        found = b"".join(checksum_of_table(table.tobytes()) for table in _tables(layout, np.frombuffer(found, "<u4")))
+    return dataclasses.replace(layout, attributes={**layout.attributes, CHECKSUMS: found.hex()})
+
+
+def checksum_of_table(table: bytes) -> bytes:
+    """The checksum of a shard, from those of its chunks."""
+    return zlib.crc32(table).to_bytes(4, "little")
+
+
+def _tables(layout: ArrayLayout, checksums: np.ndarray) -> np.ndarray:
+    """The checksum of the chunk in every slot of every shard, 0 in those beyond the array."""
+    shards, together, axes = layout.shard_grid, layout.chunks_in_shard, len(layout.shape)
+    padded = np.zeros([n * count for n, count in zip(shards, together, strict=True)], "<u4")
+    padded[tuple(map(slice, layout.chunk_grid))] = checksums.reshape(layout.chunk_grid)
+    split = padded.reshape([size for pair in zip(shards, together, strict=True) for size in pair])
+    return split.transpose([*range(0, 2 * axes, 2), *range(1, 2 * axes, 2)]).reshape(layout.shard_count, -1)
 
 
 def checksums_of(layout: ArrayLayout) -> list[bytes]:
-    """The expected checksum of each chunk of an array, in order."""
-    stated, count = layout.attributes.get(CHECKSUMS), layout.chunk_count
+    """The expected checksum of each file of an array, in order: of its chunk, or of its table of chunks."""
+    stated, count = layout.attributes.get(CHECKSUMS), layout.shard_count
     if not (isinstance(stated, str) and len(stated) == 8 * count and re.fullmatch("[0-9a-f]*", stated)):
-        raise WorkbenchError(f"{layout.name} must state {CHECKSUMS}, a checksum for each of its {count:,} chunks")
+        files = "chunks" if layout.shard_shape is None else "shards"
+        raise WorkbenchError(f"{layout.name} must state {CHECKSUMS}, a checksum for each of its {count:,} {files}")
     together = bytes.fromhex(stated)
     return [together[i : i + 4] for i in range(0, len(together), 4)]
 

@@ -23,7 +23,6 @@ MOST_BYTES = 2**24
 MOST_DEPTH = 64
 MOST_NODES = 2**20   # values in a document; each takes far more memory than the one byte it may have in the file
 _TO_SEPARATOR = re.compile(rb'(?:[^",\[{]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"?)*+(?:[,\[{]|\Z)', re.DOTALL)   # outside of quotes
-MOST_METADATA = MOST_BYTES // 2   # the rest is for the certificate and the documents of arrays
 
 
 def plain(value: Any, what: str) -> Any:
@@ -38,17 +37,17 @@ def plain(value: Any, what: str) -> Any:
         raise WorkbenchError(f"{what} must be plain values that JSON can hold; {error}") from None
 
 
-def require_storable(value: Any, what: str) -> None:
-    """Refuse a value that is too large or too deep for the attributes of a document.
+def require_storable(value: Any, what: str, share: int = 2) -> None:
+    """Refuse a value that is too deep for the attributes of a document, or takes more than its share: a half, a third ...
 
     >>> require_storable({"text": "x" * 2**24}, "metadata")
     Traceback (most recent call last):
     workbench.errors.WorkbenchError: metadata must fit into 8,388,608 bytes as JSON; got 16,777,227
     """
     data = json.dumps(plain(value, what), separators=(",", ":")).encode()
-    if len(data) > MOST_METADATA:
-        raise WorkbenchError(f"{what} must fit into {MOST_METADATA:,} bytes as JSON; got {len(data):,}")
-    _require_few_nodes(data, what, MOST_NODES // 2)
+    if len(data) > MOST_BYTES // share:
+        raise WorkbenchError(f"{what} must fit into {MOST_BYTES // share:,} bytes as JSON; got {len(data):,}")
+    _require_few_nodes(data, what, MOST_NODES // share)
     _require_shallow({"attributes": {"metadata": value}}, what)
 
 

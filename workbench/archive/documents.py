@@ -5,7 +5,7 @@ In small archives they are much of the whole, so predictions of ratios need them
 
 from __future__ import annotations
 
-import math
+import dataclasses
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from workbench.archive.certificate import Promise
-from workbench.archive.chunk import EncodedChunk, with_checksums
+from workbench.archive.chunk import CHECKSUMS, EncodedChunk
 from workbench.archive.encoding import EncodedArray, even_chunks, exact_layout, layout_for
 from workbench.archive.fields import MASK, FieldPlan
 from workbench.archive.layout import ArrayLayout
@@ -23,7 +23,7 @@ from workbench.codecs import Codec, Columns, ParticleCodec
 from workbench.data import Particles
 from workbench.guarantees import Absolute
 
-OF_CHECKSUM = 12.6   # bytes for the checksum of each chunk after the first: eight digits, and what is left of them deflated
+OF_CHECKSUM = 12.6   # bytes for the checksum of each file after the first: eight digits, and what is left of them deflated
 TYPICAL = Absolute(0.0123)
 FIGURES = {"largest_error": 0.012299999594688416}
 CURVE = {"origin": [0.0123456789] * 3, "step": 0.0246, "last": [4064] * 3, "top": [99.98765432] * 3, "periodic": True}
@@ -82,6 +82,7 @@ def _nbytes(
     for number, layout in enumerate(layouts):
         chunk = EncodedChunk(b"", zlib.crc32(layout.name.encode()).to_bytes(4, "little"))
         promise = Promise(layout.name, None, None) if number else Promise(layout.name, TYPICAL, limit, (), FIGURES)
-        arrays.append(EncodedArray(with_checksums(layout, [chunk]), [chunk], promise))
-    further = sum(math.prod(layout.chunk_grid) - 1 for layout in layouts)
+        attributes = {**layout.attributes, CHECKSUMS: chunk.checksum.hex()}
+        arrays.append(EncodedArray(dataclasses.replace(layout, attributes=attributes), [chunk], promise))
+    further = sum(layout.shard_count - 1 for layout in layouts)
     return sum(map(len, documents_for(arrays, described, codec, metadata).values())) + OF_CHECKSUM * further

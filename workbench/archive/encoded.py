@@ -20,9 +20,13 @@ from typing import Any
 
 import numpy as np
 
+from workbench.archive.assembling import stored_chunk
 from workbench.archive.chunk import EncodedChunk, decode_chunk
 from workbench.archive.encoding import ReadyChunk, Task, encode_values
+from workbench.archive.frame import Damaged
+from workbench.archive.layout import ArrayLayout, Index
 from workbench.archive.missing import Hidden
+from workbench.archive.store import DirectoryStore
 from workbench.data.chunked import ChunkedParticles
 from workbench.errors import WorkbenchError
 from workbench.guarantees.enforce import Figures
@@ -62,7 +66,7 @@ class Encoded(ChunkedParticles):
         """Encode, check and write one chunk, unless an earlier run did; returns everything but its bytes."""
         rows = self.read(number)
         source = zlib.crc32(np.ascontiguousarray(rows).data)
-        if (found := recalled(self._record(number), self._file(number), source)) is not None:
+        if (found := recalled(self._record(number), self.folder, self.task.layout, (number, 0), source)) is not None:
             return found
         ready = encode_values(self.task, rows)
         if ready.order is not None:
@@ -75,25 +79,25 @@ class Encoded(ChunkedParticles):
 
     def data(self, number: int) -> bytes:
         """The bytes of a chunk."""
-        return self._file(number).read_bytes()
+        return (self.folder / self.task.layout.chunk_key((number, 0))).read_bytes()
 
     def decoded(self, number: int) -> np.ndarray:
         """The decoded positions of a chunk."""
         layout = self.task.layout
         return decode_chunk(self.data(number), layout.configuration, layout.dtype, layout.chunk_key((number, 0)))
 
-    def _file(self, number: int) -> Path:
-        return self.folder / self.task.layout.chunk_key((number, 0))
-
     def _record(self, number: int) -> Path:
         return self.folder / RECORDS / str(number)
 
 
-def recalled(record: Path, file: Path, source: int) -> DoneChunk | None:
-    """The chunk as an earlier run made it from the same source, if its record and its file are there and undamaged."""
-    if not record.exists() or not file.exists():
+def recalled(record: Path, folder: Path, layout: ArrayLayout, index: Index, source: int) -> DoneChunk | None:
+    """The chunk as an earlier run made it from the same source, if its record and its bytes are there and undamaged."""
+    if not record.exists():
         return None
-    data = file.read_bytes()
+    try:
+        data = stored_chunk(DirectoryStore(folder), layout, index)
+    except Damaged:
+        return None
     try:
         stated = json.loads(record.read_text())
         if (stated["source"], stated["data"]) != (source, zlib.crc32(data)):

@@ -160,7 +160,7 @@ def layout_for(
     options = {name: value for name, value in codec.to_dict().items() if value is not None}   # as they are if left out
     made_with = {provenance.VERSIONS: provenance.versions(codec), provenance.STREAM: provenance.stream(codec)}
     configuration = {"codec": options, **made_with}
-    return ArrayLayout(name, shape, tuple(chunk_shape), dtype, configuration, attributes)
+    return ArrayLayout(name, shape, tuple(chunk_shape), dtype, configuration, attributes).in_shards()
 
 
 def even_chunks(size: int, most: int) -> int:

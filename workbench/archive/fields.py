@@ -75,7 +75,8 @@ def compress_field(
         survey = functools.reduce(Survey.__add__, (one.survey for one in chunks if one.survey is not None))
         notes = notes_on_survey(field, request, survey)
     arrays = arrays_of(plan, mask, chunks)
-    return archive_of(arrays, plan.described(field), plan.codec, field.metadata, place, notes, plan.request.choice)
+    described, choice = plan.described(field), plan.request.choice
+    return archive_of(arrays, described, plan.codec, field.metadata, place, executor, notes, choice)
 
 
 @dataclass(frozen=True)
@@ -158,6 +159,8 @@ def codec_for(chunked: ChunkedField, request: Request) -> Codec:
         raise WorkbenchError(f"{chosen.id} is for particles; got {field!r}")
     if dtype.kind in "iu":
         _require_for_integers(field, dtype, request, chosen)
+    blocks = _block_shape(chunked.shape, request.chunk_values or chosen.chunk_values)
+    ArrayLayout("values", chunked.shape, blocks, dtype)   # refuses more chunks than an archive can have
     return chosen
 
 
@@ -232,7 +235,7 @@ def _write_chunk(
     key, done = task.layout.chunk_key(index), None
     if isinstance(place, Draft):
         record, source = place.partial / RECORDS / str(number), _checksum(begin, part)
-        if (before := recalled(record, place.partial / key, source)) is not None:
+        if (before := recalled(record, place.partial, task.layout, index, source)) is not None:
             hidden = None if mask is None else exact_chunk(backend.to_host(_hidden(part)))
             done = FieldChunk(before.ready, hidden, Survey.of(part.values, part.mask) if survey else None)
     if done is None:

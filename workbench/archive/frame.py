@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 import struct
 import zlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
@@ -57,6 +57,11 @@ class Damaged(GuaranteeBroken):
         if is_document(self.where):
             return f"document {self.where} is damaged: {self.reason} (data that do not depend on it can still be read)"
         return f"chunk {self.where} is damaged: {self.reason} (the other chunks can still be read)"
+
+
+def distinct(damage: Iterable[Damaged]) -> list[Damaged]:
+    """Each damage once: that of a shard is found in all its chunks."""
+    return list({found.where: found for found in damage}.values())
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,9 @@ An archive is a Zarr group (format 3) that any Zarr library can open, so its doc
 not by a Zarr library because an archive states very little: one kind of grid, one codec, a handful of types. Everything
 else in a document is refused, and so is every number that the bytes in the archive cannot justify: a short file must not
 cause the allocation of a large array.
+
+Each chunk is a file of its own or, in an array of many chunks, one of several in a shard (`sharding.py`). A chunk without a
+shard counts as a shard of one.
 """
 
 from __future__ import annotations
@@ -11,34 +14,30 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
 
 from workbench.archive import document as json_document
-from workbench.archive.frame import HINT, MOST_DIMENSIONS, MOST_VALUES, Damaged, shape_of
+from workbench.archive.frame import MOST_DIMENSIONS, MOST_VALUES
 from workbench.archive.key import ROOT
-from workbench.archive.store import Store
+from workbench.archive.sharding import MOST_CHUNKS, MOST_IN_SHARD, chunks_in_shards
 from workbench.errors import WorkbenchError
 
 ROLE = "lossbench:role"   # the attribute of an array that states its purpose
 ROLES = ("data", "index", "model")
 INDEXES = ("extents", "permutation")   # the arrays that hold no data, and whose documents need not say so
 CODEC = "lossbench"   # the name by which Zarr libraries find our codec
+SHARDS = "sharding_indexed"   # Zarr's own codec
+INDEX = ({"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"})
 DTYPES = (
     *("float32", "float64", "bool"),
     *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
 )
 MOST_VALUES_OF_ARRAY = 2**62
 
-# Limits on the sizes that the bytes of an archive can justify. A constant chunk of 2^20 values takes about 50 bytes, so
-# archives written here stay far below them; larger arrays are refused as implausible.
-VALUES_PER_BYTE = 2**20
-VALUES_FOR_NOTHING = 2**26
-CHUNKS_PER_CHUNK = 64          # declared, for each one that is present
-BYTES_OF_SMALL_CHUNK = 2**20
-EXPANSION = 4                  # the most bytes of a chunk for each byte of its values, beyond the above
+Index = tuple[int, ...]   # of a chunk in the grid of chunks, or of a shard in that of shards
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 
@@ -61,6 +60,7 @@ class ArrayLayout:
     configuration: Mapping[str, Any] = field(default_factory=dict)
     attributes: Mapping[str, Any] = field(default_factory=dict)
     dimension_names: tuple[str, ...] | None = None
+    shard_shape: tuple[int, ...] | None = None   # None: a file for each chunk
 
     def __post_init__(self) -> None:
         if not (isinstance(self.name, str) and _NAME.fullmatch(self.name)):
@@ -82,6 +82,29 @@ class ArrayLayout:
         if math.prod(self.shape) > MOST_VALUES_OF_ARRAY or math.prod(self.chunk_shape) > MOST_VALUES:
             sizes = _short((self.shape, self.chunk_shape))
             raise WorkbenchError(f"an array must have at most 2^62 values and a chunk 2^31; got these shapes: {sizes}")
+        if self.chunk_count > MOST_CHUNKS:
+            raise WorkbenchError(f"an array must have at most {MOST_CHUNKS:,} chunks; {self.name} has {self.chunk_count:,}")
+        if self.shard_shape is not None:
+            object.__setattr__(self, "shard_shape", self._checked_shards(self.shard_shape))
+
+    def _checked_shards(self, given: Any) -> tuple[int, ...]:
+        shape = _sizes("shard shape", given)
+        pairs = list(zip(shape, self.chunk_shape, strict=False))
+        if len(shape) != len(self.chunk_shape) or any(size % step for size, step in pairs):
+            raise WorkbenchError(f"the shape of shards must be whole chunks of {self.chunk_shape}; got {_short(shape)}")
+        if math.prod(size // step for size, step in pairs) > MOST_IN_SHARD:
+            raise WorkbenchError(f"a shard must have at most {MOST_IN_SHARD:,} chunks; got the shape {_short(shape)}")
+        return shape
+
+    def in_shards(self) -> Self:
+        """The array as it is written: in shards if it has more than 1,024 chunks.
+
+        >>> ArrayLayout("density", (100, 8192), (1, 512), np.dtype("float32")).in_shards().shard_shape
+        (1, 1024)
+        """
+        together = zip(chunks_in_shards(self.chunk_grid), self.chunk_shape, strict=True)
+        shape = tuple(count * step for count, step in together)
+        return self if shape == self.chunk_shape else replace(self, shard_shape=shape)
 
     @property
     def role(self) -> str:
@@ -108,39 +131,104 @@ class ArrayLayout:
         """The rows of each chunk."""
         return tuple(self.chunk_extent(index)[0] for index in self.chunk_indices())
 
-    def chunk_indices(self) -> Iterator[tuple[int, ...]]:
+    def chunk_indices(self) -> Iterator[Index]:
         """The index of every chunk, in the order of the array."""
         grid = self.chunk_grid
         for number in range(self.chunk_count):
             yield _unravelled(number, grid)
 
-    def chunk_key(self, index: tuple[int, ...]) -> str:
-        """The key of a chunk."""
+    def chunk_key(self, index: Index) -> str:
+        """The key of a chunk. That of one in a shard is the key of the shard and its slot there: `density/c/0/3.7`."""
         self._require_index(index)
-        return "/".join([self.name, "c", *map(str, index)])
+        key = self.shard_key(self.shard_of(index))
+        return key if self.shard_shape is None else f"{key}.{self.slot_of(index)}"
 
-    def chunk_slices(self, index: tuple[int, ...]) -> tuple[slice, ...]:
+    @property
+    def chunks_in_shard(self) -> tuple[int, ...]:
+        """How many chunks a shard has along each axis, also where it reaches beyond the array."""
+        if self.shard_shape is None:
+            return (1,) * len(self.shape)
+        return tuple(size // step for size, step in zip(self.shard_shape, self.chunk_shape, strict=True))
+
+    @property
+    def shard_grid(self) -> tuple[int, ...]:
+        """How many shards there are along each axis."""
+        return tuple(-(-count // n) for count, n in zip(self.chunk_grid, self.chunks_in_shard, strict=True))
+
+    @property
+    def shard_count(self) -> int:
+        """How many files there are."""
+        return math.prod(self.shard_grid)
+
+    def shard_indices(self) -> Iterator[Index]:
+        """The index of every shard, in the order of the array."""
+        grid = self.shard_grid
+        return (_unravelled(number, grid) for number in range(math.prod(grid)))
+
+    def shard_key(self, shard: Index) -> str:
+        """The key of a shard."""
+        return "/".join([self.name, "c", *map(str, shard)])
+
+    def file_keys(self) -> Iterator[str]:
+        """The keys of all files."""
+        return map(self.shard_key, self.shard_indices())
+
+    def shard_of(self, index: Index) -> Index:
+        """The index of the shard that holds a chunk."""
+        return tuple(i // n for i, n in zip(index, self.chunks_in_shard, strict=True))
+
+    def slot_of(self, index: Index) -> int:
+        """The number of a chunk in its shard."""
+        slot = 0
+        for i, n in zip(index, self.chunks_in_shard, strict=True):
+            slot = slot * n + i % n
+        return slot
+
+    def slots(self, shard: Index) -> np.ndarray:
+        """Which slots of a shard hold chunks; others lie beyond the array."""
+        inside = np.zeros(self.chunks_in_shard, bool)
+        ends = zip(shard, self.chunks_in_shard, self.chunk_grid, strict=True)
+        inside[tuple(slice(max(count - i * n, 0)) for i, n, count in ends)] = True
+        return inside.ravel()
+
+    def chunks_at(self, key: str) -> int:
+        """How many chunks a key stands for: all of a shard, or one."""
+        if self.shard_shape is None or "." in key:
+            return 1
+        return int(self.slots(tuple(map(int, key.split("/")[2:]))).sum())
+
+    def chunks_of(self, shard: Index) -> Iterator[Index]:
+        """The index of every chunk in a shard, in the order of their slots."""
+        together = self.chunks_in_shard
+        for slot in np.flatnonzero(self.slots(shard)).tolist():
+            yield tuple(i * n + j for i, n, j in zip(shard, together, _unravelled(slot, together), strict=True))
+
+    def chunk_slices(self, index: Index) -> tuple[slice, ...]:
         """The part of the array that a chunk covers; smaller at the far edges."""
         self._require_index(index)
         places = zip(index, self.chunk_shape, self.shape, strict=True)
         return tuple(slice(i * step, min((i + 1) * step, size)) for i, step, size in places)
 
-    def chunk_extent(self, index: tuple[int, ...]) -> tuple[int, ...]:
+    def chunk_extent(self, index: Index) -> tuple[int, ...]:
         """The shape of a chunk; smaller at the far edges."""
         return tuple(part.stop - part.start for part in self.chunk_slices(index))
 
     def metadata(self) -> dict[str, Any]:
         """The document that describes the array, as Zarr has it."""
         names = {} if self.dimension_names is None else {"dimension_names": list(self.dimension_names)}
+        codecs, file_shape = [{"name": CODEC, "configuration": self.configuration}], self.shard_shape or self.chunk_shape
+        if self.shard_shape is not None:
+            sharding = {"chunk_shape": list(self.chunk_shape), "codecs": codecs, "index_codecs": list(INDEX)}
+            codecs = [{"name": SHARDS, "configuration": {**sharding, "index_location": "end"}}]
         return {
             "zarr_format": 3,
             "node_type": "array",
             "shape": list(self.shape),
             "data_type": self.dtype.name,
-            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(self.chunk_shape)}},
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(file_shape)}},
             "chunk_key_encoding": {"name": "default"},
             "fill_value": self.dtype.type(0).item(),
-            "codecs": [{"name": CODEC, "configuration": self.configuration}],
+            "codecs": codecs,
             "attributes": self.attributes,
             **names,
         }
@@ -155,12 +243,12 @@ class ArrayLayout:
         """
         where = f"{name} in {root}"
         try:
-            chunk_shape, configuration = _grid(content), _configuration(content)
+            chunk_shape, shard_shape, configuration = _chunks(content)
             shape: Any = content.get("shape")
             dtype: Any = content.get("data_type")
             names: Any = content.get("dimension_names")
             attributes: Any = content.get("attributes")
-            layout = cls(name, shape, chunk_shape, dtype, configuration, attributes, names)
+            layout = cls(name, shape, chunk_shape, dtype, configuration, attributes, names, shard_shape)
         except WorkbenchError as error:
             raise WorkbenchError(f"{where}: {error}") from None
         expected = layout.metadata()
@@ -170,57 +258,30 @@ class ArrayLayout:
                 raise WorkbenchError(f"{where}: {key} must be {wanted}; got {got}")
         return layout
 
-    def _require_index(self, index: tuple[int, ...]) -> None:
+    def _require_index(self, index: Index) -> None:
         grid = self.chunk_grid
         if len(index) != len(grid) or not all(0 <= i < count for i, count in zip(index, grid, strict=True)):
             raise WorkbenchError(f"the chunks of {self.name} are a grid of {grid}; got the index {index}")
 
 
-def require_plausible(layout: ArrayLayout, store: Store, damaged: bool = False) -> None:
-    """Refuse an array that is too large for the bytes of its chunks.
-
-    At most 2^20 values per byte, plus 2^26, are accepted. Each chunk must justify the memory for its values
-    (`read_chunk`). When `damaged`, any number of chunks may be missing.
-    """
-    keys = store.keys()
-    chunks = [store.size(key) for key in keys if key.startswith(f"{layout.name}/c/")]
-    values, believed = math.prod(layout.shape), sum(chunks) * VALUES_PER_BYTE + VALUES_FOR_NOTHING
-    if values > believed:
-        raise WorkbenchError(
-            f"{layout.name} in {store.name} claims {values:,} values, but its chunks have {sum(chunks):,} bytes in all, "
-            f"which can hold {believed:,} at most: copy or download it again"
-        )
-    if not damaged and layout.chunk_count > CHUNKS_PER_CHUNK * (len(chunks) + 1):
-        raise WorkbenchError(
-            f"{layout.name} in {store.name} claims {layout.chunk_count:,} chunks; only {len(chunks):,} are present: "
-            f"copy or download it again; or {HINT}"
-        )
-
-
-def read_chunk(store: Store, layout: ArrayLayout, index: tuple[int, ...]) -> bytes:
-    """The bytes of a chunk, after checking their number and the shape that the frame claims."""
-    key, extent = layout.chunk_key(index), layout.chunk_extent(index)
-    most = BYTES_OF_SMALL_CHUNK + EXPANSION * math.prod(extent) * layout.dtype.itemsize
-    if store.size(key) > most:
-        raise Damaged(key, f"it must have at most {most:,} bytes; it has {store.size(key):,}")
-    data = store.read(key)
-    if (claimed := shape_of(data, key)) != extent:
-        raise Damaged(key, f"it must hold values of shape {extent}; it claims {claimed}")
-    return data
-
-
-def _grid(content: Mapping[str, Any]) -> Any:
+def _chunks(content: Mapping[str, Any]) -> tuple[Any, Any, Any]:
+    """The shape of chunks, that of shards if there are any, and the configuration of the codec of chunks."""
     match content.get("chunk_grid"):
-        case {"name": "regular", "configuration": {"chunk_shape": chunk_shape}}:
-            return chunk_shape
-    raise WorkbenchError(f"chunk_grid must be regular, with a chunk_shape; got {_short(content.get('chunk_grid'))}")
-
-
-def _configuration(content: Mapping[str, Any]) -> Any:
+        case {"name": "regular", "configuration": {"chunk_shape": file_shape}}:
+            pass
+        case other:
+            raise WorkbenchError(f"chunk_grid must be regular, with a chunk_shape; got {_short(other)}")
     match content.get("codecs"):
-        case [{"name": name, "configuration": configuration}] if name == CODEC:
-            return configuration
-    raise WorkbenchError(f"codecs must be {CODEC} alone, with a configuration; got {_short(content.get('codecs'))}")
+        case [{"name": "lossbench", "configuration": configuration}]:
+            return file_shape, None, configuration
+        case [{"name": "sharding_indexed", "configuration": {
+            "chunk_shape": chunk_shape, "codecs": [{"name": "lossbench", "configuration": configuration}],
+            "index_codecs": index, "index_location": "end",
+        }}] if index == list(INDEX):
+            return chunk_shape, file_shape, configuration
+        case other:
+            what = f"{CODEC} alone, with a configuration, or {SHARDS} of it with an index (bytes, crc32c) at the end"
+            raise WorkbenchError(f"codecs must be {what}; got {_short(other)}")
 
 
 def _sizes(what: str, given: Any) -> tuple[int, ...]:
@@ -260,7 +321,7 @@ def _short(given: Any) -> str:
     return shown if len(shown) <= 120 else f"{shown[:120]}..."
 
 
-def _unravelled(number: int, grid: tuple[int, ...]) -> tuple[int, ...]:
+def _unravelled(number: int, grid: tuple[int, ...]) -> Index:
     """The index, in a grid, of the chunk with this number; the last axis runs fastest."""
     index = []
     for count in reversed(grid):

@@ -19,10 +19,11 @@ import numpy as np
 
 from workbench.archive import encoding
 from workbench.archive.archive import Archive
-from workbench.archive.companions import Companions, encode_companions
+from workbench.archive.companions import CHUNK, Companions, encode_companions
 from workbench.archive.encoding import EncodedArray, Task, even_chunks, layout_for
 from workbench.archive.finer import smallest
 from workbench.archive.request import Request, archive_of, require_about
+from workbench.archive.sharding import MOST_CHUNKS
 from workbench.archive.store import MemoryStore
 from workbench.archive.writing import Draft
 from workbench.codecs import Codec, Columns, ParticleCodec
@@ -101,7 +102,8 @@ def compress_particles(supply: Supply, request: Request, place: MemoryStore | Dr
     checksum = chosen.companions.checksum()
     others = encode_companions(chosen.companions, plan.count, plan.dimensions, plan.chunk, request, place, executor)
     described = {**plan.described(request, checksum), "mass": supply.mass}
-    return archive_of([chosen.array, extents, *others], described, plan.codec, supply.metadata, place, supply.notes())
+    arrays = [chosen.array, extents, *others]
+    return archive_of(arrays, described, plan.codec, supply.metadata, place, executor, supply.notes())
 
 
 def _kept(
@@ -140,7 +142,7 @@ class Plan:
         limit = request.bound.limit(particles.positions) if limit is None else limit
         codec = _codec_for(particles, request.chosen_codec("lattice"), request.order)
         curve = None if request.order == "keep" else _curve_of(particles, codec, limit)
-        chunk = even_chunks(count, (request.chunk_values or codec.chunk_values) // particles.dimensions)
+        chunk = particles_in_chunk(count, particles.dimensions, request, codec)
         return cls(count, particles.positions.dtype, particles.box, limit, codec, particles.dimensions, curve, chunk)
 
     def task(self, request: Request, decoded: bool = False) -> Task:
@@ -154,6 +156,18 @@ class Plan:
         sorted_along = None if self.curve is None else dataclasses.asdict(self.curve)
         found: dict[str, Any] = {"kind": "particles", "order": request.order, "box": self.box, "curve": sorted_along}
         return found if permutation is None else {**found, "permutation": permutation}
+
+
+def particles_in_chunk(count: int, dimensions: int, request: Request, codec: Codec) -> int:
+    """How many particles a chunk of positions has; refused where an array would have too many chunks."""
+    chunk = even_chunks(count, (request.chunk_values or codec.chunk_values) // dimensions)
+    least = min(chunk, CHUNK)
+    if -(-count // least) > MOST_CHUNKS:
+        raise WorkbenchError(
+            f"an array must have at most {MOST_CHUNKS:,} chunks; {count:,} particles in chunks of {least:,} have more: "
+            "give a larger chunk_values, or divide the particles"
+        )
+    return chunk
 
 
 def extents_of(positions: EncodedArray) -> EncodedArray:

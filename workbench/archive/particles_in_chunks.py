@@ -23,7 +23,7 @@ from workbench.archive.in_order import VELOCITIES, Columns, OrderedInChunks, Row
 from workbench.archive.keeping.finish import finished_file
 from workbench.archive.keeping.keeping import keep_clusters
 from workbench.archive.keeping.terms import Terms
-from workbench.archive.particles import Plan, Positions, guarantee_of
+from workbench.archive.particles import Plan, Positions, guarantee_of, particles_in_chunk
 from workbench.archive.plausibility import notes_on_outline, notes_on_spread, on_earlier_loss
 from workbench.archive.request import Request
 from workbench.archive.store import MemoryStore
@@ -53,6 +53,7 @@ class InChunks:
         parts: int | None,
     ) -> None:
         self.metadata, self.guarantee = metadata, _clusters_of(request)
+        particles_in_chunk(len(source), source.dimensions, request, request.chosen_codec("lattice"))
         self.source, self._request, self._executor, self._folder = source, request, executor, folder
         self._parts = chosen_parts(parts, len(source))
         self.columns = Columns.of(source, executor)

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from workbench.archive.chunk import decode_frame
-from workbench.archive.reading import Index, StoredArray
+from workbench.archive.layout import Index
+from workbench.archive.reading import StoredArray
 
 MOST_LEVEL = 30
 

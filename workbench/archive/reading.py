@@ -15,17 +15,22 @@ import numpy as np
 
 from workbench import backend
 from workbench.archive import frame, provenance
-from workbench.archive.chunk import checksums_of, codec_of, decode_frame, require_as_written
-from workbench.archive.frame import Damaged, Frame
-from workbench.archive.layout import ArrayLayout, read_chunk
+from workbench.archive.array_files import read_chunk, read_index
+from workbench.archive.chunk import checksum_of_table, checksums_of, codec_of, decode_frame, require_as_written
+from workbench.archive.frame import Damaged, Frame, distinct
+from workbench.archive.layout import ArrayLayout, Index
+from workbench.archive.sharding import ShardIndex
 from workbench.archive.store import Store
 from workbench.archive.trust import DEFAULT, Trust
 from workbench.codecs import Codec
 from workbench.guarantees.sections import CHECKSUM
 from workbench.slabs import Slices
 
-Index = tuple[int, ...]
 Result = TypeVar("Result")
+
+REMEMBERED = 16   # chunks and indexes of shards for each array, of which few are larger than a megabyte
+NOT_WRITTEN_HERE = "it is intact, but not the one that was written here: was it moved, or replaced?"
+_REMEMBERING = threading.Lock()   # threads may read one archive at once
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,8 @@ class StoredArray:
     codec: Codec = field(init=False)
     decoder: Codec = field(init=False, repr=False)   # the codec, or one that runs it in another process
     opened: dict[Index, Any] = field(init=False, default_factory=dict, compare=False, repr=False)   # for reading by region
-    checksums: list[bytes] = field(init=False, repr=False)   # of the decoded values of each chunk, in order
+    shards: dict[Index, ShardIndex] = field(init=False, default_factory=dict, compare=False, repr=False)
+    checksums: list[bytes] = field(init=False, repr=False)   # of each file, in order
 
     def __post_init__(self) -> None:
         layout = self.layout
@@ -49,12 +55,12 @@ class StoredArray:
         object.__setattr__(self, "checksums", checksums_of(self.layout))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "opened": {}}   # views into bytes cannot be pickled; they are read again
+        return {**self.__dict__, "opened": {}, "shards": {}}   # views into bytes cannot be pickled; they are read again
 
     @property
     def nbytes(self) -> int:
         """The size of its chunks."""
-        return sum(self.store.size(self.layout.chunk_key(index)) for index in self.layout.chunk_indices())
+        return sum(map(self.store.size, self.layout.file_keys()))
 
     def nbytes_of(self, shape: Iterable[int]) -> int:
         """The size of decoded values of this shape, which is clipped to the shape of the array."""
@@ -70,11 +76,28 @@ class StoredArray:
 
     def frame(self, index: Index, lazy: tuple[str, ...] = ()) -> Frame:
         """An unpacked chunk; sections named by `lazy` are not checked yet."""
-        opened = frame.unpack(read_chunk(self.store, self.layout, index), self.layout.chunk_key(index), lazy)
-        number = int(np.ravel_multi_index(index, self.layout.chunk_grid))
-        if bytes(opened.section(CHECKSUM)) != self.checksums[number]:
-            raise Damaged(opened.where, "it is intact, but not the one that was written here: was it moved, or replaced?")
+        layout = self.layout
+        shard = None if layout.shard_shape is None else self._index_of(layout.shard_of(index))
+        opened = frame.unpack(read_chunk(self.store, layout, index, shard), layout.chunk_key(index), lazy)
+        stated = self._stated(index) if shard is None else shard.checksum(layout.slot_of(index))
+        if bytes(opened.section(CHECKSUM)) != stated:
+            raise Damaged(opened.where, NOT_WRITTEN_HERE)
         return opened
+
+    def _index_of(self, shard: Index) -> ShardIndex:
+        """Where the chunks of a shard are, and their checksums, which are those that were written."""
+        known = self.shards.get(shard)
+        if known is None:
+            known = read_index(self.store, self.layout, shard)
+            if checksum_of_table(known.checksums) != self._stated(shard):
+                where, count = self.layout.shard_key(shard), int(self.layout.slots(shard).sum())
+                raise Damaged(where, f"the table of its {count:,} chunks is damaged, or not the one that was written here")
+            remember(self.shards, shard, known)
+        return known
+
+    def _stated(self, shard: Index) -> bytes:
+        """The checksum of a file in the document."""
+        return self.checksums[int(np.ravel_multi_index(shard, self.layout.shard_grid))]
 
     def chunk(self, index: Index) -> np.ndarray:
         """The values of one chunk, bit-identical to those decoded when it was written."""
@@ -112,13 +135,14 @@ class StoredArray:
         return zip(indices, self._side_by_side(self._values_or_damage, indices), strict=True)
 
     def damage(self) -> list[Damaged]:
-        """Every chunk that is damaged, or that decodes to other values than when it was written."""
+        """Every chunk or shard that is damaged, or that decodes to other values than when it was written."""
 
         def look(index: Index) -> Damaged | None:
             found = self._values_or_damage(index)
             return found if isinstance(found, Damaged) else None
 
-        return [found for found in self._side_by_side(look, list(self.layout.chunk_indices())) if found is not None]
+        found = self._side_by_side(look, list(self.layout.chunk_indices()))
+        return distinct(damage for damage in found if damage is not None)
 
     def salvaged(self) -> tuple[np.ndarray | None, list[tuple[Slices, Damaged]]]:
         """The array, NaN or zero at lost values (None if all are lost); and every lost part, with the reason."""
@@ -144,3 +168,11 @@ class StoredArray:
 
     def _side_by_side(self, work: Callable[[Index], Result], indices: list[Index]) -> Iterator[Result]:
         return map(work, indices) if self.decoder.holds_gil else backend.side_by_side(work, indices)
+
+
+def remember(latest: dict[Index, Result], index: Index, value: Result) -> None:
+    """Add to the latest few, which are often read again."""
+    with _REMEMBERING:
+        while len(latest) >= REMEMBERED:
+            latest.pop(next(iter(latest)))
+        latest[index] = value

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import itertools
 import math
-import threading
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from workbench.archive.frame import Damaged
-from workbench.archive.reading import Index, StoredArray
+from workbench.archive.layout import Index
+from workbench.archive.reading import StoredArray, remember
 from workbench.codecs.codec import Blocks, CodecFailed, ParticleCodec
 from workbench.codecs.curve import Lattice
 from workbench.codecs.lattice_stream import Stretches
@@ -23,9 +23,6 @@ from workbench.data.extent import inside
 from workbench.errors import WorkbenchError, briefly
 from workbench.guarantees.sections import CODE, INFORMATIVE
 from workbench.ordering import gather_rows
-
-REMEMBERED = 16   # chunks, about a megabyte each
-_REMEMBERING = threading.Lock()   # threads may read regions of one archive at once
 
 Box = tuple[float, ...] | None
 Cuboid = tuple[np.ndarray, np.ndarray]   # lower <= x < upper
@@ -51,11 +48,10 @@ def cuboids(region: Any, dimensions: int, box: Box) -> list[Cuboid]:
 def particles_in(positions: StoredArray, extents: np.ndarray, wanted: Sequence[Cuboid]) -> tuple[np.ndarray, np.ndarray]:
     """The decoded positions in these cuboids, and the index of each in the archive, in increasing order."""
     parts, stretches = [], []
-    for index in positions.layout.chunk_indices():
-        low, high = extents[index[0]]
-        near = [(a, b) for a, b in wanted if (low < b).all() and (high >= a).all()]
-        if not near:
-            continue
+    meets = np.array([((extents[:, 0] < b) & (extents[:, 1] >= a)).all(axis=1) for a, b in wanted])   # cuboid by chunk
+    for number in np.flatnonzero(meets.any(axis=0)).tolist():
+        index, (low, high) = (number, 0), extents[number]
+        near = [cuboid for cuboid, met in zip(wanted, meets[:, number], strict=True) if met]
         # Clipped to the particles: a region may be as large as the largest float, and its ends become cell numbers.
         clipped = [(np.clip(a, low, high), np.clip(b, low, high)) for a, b in near]
         start = positions.layout.chunk_slices(index)[0].start
@@ -155,10 +151,7 @@ def _blocks(positions: StoredArray, codec: ParticleCodec, index: Index) -> Block
         return None
     blocks = codec.blocks(frame.sections[CODE], frame.shape)
     if blocks is not None:
-        with _REMEMBERING:
-            while len(positions.opened) >= REMEMBERED:
-                positions.opened.pop(next(iter(positions.opened)))
-            positions.opened[index] = blocks
+        remember(positions.opened, index, blocks)
     return blocks
 
 

@@ -13,6 +13,7 @@ from typing import Any, get_args
 from workbench import codecs
 from workbench.archive import document, provenance
 from workbench.archive.archive import Archive
+from workbench.archive.assembling import assemble
 from workbench.archive.certificate import Certificate
 from workbench.archive.choice import Speed
 from workbench.archive.content.consistency import FORMAT
@@ -67,7 +68,8 @@ class Request:
         given = self.codec
         if not isinstance(given, Codec):
             return codecs.get(auto if isinstance(given, str) and given == "auto" else given)
-        described = document.plain(given.to_dict(), f"the options of codec {given.id}")
+        described = document.plain(given.to_dict(), what := f"the options of codec {given.id}")
+        document.require_storable(described, what, share=8)   # they stand beside positions and velocities
         try:
             known = codecs.from_dict(described)
         except WorkbenchError as error:
@@ -145,10 +147,14 @@ def archive_of(
     codec: Codec,
     metadata: Mapping[str, Any],
     place: MemoryStore | Draft,
+    executor: Executor,
     notes: tuple[str, ...] = (),
     choice: str = "",
 ) -> Archive:
-    """The archive of these arrays, whose chunks are in their place already."""
+    """The archive of these arrays, whose chunks are in their place already; those of shards are put together."""
+    layouts = [array.layout for array in arrays]
+    for layout in layouts:
+        assemble(layout, place, executor)
     documents = documents_for(arrays, described, codec, metadata, notes, choice)
     root = documents.pop(ROOT)
     for key, data in documents.items():
@@ -156,8 +162,7 @@ def archive_of(
     if isinstance(place, MemoryStore):
         place.put(ROOT, root)
         return Archive(place)
-    layouts = [array.layout for array in arrays]
-    return Archive.open(place.commit(root, [one.chunk_key(index) for one in layouts for index in one.chunk_indices()]))
+    return Archive.open(place.commit(root, [key for layout in layouts for key in layout.file_keys()]))
 
 
 def documents_for(

@@ -80,9 +80,8 @@ def read_root(store: Store, damaged: bool = False) -> Description:
     >>> described.attributes["kind"], described.layouts["density"] == layout
     ('field', True)
     """
-    keys = set(store.keys())
-    copies = [key for key in copy_keys() if key in keys]
-    if ROOT not in keys and not (copies and damaged):
+    copies = [key for key in copy_keys() if store.size(key, missing=0)]
+    if store.size(ROOT, missing=-1) < 0 and not (copies and damaged):
         hint = f"; a copy of it exists: {HINT}" if copies else ""
         raise WorkbenchError(f"{store.name} is not an archive: it has no {ROOT}{hint}")
     damage: list[Damaged] = []

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.archive.frame import Damaged
+from workbench.archive.frame import Damaged, distinct
 from workbench.archive.missing import masked_by_value
 from workbench.archive.reading import StoredArray
 from workbench.errors import GuaranteeBroken
@@ -21,7 +21,7 @@ def salvage(
     Arrays that are lost completely are left out; losing all of the array `main` is an error.
     """
     found = {name: stored.salvaged() for name, stored in arrays.items()}
-    damage = [damaged for _, lost in found.values() for _, damaged in lost]
+    damage = distinct(damaged for _, lost in found.values() for _, damaged in lost)
     values = {name: whole for name, (whole, _) in found.items() if whole is not None}
     if main not in values:
         raise _nothing_left(damage)
@@ -41,10 +41,10 @@ def salvage_mask(mask: StoredArray, values: np.ndarray, attributes: Mapping[str,
     """
     whole, lost = mask.salvaged()
     if whole is None:
-        return masked_by_value(values, attributes), [damaged for _, damaged in lost]
+        return masked_by_value(values, attributes), distinct(damaged for _, damaged in lost)
     for slices, _ in lost:
         whole[slices] = masked_by_value(values[slices], attributes)
-    return whole, [damaged for _, damaged in lost]
+    return whole, distinct(damaged for _, damaged in lost)
 
 
 def _nothing_left(damage: list[Damaged]) -> GuaranteeBroken:

@@ -1,8 +1,9 @@
 """Storage of the parts of an archive, bytes by keys such as `positions/c/3/0`: in memory, a directory or a zip file.
 
-An archive may come from anywhere, so a store checks its list of parts when it is opened: a key is a plain relative path of
-plain names, links are refused, and the members of a zip file must be stored without compression, once, within the file.
-A read returns exactly the listed number of bytes, which is known (`size`) before anything is allocated.
+An archive may come from anywhere. A key is a plain relative path of plain names. The members of a zip file are listed when
+it is opened, and must be stored without compression, once, within the file. A directory is not listed: it may have many
+files on a slow disk, and its documents say which. No link in it is followed, wherever on the way to a file. A read returns
+exactly the number of bytes that is asked for, which is compared with the size before anything is allocated.
 
 Stores hold no open files. So they need no closing, can be pickled, and any number of threads may read at once. They detect
 a file that was replaced after opening.
@@ -10,17 +11,21 @@ a file that was replaced after opening.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import Protocol
+from typing import IO, Protocol
 
 from workbench.archive.frame import Damaged
 from workbench.archive.key import is_key, require_key
 from workbench.archive.members import LOCAL_HEADER, LOCAL_SIGNATURE, listed, scanned
 from workbench.errors import WorkbenchError
+
+MOST_AT_ONCE = 2**30
 
 
 class Store(Protocol):
@@ -28,11 +33,11 @@ class Store(Protocol):
 
     name: str
 
-    def read(self, key: str) -> bytes:
-        """The bytes of this key."""
+    def read(self, key: str, begin: int = 0, size: int | None = None) -> bytes:
+        """The bytes of this key, or so many of them from this place on."""
 
-    def size(self, key: str) -> int:
-        """How many bytes there are, without reading them."""
+    def size(self, key: str, missing: int | None = None) -> int:
+        """How many bytes there are, without reading them; `missing` where there is no such part."""
 
     def keys(self) -> list[str]:
         """All keys, sorted."""
@@ -43,17 +48,18 @@ class Store(Protocol):
 
 
 class _Listed:
-    """The common part of all stores: the size of every part is known from the beginning."""
+    """The common part of stores in which the size of every part is known from the beginning."""
 
     def __init__(self, name: str, sizes: Mapping[str, int]) -> None:
         self.name = name
         self._sizes = dict(sizes)
 
-    def size(self, key: str) -> int:
+    def size(self, key: str, missing: int | None = None) -> int:
         """How many bytes there are, without reading them."""
-        if key not in self._sizes:
+        size = self._sizes.get(key, missing)
+        if size is None:
             raise Damaged(key, f"it is missing from {self.name}")
-        return self._sizes[key]
+        return size
 
     def keys(self) -> list[str]:
         """All keys, sorted."""
@@ -81,36 +87,81 @@ class MemoryStore(_Listed):
         """Add a part; several threads may."""
         self._entries[require_key(key)], self._sizes[key] = data, len(data)
 
-    def read(self, key: str) -> bytes:
+    def put_blocks(self, key: str, blocks: Iterable[bytes]) -> None:
+        """Add a part that is given in blocks."""
+        self.put(key, b"".join(blocks))
+
+    def remove(self, key: str) -> None:
+        """Remove a part, if it is there."""
+        self._entries.pop(key, None)
+        self._sizes.pop(key, None)
+
+    def read(self, key: str, begin: int = 0, size: int | None = None) -> bytes:
         """The bytes of this key."""
-        self.size(key)
-        return self._entries[key]
+        begin, end = _range(key, begin, size, self.size(key))
+        data = self._entries[key]
+        return data if end - begin == len(data) else data[begin:end]
 
 
-class DirectoryStore(_Listed):
-    """An archive as a directory. Files whose names cannot be keys are not part of it; links are refused."""
+class DirectoryStore:
+    """An archive as a directory. Files whose names cannot be keys are not part of it; no link is followed."""
 
-    def __init__(self, path: str | os.PathLike[str], damaged: bool = False) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
+        self.name = self.path.name
         try:
             self._seen = _place(os.stat(self.path))
-            super().__init__(self.path.name, dict(_files(self.path, "", damaged)))
         except OSError as error:
             raise WorkbenchError(f"cannot open the archive {path}: {error.strerror or error}") from None
 
-    def read(self, key: str) -> bytes:
+    def size(self, key: str, missing: int | None = None) -> int:
+        """How many bytes there are, without reading them."""
+        with self._opened(key) as file:
+            if file is not None:
+                return os.fstat(file).st_size
+        if missing is None:
+            raise self._missing(key)
+        return missing
+
+    def read(self, key: str, begin: int = 0, size: int | None = None) -> bytes:
         """The bytes of this key."""
-        size = self.size(key)
-        try:
-            if _place(os.stat(self.path)) != self._seen:
-                raise WorkbenchError(f"{self.name} was replaced since it was opened: open it again")
-            descriptor = os.open(self.path / key, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-            with open(descriptor, "rb") as file:
-                if os.fstat(descriptor).st_size != size:
-                    raise Damaged(key, "its size changed since the archive was opened")
-                return _exactly(file.read(size), size, key)
-        except OSError as error:
-            raise Damaged(key, f"it cannot be read ({error.strerror or error})") from None
+        with self._opened(key) as file:
+            if file is None:
+                raise self._missing(key)
+            begin, end = _range(key, begin, size, os.fstat(file).st_size)
+            with open(file, "rb", buffering=0, closefd=False) as opened:
+                opened.seek(begin)
+                return _read(opened, end - begin, key)
+
+    def keys(self) -> list[str]:
+        """All keys, sorted: lists the directory."""
+        return sorted(key for key, _ in _files(self.path))
+
+    @property
+    def nbytes(self) -> int:
+        """The size of all parts together: lists the directory."""
+        return sum(size for _, size in _files(self.path))
+
+    @contextmanager
+    def _opened(self, key: str) -> Iterator[int | None]:
+        """The descriptor of a plain file, reached without following links; nothing where there is none."""
+        names = key.split("/") if is_key(key) else []
+        with ExitStack() as opened:
+            try:
+                place = _descriptor(self.path, os.O_DIRECTORY, opened)
+                if _place(os.fstat(place)) != self._seen:
+                    raise WorkbenchError(f"{self.name} was replaced since it was opened: open it again")
+                for last, name in enumerate(names, start=1 - len(names)):
+                    kind = os.O_NONBLOCK if last == 0 else os.O_DIRECTORY   # no pipe is waited for
+                    place = _descriptor(name, kind | os.O_NOFOLLOW, opened, place)
+            except OSError as error:
+                if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+                    raise Damaged(key, f"it cannot be read ({error.strerror or error})") from None
+                names = []
+            yield place if names and stat.S_ISREG(os.fstat(place).st_mode) else None
+
+    def _missing(self, key: str) -> Damaged:
+        return Damaged(key, f"it is missing from {self.name}, where links are not followed")
 
 
 class ZipStore(_Listed):
@@ -130,9 +181,10 @@ class ZipStore(_Listed):
         self._offsets = {member.key: member.offset for member in listing.members}
         super().__init__(self.path.name, {member.key: member.size for member in listing.members})
 
-    def read(self, key: str) -> bytes:
+    def read(self, key: str, begin: int = 0, size: int | None = None) -> bytes:
         """The bytes of this key."""
-        size = self.size(key)
+        whole = self.size(key)
+        begin, end = _range(key, begin, size, whole)
         try:
             with self.path.open("rb") as file:
                 if _identity(os.fstat(file.fileno())) != self._seen:
@@ -142,9 +194,10 @@ class ZipStore(_Listed):
                 signature, *_, name_length, extra_length = LOCAL_HEADER.unpack(header)
                 if signature != LOCAL_SIGNATURE or file.read(name_length) != key.encode():
                     raise Damaged(key, "the zip file holds something else in its place")
-                if file.seek(extra_length, os.SEEK_CUR) + size > self._end:
+                if (start := file.seek(extra_length, os.SEEK_CUR)) + whole > self._end:
                     raise Damaged(key, "it reaches beyond the parts of the zip file")
-                return _exactly(file.read(size), size, key)
+                file.seek(start + begin)
+                return _read(file, end - begin, key)
         except OSError as error:
             raise Damaged(key, f"it cannot be read ({error.strerror or error})") from None
 
@@ -163,11 +216,11 @@ def open_store(path: str | os.PathLike[str], damaged: bool = False) -> Store:
         raise WorkbenchError(f"cannot open {path!r}: {error}") from None
     if not (is_folder or is_file):
         raise WorkbenchError(f"there is no archive {path}: check the path")
-    return DirectoryStore(place, damaged) if is_folder else ZipStore(place, damaged)
+    return DirectoryStore(place) if is_folder else ZipStore(place, damaged)
 
 
-def _files(folder: Path, prefix: str, damaged: bool) -> Iterator[tuple[str, int]]:
-    """The key and size of every file below a folder; links and devices are refused or, when `damaged`, left out."""
+def _files(folder: Path, prefix: str = "") -> Iterator[tuple[str, int]]:
+    """The key and size of every plain file below a folder."""
     with os.scandir(folder) as entries:
         for entry in entries:
             key = prefix + entry.name
@@ -175,11 +228,16 @@ def _files(folder: Path, prefix: str, damaged: bool) -> Iterator[tuple[str, int]
                 continue
             mode = entry.stat(follow_symlinks=False)
             if stat.S_ISDIR(mode.st_mode):
-                yield from _files(folder / entry.name, f"{key}/", damaged)
+                yield from _files(folder / entry.name, f"{key}/")
             elif stat.S_ISREG(mode.st_mode):
                 yield key, mode.st_size
-            elif not damaged:
-                raise WorkbenchError(f"an archive holds plain files; {key} is a link or a device: remove it")
+
+
+def _descriptor(path: Path | str, flags: int, opened: ExitStack, folder: int | None = None) -> int:
+    """A file that is opened for reading, and closed with the others."""
+    found = os.open(path, os.O_RDONLY | flags, dir_fd=folder)
+    opened.callback(os.close, found)
+    return found
 
 
 def _place(status: os.stat_result) -> tuple[int, ...]:
@@ -190,6 +248,24 @@ def _place(status: os.stat_result) -> tuple[int, ...]:
 def _identity(status: os.stat_result) -> tuple[int, ...]:
     """Values that change also when a file is rewritten."""
     return *_place(status), status.st_size, status.st_mtime_ns
+
+
+def _range(key: str, begin: int, size: int | None, whole: int) -> tuple[int, int]:
+    """From where to where so many bytes are read of the whole; all of them, if `size` is None."""
+    end = whole if size is None else begin + size
+    if not 0 <= begin <= end <= whole:
+        raise Damaged(key, f"it must have {end:,} bytes; it has {whole:,}")
+    return begin, end
+
+
+def _read(file: IO[bytes], size: int, key: str) -> bytes:
+    """So many bytes; a system reads at most 2 GiB at once."""
+    blocks = []
+    while size and (block := file.read(min(size, MOST_AT_ONCE))):
+        blocks.append(block)
+        size -= len(block)
+    data = blocks[0] if len(blocks) == 1 else b"".join(blocks)
+    return _exactly(data, size + len(data), key)
 
 
 def _exactly(data: bytes, size: int, key: str) -> bytes:

@@ -17,8 +17,9 @@ from workbench import backend
 from workbench.archive import checks
 from workbench.archive.certificate import Promise
 from workbench.archive.checks import Inspected
-from workbench.archive.frame import Damaged
-from workbench.archive.reading import Index, StoredArray
+from workbench.archive.frame import Damaged, distinct
+from workbench.archive.layout import Index
+from workbench.archive.reading import StoredArray
 from workbench.archive.store import MemoryStore
 from workbench.arguments import whole_number
 from workbench.errors import WorkbenchError
@@ -106,7 +107,7 @@ def _verified(examination: Examination) -> Report:
     except Damaged:   # the mask, or the permutation, follows from chunks, too
         checks.require_undamaged(archive.damage(), archive.arrays)
         raise
-    damage = [Damaged(where, reason) for one in found.values() for where, reason in one.damage]
+    damage = distinct(Damaged(where, reason) for one in found.values() for where, reason in one.damage)
     checks.require_undamaged([*archive.damaged_documents(), *damage], archive.arrays)
     layouts = {name: stored.layout for name, stored in archive.arrays.items()}
     return checks.report(archive.certificate, layouts, found, lambda: examination.kept(found))

@@ -16,13 +16,14 @@ a second run of the same call out.
 
 from __future__ import annotations
 
+import mmap
 import os
 import secrets
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from workbench.archive.key import COPY, ROOT, is_document, is_key, require_key
 from workbench.archive.lock import LOCK, held
@@ -34,7 +35,7 @@ _FIRST_DATE = (1980, 1, 1, 0, 0, 0)   # the earliest that a zip file knows
 _PLAIN_FILE = 0o100644 << 16
 _UNIX = 3
 
-Put = Callable[[str, bytes], None]
+Put = Callable[[str, Any], None]
 
 
 class Draft:
@@ -58,13 +59,23 @@ class Draft:
 
     def put(self, key: str, data: bytes) -> None:
         """Write a part; repeating it is harmless. It is on the disk when this returns."""
+        self.put_blocks(key, [data])
+
+    def put_blocks(self, key: str, blocks: Iterable[bytes]) -> None:
+        """Write a part that is given in blocks."""
         place = self.partial / require_key(key)
         written = place.with_name(f".{place.name}.{secrets.token_hex(4)}")
         with on_disk(self.target):
             place.parent.mkdir(parents=True, exist_ok=True)
             with _new_file(written, self.target) as file:
-                file.write(data)
+                for block in blocks:
+                    file.write(block)
             os.replace(written, place)
+
+    def remove(self, key: str) -> None:
+        """Remove a part, if it is there."""
+        with on_disk(self.target):
+            (self.partial / key).unlink(missing_ok=True)
 
     @contextmanager
     def continued(self) -> Iterator[None]:
@@ -137,7 +148,7 @@ class Draft:
     def _gathered(self) -> Path:
         """One zip file of all parts: the copy of the root first, so that a truncated file has it."""
         found = [place.relative_to(self.partial).as_posix() for place in self.partial.rglob("*") if place.is_file()]
-        parts = ((key, (self.partial / key).read_bytes()) for key in in_order(filter(is_key, found)))
+        parts = ((key, _mapped(self.partial / key)) for key in in_order(filter(is_key, found)))
         remove(self._zip_file)   # of a run with this token that was killed here
         _fill_zip(self._zip_file, self.target, parts)
         return self._zip_file
@@ -192,11 +203,11 @@ def _write_zip(target: Path, entries: Iterable[tuple[str, bytes]], overwrite: bo
     return target
 
 
-def _fill_zip(partial: Path, target: Path, entries: Iterable[tuple[str, bytes]]) -> None:
+def _fill_zip(partial: Path, target: Path, entries: Iterable[tuple[str, Any]]) -> None:
     with _new_file(partial, target) as file:
         opened = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED)
 
-        def put(key: str, data: bytes) -> None:
+        def put(key: str, data: Any) -> None:
             member = zipfile.ZipInfo(key, _FIRST_DATE)
             member.create_system, member.external_attr = _UNIX, _PLAIN_FILE
             opened.writestr(member, data)
@@ -213,7 +224,7 @@ def _fill_zip(partial: Path, target: Path, entries: Iterable[tuple[str, bytes]])
 def _worded(put: Put, target: Path) -> Put:
     """The same, with our message for disk errors."""
 
-    def worded(key: str, data: bytes) -> None:
+    def worded(key: str, data: Any) -> None:
         with on_disk(target):
             put(key, data)
 
@@ -235,7 +246,13 @@ def _new_file(place: Path, target: Path) -> Iterator[BinaryIO]:
             file.close()
 
 
-def _put_all(put: Put, entries: Iterable[tuple[str, bytes]]) -> bytes:
+def _mapped(place: Path) -> bytes | mmap.mmap:
+    """The bytes of a file, which may be larger than the memory."""
+    with place.open("rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if place.stat().st_size else b""
+
+
+def _put_all(put: Put, entries: Iterable[tuple[str, Any]]) -> Any:
     """Write every part except the root; returns the root, which is written last."""
     root, seen = None, set()
     for key, data in entries:

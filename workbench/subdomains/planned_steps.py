@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+from workbench.slabs import boxes_of
 from workbench.subdomains.curve_order import MOST_RANGES, RANGES
 from workbench.subdomains.exchange import FEW, groups_of, runs_of
 from workbench.subdomains.label_tree import MEMBERS, LabelTree
@@ -23,6 +24,8 @@ DONE = 4                # bytes of a result that says that the task is done,
 RESULT = 240            # and of one that says little more
 COUNTS = 8              # bytes for each subdomain: how many particles a file has for it, and how many of these it owns
 NEIGHBOURS = {2: 6, 3: 16}   # subdomains around one, by the number of dimensions
+MOST_SHARDS = 2**10     # files of the positions of an archive: more chunks than that are put together
+DIGEST = 19             # bytes of a checksum
 ENCODED = 660           # bytes for each chunk of an archive: checksum, extent, figures
 KEPT_LABELS = 150       # bytes for each ghost, for all comparisons while clusters are kept
 KEPT_STEPS = 13         # steps for each subdomain while clusters are kept, after its groups are found
@@ -149,6 +152,10 @@ def steps_of_archive(run: RunSize, order: Order, keep: bool) -> Iterator[Step]:
         yield Step("encode-chunks", archive, files, archive * ENCODED, readings)
     if keep:
         yield from _keeping(run, order)
+    (together,) = boxes_of((archive,), MOST_SHARDS)
+    if together > 1:
+        shards = -(-archive // together)
+        yield Step("assemble-positions", shards, archive + 2 * shards, shards * DIGEST)
 
 
 def _keeping(run: RunSize, order: Order) -> Iterator[Step]:

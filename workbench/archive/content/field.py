@@ -138,7 +138,8 @@ class FieldContent(Content):
         for layout in (stored.layout for stored in archive.data_arrays.values()):
             if layout.name == VALUES or COMMENT in archive.data.layout.attributes:
                 for index in layout.chunk_indices():
-                    gone[layout.chunk_slices(index)] |= layout.chunk_key(index) in damaged
+                    shard = layout.shard_key(layout.shard_of(index))
+                    gone[layout.chunk_slices(index)] |= bool(damaged & {shard, layout.chunk_key(index)})
         return int(gone.sum())
 
     def source(self, archive: Archive) -> ChunkedField:

@@ -21,8 +21,8 @@ from workbench.archive.certificate import Promise
 from workbench.archive.checks import Inspected
 from workbench.archive.content.consistency import is_finite
 from workbench.archive.in_order import POSITIONS, Columns, OrderedInChunks, OrderedInMemory, Rows
-from workbench.archive.layout import ArrayLayout
-from workbench.archive.reading import Index, StoredArray
+from workbench.archive.layout import ArrayLayout, Index
+from workbench.archive.reading import StoredArray
 from workbench.archive.verify import Examination, decoded
 from workbench.clusters.keep import KeepClusters
 from workbench.clusters.keep.partition import TOO_SMALL, blocks, digest_of, joined
