@@ -44,6 +44,7 @@ from workbench.guarantees.enforce import decoded_permutation
 from workbench.metrics.report import Report
 from workbench.run.chunked_field import ChunkedField
 from workbench.run.executors import Progress
+from workbench.run.submission import submittable
 
 
 class Archive:
@@ -334,6 +335,7 @@ class Archive:
         others = [stored for name, stored in self.arrays.items() if name not in DATA_ARRAYS[self.kind]]
         return [found for stored in others for found in stored.damage()]
 
+    @submittable
     def verify(
         self,
         original: Any = None,
