@@ -57,13 +57,23 @@ class Encoded(ChunkedParticles):
         self.sizes, self.dtype, self.dimensions = task.layout.chunk_rows, task.layout.dtype, task.layout.shape[1]
 
     def read(self, number: int) -> np.ndarray:
-        """The original rows of a chunk."""
-        return np.asarray(self.rows(self.task.layout.chunk_slices((number, 0))))
+        """The original rows of a chunk that was encoded; refused if they are others now."""
+        rows, source = self._rows(number)
+        if json.loads(self._record(number).read_text())["source"] != source:
+            raise WorkbenchError(
+                f"chunk {number + 1} of {len(self.sizes)} of {self.name} has changed since it was encoded: call again when "
+                "nobody writes to the source"
+            )
+        return rows
+
+    def _rows(self, number: int) -> tuple[np.ndarray, int]:
+        """The original rows of a chunk, and their checksum."""
+        rows = np.asarray(self.rows(self.task.layout.chunk_slices((number, 0))))
+        return rows, zlib.crc32(np.ascontiguousarray(rows).data)
 
     def encode(self, number: int) -> DoneChunk:
         """Encode, check and write one chunk, unless an earlier run did; returns everything but its bytes."""
-        rows = self.read(number)
-        source = zlib.crc32(np.ascontiguousarray(rows).data)
+        rows, source = self._rows(number)
         if (found := recalled(self._record(number), self._file(number), source)) is not None:
             return found
         ready = encode_values(self.task, rows)

@@ -48,6 +48,8 @@ def chunked(given: Given, executor: Executor, folder: Path) -> ChunkedParticles:
     if isinstance(given, ParticlesInDask):
         return given.saved(executor.client, folder) if isinstance(executor, OnDask) else given
     if isinstance(given, ChunkedParticles):
+        if min(given.sizes, default=0) < 1:
+            raise WorkbenchError(f"{given.name} must have chunks of at least one particle each; got sizes {given.sizes}")
         return given
     names = given if isinstance(given, list | tuple) else [given]
     if names and all(isinstance(name, str | os.PathLike) for name in names):
