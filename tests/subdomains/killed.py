@@ -315,7 +315,7 @@ class Laboratory:
             return f"event {event} of {undisturbed.events}: {ended}"
         if moment.how == "size":
             size = int(200 * 1000 ** moment.share)
-            ended = run.ended(size=size, log=log)
+            ended = run.ended(size=size)   # which limits the log, too
             require_sentence(ended)
             return f"files of {size} bytes: {ended}"
         first, wait = run.started(log=log), moment.share * undisturbed.seconds
