@@ -18,7 +18,7 @@ from cli.conftest import Run, names
 from workbench.archive import lock
 from workbench.archive.writing import Draft
 from workbench.cli import orphans
-from workbench.run.owner import OWNER, started, this_process
+from workbench.run.owner import OWNER, remove_owned, started, this_process
 
 WEB = wb.synthetic.cosmic_web(n=8, seed=1)
 SEARCH = """
@@ -81,6 +81,51 @@ def test_what_lives_or_may_live_is_not_touched(run: Run, tmp_path: Path, owner: 
     assert len(names(tmp_path)) == 4
 
 
+def test_folders_that_are_empty_as_of_a_run_killed_when_it_made_one_are_removed_once_they_are_old(
+    run: Run, tmp_path: Path
+) -> None:
+    for name in ("lossbench-empty", "lossbench-named", "lossbench-used"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "lossbench-named" / f".{OWNER}.0123456789abcdef").touch()
+    (tmp_path / "lossbench-used" / "chunk-0").touch()
+    assert run("clean", tmp_path, "--yes").out == "nothing to remove\n"
+    for name in names(tmp_path):
+        age(tmp_path / name, 8)
+    run("clean", tmp_path, "--yes")
+    assert names(tmp_path) == {"lossbench-used"}
+
+
+def test_an_old_archive_is_removed_once_the_new_one_has_its_name(run: Run, tmp_path: Path) -> None:
+    old = tmp_path / ".a.zarr.0123abcd.old"
+    old.mkdir()
+    (old / "zarr.json").write_text("{}")
+    age(old, 8)
+    assert run("clean", tmp_path, "--yes").out == "nothing to remove\n"
+    wb.compress(np.arange(9.0), wb.Absolute(0.1), out=tmp_path / "a.zarr")
+    run("clean", tmp_path, "--yes")
+    assert names(tmp_path) == {"a.zarr"}
+
+
+@pytest.mark.parametrize("at", range(3))
+def test_a_scratch_folder_names_its_process_until_it_is_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    folder, real, removed = scratch(tmp_path, "lossbench-a1b2", named()), os.unlink, []
+    for name in ("chunk-1", "a", "z"):
+        (folder / name).touch()
+
+    def end(path: str, **where: int) -> None:
+        if len(removed) == at:
+            raise KeyboardInterrupt
+        removed.append(path)
+        real(path, **where)
+
+    monkeypatch.setattr(os, "unlink", end)
+    with pytest.raises(KeyboardInterrupt):
+        remove_owned(folder)
+    assert (folder / OWNER).exists()
+
+
 def test_a_number_that_another_process_has_got_is_not_taken_for_the_run(run: Run, tmp_path: Path) -> None:
     scratch(tmp_path, "lossbench-a1b2", named(pid=os.getpid(), began="1"))
     run("clean", tmp_path, "--yes")
@@ -96,19 +141,19 @@ def test_folders_of_other_users_are_not_touched(run: Run, tmp_path: Path, monkey
 def test_an_unfinished_archive_stays_until_it_is_old_or_while_a_run_writes_it(run: Run, tmp_path: Path) -> None:
     draft = Draft(tmp_path / "a.zarr", token="0123456789abcdef")
     draft.put("values/c/0", b"LBC1")
-    (draft.partial / lock.LOCK).write_text(named())
-    zipped = tmp_path / ".b.0123456789abcdef.zip.partial"
+    (draft.folder / lock.LOCK).write_text(named())
+    zipped = tmp_path / ".b.zip.0123456789abcdef.partial"
     zipped.write_bytes(b"PK")
     age(tmp_path, 6)
     assert run("clean", tmp_path, "--yes").out == "nothing to remove\n"
     age(tmp_path, 8)
-    (draft.partial / lock.LOCK).write_text(this_process())
+    (draft.folder / lock.LOCK).write_text(this_process())
     age(tmp_path, 8)
     assert [entry["path"] for entry in run("clean", tmp_path, "--json").json["orphans"]] == [str(zipped)]
-    (draft.partial / lock.LOCK).write_text(named())
+    (draft.folder / lock.LOCK).write_text(named())
     age(tmp_path, 8)
     found = run("clean", tmp_path, "--json").json["orphans"]
-    assert [Path(entry["path"]).name for entry in found] == [draft.partial.name, zipped.name]
+    assert [Path(entry["path"]).name for entry in found] == [draft.folder.name, zipped.name]
     assert all(entry["why"] == "an unfinished archive without a change for 7 days" for entry in found)
     assert run("clean", tmp_path, "--yes").out.count("removed\n") == 2
     assert names(tmp_path) == set()

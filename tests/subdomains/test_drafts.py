@@ -12,7 +12,7 @@ import pytest
 
 import workbench as wb
 from workbench import backend
-from workbench.archive import lock, writing
+from workbench.archive import encoded, lock, writing
 from workbench.archive.placing import take_name
 from workbench.archive.store import open_store
 from workbench.archive.writing import Draft
@@ -107,7 +107,7 @@ def test_a_second_run_of_the_same_call_is_refused_while_the_first_one_lives(tmp_
 @pytest.mark.parametrize("name", ["a.zarr", "a.zip"])
 def test_parts_of_another_plan_are_left_out_and_the_lock_outlives_the_name(tmp_path, name, monkeypatch):
     locked = []
-    monkeypatch.setattr(writing, "take_name", lambda *given: (locked.append((draft.partial / lock.LOCK).exists()),
+    monkeypatch.setattr(writing, "take_name", lambda *given: (locked.append((draft.folder / lock.LOCK).exists()),
                                                               take_name(*given)))
     draft = Draft(tmp_path / name, token="t")
     with draft.continued():
@@ -174,10 +174,10 @@ def test_a_zip_file_for_which_the_disk_has_no_room_is_removed_and_the_next_run_g
     monkeypatch.setattr(writing, "_fill_zip", fill_a_bit)
     with pytest.raises(WorkbenchError, match="No space left"):
         compress(tmp_path / "a.zip", wb.Field(VALUES[1:]))
-    assert not list(tmp_path.rglob("*.zip.partial"))
+    assert not list(tmp_path.rglob("archive.zip"))
     monkeypatch.setattr(writing, "_fill_zip", fill)
     draft = next(tmp_path.iterdir())
-    draft.with_suffix(".zip.partial").write_bytes(b"of a run that was killed while it wrote")
+    (draft / "archive.zip").write_bytes(b"of a run that was killed while it wrote")
     compress(tmp_path / "a.zip", wb.Field(VALUES[1:]))
     assert [path.name for path in tmp_path.iterdir()] == ["a.zip"]
 
@@ -231,3 +231,80 @@ def test_the_lock_of_a_run_that_was_killed_and_not_waited_for_is_taken_over(tmp_
     with lock.held(tmp_path, tmp_path / "a.zarr"):
         assert json.loads((tmp_path / lock.LOCK).read_text())["pid"] == os.getpid()
     holder.communicate()
+
+
+@pytest.mark.parametrize("exchanged", [True, False])
+def test_a_run_killed_when_the_old_archive_has_changed_places_with_the_new_one_can_be_repeated(tmp_path, exchanged):
+    out = tmp_path / "a.zarr"
+    old = wb.compress(wb.Field(np.arange(9.0), mask=np.arange(9) > 5), wb.Absolute(0.1), out=out)
+    before = files(out)
+    exchange = backend.exchange_names
+
+    def die(partial, target):
+        if exchanged:
+            assert exchange(partial, target)
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(backend, "exchange_names", die)
+        with pytest.raises(KeyboardInterrupt):
+            compress(out, VALUES, overwrite=True)
+    assert (files(out) == before) is not exchanged
+    assert exchanged or old.verify().passed
+    compress(out, VALUES, overwrite=True)
+    compress(tmp_path / "b.zarr", VALUES)
+    assert files(out) == files(tmp_path / "b.zarr")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.zarr", "b.zarr"]
+
+
+@pytest.mark.parametrize(("name", "step"), [("a.zarr", "rename"), ("a.zarr", "fsync"), ("a.zip", "link")])
+def test_nothing_is_encoded_again_after_an_error_while_the_archive_gets_its_name(tmp_path, monkeypatch, name, step):
+    real, encode, seen = getattr(os, step), compressing.encode_values, []
+    monkeypatch.setattr(compressing, "encode_values", lambda *given: (seen.append(1), encode(*given))[1])
+
+    def fail(*given, **named):
+        if len(seen) == 4 and (step != "fsync" or os.path.isdir(f"/proc/self/fd/{given[0]}")):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(*given, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, step, fail)
+        with pytest.raises(WorkbenchError, match="No space left"):
+            compress(tmp_path / name, np.nan_to_num(VALUES), chunk_values=48)
+    assert len(seen) == 4
+    compress(tmp_path / name, np.nan_to_num(VALUES), chunk_values=48)
+    assert len(seen) == 4
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_a_record_for_which_the_disk_has_no_room_is_an_error_that_names_it(tmp_path, monkeypatch):
+    real = os.replace
+
+    def fail(one, other):
+        if encoded.RECORDS in str(other):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(one, other)
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(WorkbenchError, match=r"records/0 cannot be written \(No space left on device\): make room"):
+        compress(tmp_path / "a.zarr", VALUES)
+
+
+def test_a_run_that_ends_while_another_asks_for_its_lock_ends_well(tmp_path, monkeypatch):
+    draft = Draft(tmp_path / "a.zip", token="t")
+    remove, asked = writing.remove, []
+
+    def remove_slowly(path):
+        if path != draft.folder / "archive.zip" and not asked:
+            asked.append(Draft(tmp_path / "a.zip", token="t"))
+            with pytest.raises(WorkbenchError, match="only this error"), asked[0].continued():
+                raise WorkbenchError("only this error")
+        remove(path)
+
+    with draft.continued():
+        draft.put("values/c/0", b"LBC1")
+        monkeypatch.setattr(writing, "require_free", lambda *given: None)   # as before the archive has its name
+        monkeypatch.setattr(writing, "remove", remove_slowly)
+        draft.commit(b"{}", ["values/c/0"])
+    assert asked
+    assert [path.name for path in tmp_path.iterdir()] == ["a.zip"]

@@ -1,5 +1,6 @@
 """`submit=True`: a verb that runs beside the caller, its result, its errors, and how it is cancelled."""
 
+import inspect
 import threading
 import time
 from concurrent.futures import CancelledError
@@ -8,6 +9,8 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from workbench import backend
+from workbench.archive import fields
 from workbench.errors import WorkbenchError
 from workbench.run.executors import OnDask
 from workbench.run.submission import Submitted
@@ -70,7 +73,7 @@ def rest(seconds):
 
 
 def test_a_long_step_on_workers_is_given_up(client):
-    run = Submitted(lambda progress: OnDask(client, progress).map("rest", rest, [0.01, 6.0]), None, "rest")
+    run = Submitted(lambda: OnDask(client).map("rest", rest, [0.01, 6.0]), "rest")
     end = time.monotonic() + 20
     while not steps_of(client) and time.monotonic() < end:
         time.sleep(0.05)
@@ -90,14 +93,14 @@ def steps_of(client):
 
 
 def test_a_result_that_comes_after_the_run_was_cancelled_is_closed(tmp_path):
-    def search(progress):
+    def search():
         groups = wb.friends_of_friends(WEB, 0.2, parts=3, scratch=tmp_path)
         assert run.cancel()
         return groups
 
     begin = threading.Lock()
     with begin:
-        run = Submitted(lambda progress: begin.acquire() and search(progress), None, "search")
+        run = Submitted(lambda: begin.acquire() and search(), "search")
     with pytest.raises(CancelledError):
         run.result(timeout=60)
     assert not list(tmp_path.iterdir())
@@ -112,3 +115,83 @@ def test_what_the_caller_has_set_for_its_context_holds_in_the_thread(client):
         run = wb.friends_of_friends(source, 0.2, submit=True)
     with run.result(timeout=60) as groups:
         assert isinstance(groups._executor, OnDask)
+
+
+FIELD = wb.Field(np.random.default_rng(1).standard_normal((12, 40)).cumsum(1))
+BOUND = wb.Absolute(0.01)
+ARCHIVE = wb.compress(FIELD, BOUND, "prequantised")
+GROUPS = wb.friends_of_friends(WEB)
+PIPELINE = wb.propagation.Pipeline([("mean", lambda x: x.mean())])
+FLIPS = [wb.propagation.BitFlip("input", bit="mantissa")]
+VERBS = {
+    wb.compress: (FIELD, BOUND, "prequantised"),
+    ARCHIVE.verify: (FIELD,),
+    wb.compare: (FIELD, np.round(FIELD.values, 2)),
+    wb.sweep: (FIELD, "prequantised", BOUND),
+    wb.find_bound: (FIELD, wb.PSNR(40), "prequantised"),
+    wb.propagation.campaign: (PIPELINE, FIELD.values, FLIPS, 0, 50),
+    wb.compare_groups: (GROUPS, GROUPS),
+    wb.friends_of_friends: (WEB,),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
+def test_every_verb_can_be_submitted_and_cancelled(verb):
+    parameters = inspect.signature(verb).parameters
+    assert parameters["submit"].default is False
+    seen = []
+    options = {"progress": lambda share, name: seen.append(name)} if "progress" in parameters else {}
+    expected, found = verb(*VERBS[verb]), verb(*VERBS[verb], **options, submit=True).result(timeout=60)
+    assert (type(found), repr(found)) == (type(expected), repr(expected))
+    if "progress" not in parameters:
+        return
+    assert seen
+    begun, go_on = threading.Event(), threading.Event()
+    run = verb(*VERBS[verb], progress=lambda share, name: (begun.set(), go_on.wait(60)), submit=True)
+    assert begun.wait(60)
+    assert run.cancel()
+    go_on.set()
+    with pytest.raises(CancelledError):
+        run.result(timeout=60)
+
+
+def test_the_draft_of_a_run_that_was_cancelled_is_gone_on_from(tmp_path, monkeypatch):
+    options = {"out": tmp_path / "a.zarr", "codec": "prequantised", "chunk_values": 60}
+    encode, begun, go_on, seen = fields.encode_values, threading.Event(), threading.Event(), []
+
+    def encoded(*given):
+        seen.append(given)
+        if len(seen) == 3:
+            begun.set()
+            go_on.wait(60)
+        return encode(*given)
+
+    monkeypatch.setattr(fields, "encode_values", encoded)
+    with backend.using_threads(1):
+        run = wb.compress(FIELD, BOUND, **options, submit=True)
+        assert begun.wait(60)
+        assert run.cancel()
+        go_on.set()
+        assert isinstance(run.exception(timeout=60), CancelledError)
+        assert "the same call goes on from there" in run.exception().__notes__[0]
+        done = len(seen)
+        assert wb.compress(FIELD, BOUND, **options).verify(FIELD).passed
+    assert done < 8
+    assert len(seen) == 8
+    assert [path.name for path in tmp_path.iterdir()] == ["a.zarr"]
+
+
+def test_the_progress_of_a_run_in_a_thread_is_asked_for_what_it_watches():
+    class Watching:
+        def __call__(self, share, name):
+            pass
+
+        def watch(self, step):
+            self.step = step
+
+    watching = Watching()
+    archive = wb.compress(WEB, wb.Absolute(0.15), keep=wb.KeepClusters(0.2), progress=watching, submit=True).result(60)
+    assert archive.verify(WEB).passed
+    assert watching.step.number >= 0
+    with pytest.raises(WorkbenchError, match="progress must be a function"):
+        wb.propagation.campaign(PIPELINE, FIELD.values, FLIPS, progress=3, submit=True).result(60)

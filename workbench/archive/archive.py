@@ -36,6 +36,7 @@ from workbench.data.summary_html import size, summary
 from workbench.metrics.report import Report
 from workbench.run.chunked_field import ChunkedField
 from workbench.run.executors import Progress
+from workbench.run.submission import submittable
 
 if TYPE_CHECKING:
     from workbench.archive.content.content import Content
@@ -270,6 +271,7 @@ class Archive:
         damage = [*self.damaged_documents(), *damage, *(found for stored in others for found in stored.damage())]
         return data, damage
 
+    @submittable
     def verify(
         self,
         original: Any = None,

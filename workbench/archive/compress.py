@@ -21,8 +21,10 @@ from workbench.guarantees import Bound
 from workbench.run.chunked_field import ChunkedField, is_lazy
 from workbench.run.clients import executor_of
 from workbench.run.executors import OnDask, Progress
+from workbench.run.submission import submittable
 
 
+@submittable
 def compress(
     source: Any,
     bound: Bound,
@@ -64,7 +66,9 @@ def compress(
     the source and the `scratch` folder; the bytes are the same, but that kept clusters may be repaired by other moves.
     Sources in Dask or Zarr arrays use Dask's active client. `parts` is the number of subdomains for `order="free"` and
     `keep` (by default, about a million particles each). `metadata` replaces that of the source. A run with `out` that was
-    killed, or failed, leaves a hidden folder beside it: the same call goes on from there.
+    killed, or failed, leaves a hidden folder beside it: the same call goes on from there, and encodes no chunk of a field
+    or of positions again. Particles in memory, without `client` and `parts`, are all encoded before any is written: that
+    call starts anew.
 
     `progress` is called with the completed share and the current task; an exception that it raises stops the work. If it
     has a method `watch`, that is called with every step of keeping clusters: its number, phase, violations and loss.

@@ -10,8 +10,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import os
-import secrets
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -26,13 +24,15 @@ from workbench.archive.encoding import ReadyChunk, Task, encode_values
 from workbench.archive.frame import Damaged
 from workbench.archive.layout import ArrayLayout, Index
 from workbench.archive.missing import Hidden
+from workbench.archive.placing import on_disk
 from workbench.archive.store import DirectoryStore
 from workbench.data.chunked import ChunkedParticles
 from workbench.errors import WorkbenchError
 from workbench.guarantees.enforce import Figures
+from workbench.run.scratch_files import complete
 from workbench.slabs import Slices
 
-RECORDS = ".records"   # a hidden folder: it is no part of the archive, and disappears when the archive is complete
+RECORDS = ".records"   # a folder of the draft: it is no part of the archive, and disappears when the archive is complete
 
 
 @dataclass(frozen=True)
@@ -47,25 +47,37 @@ class DoneChunk:
 class Encoded(ChunkedParticles):
     """The chunks in a folder. As a source of particles, they are the original rows in the order of the archive.
 
-    `rows` returns the positions at the places of a chunk; `put` writes a part of the archive, in one step.
+    `rows` returns the positions at the places of a chunk; `put` writes a part of the archive, in one step. `records` is the
+    folder with the records.
     """
 
     def __init__(
-        self, task: Task, rows: Callable[[Slices], np.ndarray], folder: Path, put: Callable[[str, bytes], None]
+        self, task: Task, rows: Callable[[Slices], np.ndarray], folder: Path, put: Callable[[str, bytes], None],
+        records: Path,
     ) -> None:
-        self.task, self.rows, self.folder, self.put = task, rows, folder, put
+        self.task, self.rows, self.folder, self.put, self.records = task, rows, folder, put, records
         self.name = "the particles in the order of the archive"
         self.box = None if task.period is None else tuple(task.period)
         self.sizes, self.dtype, self.dimensions = task.layout.chunk_rows, task.layout.dtype, task.layout.shape[1]
 
     def read(self, number: int) -> np.ndarray:
-        """The original rows of a chunk."""
-        return np.asarray(self.rows(self.task.layout.chunk_slices((number, 0))))
+        """The original rows of a chunk that was encoded; refused if they are others now."""
+        rows, source = self._rows(number)
+        if json.loads(self._record(number).read_text())["source"] != source:
+            raise WorkbenchError(
+                f"chunk {number + 1} of {len(self.sizes)} of {self.name} has changed since it was encoded: call again when "
+                "nobody writes to the source"
+            )
+        return rows
+
+    def _rows(self, number: int) -> tuple[np.ndarray, int]:
+        """The original rows of a chunk, and their checksum."""
+        rows = np.asarray(self.rows(self.task.layout.chunk_slices((number, 0))))
+        return rows, zlib.crc32(np.ascontiguousarray(rows).data)
 
     def encode(self, number: int) -> DoneChunk:
         """Encode, check and write one chunk, unless an earlier run did; returns everything but its bytes."""
-        rows = self.read(number)
-        source = zlib.crc32(np.ascontiguousarray(rows).data)
+        rows, source = self._rows(number)
         if (found := recalled(self._record(number), self.folder, self.task.layout, (number, 0), source)) is not None:
             return found
         ready = encode_values(self.task, rows)
@@ -87,7 +99,7 @@ class Encoded(ChunkedParticles):
         return decode_chunk(self.data(number), layout.configuration, layout.dtype, layout.chunk_key((number, 0)))
 
     def _record(self, number: int) -> Path:
-        return self.folder / RECORDS / str(number)
+        return self.records / str(number)
 
 
 def recalled(record: Path, folder: Path, layout: ArrayLayout, index: Index, source: int) -> DoneChunk | None:
@@ -122,11 +134,10 @@ def record_of(done: ReadyChunk, source: int, data: bytes) -> bytes:
 
 def put_hidden(place: Path, data: bytes) -> None:
     """Write a file that is no part of the archive, completely or not at all."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    staged = place.with_name(f".{place.name}.{secrets.token_hex(4)}")
-    with staged.open("xb") as file:
+    with on_disk(place):
+        place.parent.mkdir(parents=True, exist_ok=True)
+    with complete(place, "make room on the disk, and call again") as file:
         file.write(data)
-    os.replace(staged, place)
 
 
 def token_of(described: Mapping[str, Any]) -> str:

@@ -234,7 +234,7 @@ def _write_chunk(
     index = tuple(int(axis) for axis in np.unravel_index(number, task.layout.chunk_grid))
     key, done = task.layout.chunk_key(index), None
     if isinstance(place, Draft):
-        record, source = place.partial / RECORDS / str(number), _checksum(begin, part)
+        record, source = place.folder / RECORDS / str(number), _checksum(begin, part)
         if (before := recalled(record, place.partial, task.layout, index, source)) is not None:
             hidden = None if mask is None else exact_chunk(backend.to_host(_hidden(part)))
             done = FieldChunk(before.ready, hidden, Survey.of(part.values, part.mask) if survey else None)

@@ -17,7 +17,7 @@ import numpy as np
 
 from workbench.archive import provenance
 from workbench.archive.companions import require_velocities
-from workbench.archive.encoded import Encoded, put_hidden, token_of
+from workbench.archive.encoded import RECORDS, Encoded, put_hidden, token_of
 from workbench.archive.encoding import assembled
 from workbench.archive.in_order import VELOCITIES, Columns, OrderedInChunks, Rows
 from workbench.archive.keeping.finish import finished_file
@@ -121,9 +121,10 @@ class InChunks:
                 request.store_permutation,
             )
         hidden = self._hidden(place)
-        within = hidden / f".within-{limit.value.hex()}" if keep else hidden
+        beside = hidden / f".within-{limit.value.hex()}" if keep else hidden
+        within = place.partial if isinstance(place, Draft) and not keep else beside
         put = functools.partial(_put_beside, within) if keep else place.put
-        encoded = Encoded(plan.task(request), rows, within, put)
+        encoded = Encoded(plan.task(request), rows, within, put, beside / RECORDS)
         numbers = range(len(encoded.sizes))
         done = self._executor.map("encode-chunks", Encoded.encode, numbers, "chunk of the archive", shared=encoded)
         array = assembled(encoded.task, [one.ready for one in done])
@@ -159,7 +160,7 @@ class InChunks:
 
     def _hidden(self, place: Place) -> Path:
         """The folder for what a later run of the same call goes on from."""
-        return place.partial if isinstance(place, Draft) else self._folder / "chunks"
+        return place.folder if isinstance(place, Draft) else self._folder / "chunks"
 
 
 def _clusters_of(request: Request) -> KeepClusters | None:

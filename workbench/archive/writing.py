@@ -6,6 +6,9 @@ After a kill there may be a hidden `.NAME.xxxxxxxx.partial` that can be deleted 
 a file system that cannot exchange names, the old archive as `.NAME.xxxxxxxx.old`. The same parts make the same bytes: a
 zip file carries no times.
 
+The parts are in a folder of their own within that of the draft. What else is there, the lock and the records of what is
+done, stays until the archive has its name, and never comes under it.
+
 A `Draft` takes parts from any thread or process. A part may be written twice, for example when a killed worker is replaced.
 A zip file is assembled from the parts at the end. With a token, a draft has always the same hidden name, so that a run that
 was killed, or that ended with an error, can be continued: it finds the parts that are done. A lock (`lock.py`) keeps
@@ -31,6 +34,7 @@ from workbench.archive.placing import flush, on_disk, partial_of, remove, requir
 from workbench.archive.recognition import require_suffix
 from workbench.errors import WorkbenchError
 
+PARTS = "parts"   # of a draft: the folder that becomes the archive
 _FIRST_DATE = (1980, 1, 1, 0, 0, 0)   # the earliest that a zip file knows
 _PLAIN_FILE = 0o100644 << 16
 _UNIX = 3
@@ -52,10 +56,11 @@ class Draft:
 
     def __init__(self, path: str | os.PathLike[str], overwrite: bool = False, token: str | None = None) -> None:
         self.target, self.overwrite, self.token = require_writable(path, overwrite), overwrite, token
+        self.folder = partial_of(self.target, token)
+        self.partial = self.folder / PARTS
         with on_disk(self.target):
-            self.partial = partial_of(self.target, token)
-            self.partial.mkdir(exist_ok=token is not None)
-            require_own(self.partial)
+            self.folder.mkdir(exist_ok=token is not None)
+            require_own(self.folder)
 
     def put(self, key: str, data: bytes) -> None:
         """Write a part; repeating it is harmless. It is on the disk when this returns."""
@@ -82,12 +87,13 @@ class Draft:
         """Keep other runs with this token out; after an error, what is done stays for the next one."""
         with ExitStack() as lock:
             with on_disk(self.target):
-                lock.enter_context(held(self.partial, self.target))
+                lock.enter_context(held(self.folder, self.target))
+                self._remove_replaced()
             try:
                 yield
             except BaseException as error:
-                if any(place.is_file() and place.name != LOCK for place in self.partial.rglob("*")):
-                    error.add_note(f"What is done stays in {self.partial}: the same call goes on from there.")
+                if any(place.is_file() and place.name != LOCK for place in self.folder.rglob("*")):
+                    error.add_note(f"What is done stays in {self.folder}: the same call goes on from there.")
                 else:
                     self.discard()
                 raise
@@ -100,6 +106,8 @@ class Draft:
         chunks = set(parts)
         self._require(chunks)
         try:
+            with on_disk(self.target):
+                (self.folder / ROOT).write_bytes(root)   # whose parts these are
             self.put(ROOT, root)
             with on_disk(self.target):
                 self._remove_others(chunks)
@@ -113,22 +121,31 @@ class Draft:
             if self.token is None:
                 self.discard()
             raise
-        with on_disk(self.target):
-            remove(self.target / LOCK)   # only now: before, another run could have gone on with this draft
-        self.discard()   # the parts of which a zip file was made
+        self.discard()
         return self.target
 
     def discard(self) -> None:
-        """Remove everything that the draft has written."""
+        """Remove everything that the draft has written, from a name where no other run of the same call looks for it."""
+        try:
+            left = self.folder.rename(partial_of(self.target))
+        except FileNotFoundError:
+            return
+        except OSError:
+            left = self.folder
         with on_disk(self.target):
-            for left in (self.partial, self._zip_file):
-                remove(left)
+            remove(left)
+
+    def _remove_replaced(self) -> None:
+        """Remove the old archive, if an earlier run was killed when that had changed places with the parts."""
+        there, ours = self.partial / ROOT, self.folder / ROOT
+        if there.is_file() and not (ours.is_file() and there.read_bytes() == ours.read_bytes()):
+            remove(self.partial)
 
     def _remove_others(self, chunks: set[str]) -> None:
         """Remove unfinished parts of writers that were killed, and all but these chunks and the documents."""
-        for place in [place for place in self.partial.rglob(".*") if place.name != LOCK]:
+        for place in list(self.partial.rglob(".*")):
             remove(place)
-        for place in [place for place in self.partial.rglob("*") if chunks and place.is_file() and place.name != LOCK]:
+        for place in [place for place in self.partial.rglob("*") if chunks and place.is_file()]:
             key = place.relative_to(self.partial).as_posix()
             if key not in chunks and not is_document(key):
                 remove(place)
@@ -143,7 +160,7 @@ class Draft:
 
     @property
     def _zip_file(self) -> Path:
-        return self.partial.with_suffix(".zip.partial")
+        return self.folder / "archive.zip"
 
     def _gathered(self) -> Path:
         """One zip file of all parts: the copy of the root first, so that a truncated file has it."""

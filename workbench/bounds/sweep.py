@@ -28,6 +28,7 @@ from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound
 from workbench.run.chunked_field import ChunkedField
+from workbench.run.submission import submittable
 
 WORTH_PROCESSES = 2**26   # bytes of all runs together, below which starting processes takes as long as the runs
 
@@ -41,6 +42,7 @@ class Stoppable(Protocol):
         """Whether to stop."""
 
 
+@submittable
 def sweep(
     data: Any,
     codecs: str | Codec | Iterable[str | Codec],

@@ -1,7 +1,8 @@
 """What runs that were killed have left in a folder: scratch folders and unfinished archives. What lives stays.
 
-A scratch folder names its process (`workbench/run/owner.py`): nobody needs it once that has ended. An unfinished archive
-may be continued by the same call, so it is left until it is old; its lock names the run that writes it.
+A scratch folder names its process (`workbench/run/owner.py`): nobody needs it once that has ended; one that is empty has
+none yet, or none any more. An unfinished archive may be continued by the same call, so it is left until it is old; its lock
+names the run that writes it. An old archive that was being replaced is needed until a new one has its name.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from pathlib import Path
 
 from workbench.archive.lock import LOCK, STALE_SECONDS, held
 from workbench.cli.leftovers import is_abandoned
-from workbench.run.owner import OWNER, lives
+from workbench.run.owner import OWNER, lives, remove_owned
 
 SCRATCH = re.compile(r"lossbench-\w+")
-DRAFT = re.compile(r"\..+\.[0-9a-f]{8,64}(\.zip)?\.partial")
+DRAFT = re.compile(r"\.(.+)\.[0-9a-f]{8,64}\.(partial|old)")
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,9 @@ class Orphan:
         """Remove it; refused if a run has begun to continue it."""
         lock: AbstractContextManager[None] = held(self.path, self.path) if self.continued else nullcontext()
         with lock:
-            shutil.rmtree(self.path) if self.path.is_dir() else self.path.unlink()
+            remove_owned(self.path)
+            if os.path.lexists(self.path):
+                shutil.rmtree(self.path) if self.path.is_dir() else self.path.unlink()
 
 
 def orphans_in(folder: Path, age: float) -> Iterator[Orphan]:
@@ -54,13 +57,18 @@ def orphans_in(folder: Path, age: float) -> Iterator[Orphan]:
 
 def _judged(path: Path, age: float) -> Orphan | None:
     """What an entry of a folder is, if it is an orphan of this user."""
-    is_draft = DRAFT.fullmatch(path.name) is not None
-    if not (is_draft or SCRATCH.fullmatch(path.name)) or path.is_symlink() or path.lstat().st_uid != os.getuid():
+    draft = DRAFT.fullmatch(path.name)
+    if not (draft or SCRATCH.fullmatch(path.name)) or path.is_symlink() or path.lstat().st_uid != os.getuid():
         return None
     if (owner := path / OWNER).is_file():
         return Orphan(path, "its process has ended") if lives(owner.read_text(errors="replace")) is False else None
-    if not is_draft or not is_abandoned(path, max(age, STALE_SECONDS)):
+    if not is_abandoned(path, max(age, STALE_SECONDS)):
         return None
+    if draft is None:
+        named = all(place.name.startswith(f".{OWNER}.") for place in path.iterdir())   # by a run that was killed then
+        return Orphan(path, "it is empty") if named else None
+    if draft[2] == "old":
+        return Orphan(path, "an archive that was replaced") if path.with_name(draft[1]).exists() else None
     lock = path / LOCK
     if lock.is_file() and lives(lock.read_text(errors="replace")):
         return None

@@ -58,8 +58,8 @@ class ChunkedParticles(ABC):
         found = self._read(number)
         shape = self.sizes[number], self.dimensions
         if found.shape != shape or found.dtype != self.dtype:
-            got = f"{found.dtype} of shape {found.shape}"
-            raise WorkbenchError(f"chunk {number} of {self.name} must be {self.dtype} of shape {shape}; got {got}")
+            got, which = f"{found.dtype} of shape {found.shape}", f"chunk {number + 1} of {len(self.sizes)}"
+            raise WorkbenchError(f"{which} of {self.name} must be {self.dtype} of shape {shape}; got {got}")
         others = {name: backend.read_only(self.column(number, name)) for name in columns}
         try:
             return Particles(backend.read_only(found), self.box, metadata=self.metadata, **others)
@@ -94,10 +94,12 @@ class ChunkedParticles(ABC):
     def _read(self, number: int) -> np.ndarray:
         try:
             return self.read(number)
-        except OSError as error:
+        except WorkbenchError:
+            raise
+        except Exception as error:   # of any kind, as the libraries that read files raise for damaged ones
             raise self._unreadable(number, error) from error
 
-    def _unreadable(self, number: int, error: OSError) -> WorkbenchError:
+    def _unreadable(self, number: int, error: Exception) -> WorkbenchError:
         return WorkbenchError(f"chunk {number + 1} of {len(self.sizes)} of {self.name} cannot be read: {error}")
 
     def __len__(self) -> int:

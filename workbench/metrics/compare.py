@@ -27,6 +27,7 @@ from workbench.metrics.similarity import WINDOW
 from workbench.metrics.spectrum import Spectrum, spectrum_ratio, worst_deviation
 from workbench.metrics.structure import ErrorHistogram
 from workbench.run.executors import Progress
+from workbench.run.submission import submittable
 
 
 @dataclass
@@ -42,6 +43,7 @@ class _Draft:
         return Report(subject, self.figures, self.curves, tuple(self.checks), tuple(self.notes))
 
 
+@submittable
 def compare(
     original: Any,
     decoded: Any,

@@ -30,6 +30,7 @@ from workbench.propagation.strata import population
 from workbench.propagation.tolerance import Tolerance, agreed
 from workbench.propagation.trials import Experiment, Stratum, Trial
 from workbench.run.clients import executor_of
+from workbench.run.submission import submittable
 
 BATCH = 25    # trials that a worker computes at a time
 
@@ -118,6 +119,7 @@ class CampaignPlan:
         return deque(self.rounds(executor, progress, cancel), maxlen=1)[0]
 
 
+@submittable
 def campaign(
     pipeline: Pipeline,
     x: Any,

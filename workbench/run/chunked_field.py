@@ -184,11 +184,12 @@ class ChunkedField:
             return Field(self.values, mask=self.mask)
         try:
             values, mask = (None if array is None else array[place] for array in self.arrays)
-        except OSError as error:
-            where = ", ".join(f"{part.start}:{part.stop}" for part in place)
-            raise WorkbenchError(f"the values at [{where}] of {self!r} cannot be read: {error}") from error
+        except WorkbenchError:
+            raise
+        except Exception as error:   # of any kind, as the libraries that read files raise for damaged ones
+            raise WorkbenchError(f"the values at [{_in_words(place)}] of {self!r} cannot be read: {error}") from error
         unshared = backend.read_only(values) if type(values) is np.ndarray else values   # not copied
-        return Field(unshared, mask=None if mask is None else _as_it_is(mask))
+        return _as_promised(place, self.dtype, unshared, None if mask is None else _as_it_is(mask))
 
     def reachable(self, executor: Executor, folder: Path, name: str) -> ChunkedField:
         """The same field; arrays in the memory of this process are written to a folder, for workers to read."""
@@ -262,15 +263,17 @@ def map_parts(
         return executor.map(name, _on_read, list(enumerate(places)), shared=(step, fields), together=together)
     blocks = None if beyond else chunk_shape
     parts = zip(*(_parts(field, blocks, places) for field in fields), strict=True)
-    items = [(number, *of_fields) for number, of_fields in enumerate(parts)]
-    return in_one_graph(executor, name, functools.partial(_on_computed, step), items)
+    items = [(number, place, *of_fields) for number, (place, of_fields) in enumerate(zip(places, parts, strict=True))]
+    dtypes = [field.dtype for field in fields]
+    return in_one_graph(executor, name, functools.partial(_on_computed, step, dtypes), items)
 
 
 def parts_at(executor: Executor, field: ChunkedField, places: Sequence[Slices]) -> list[Field]:
     """The values and the mask at each of these places, brought here."""
     if not field.on_dask:
         return [field.part(place) for place in places]
-    return in_one_graph(executor, "fetch-parts", _fetched, list(_parts(field, None, places)))
+    items = [(place, *part) for place, part in zip(places, _parts(field, None, places), strict=True)]
+    return in_one_graph(executor, "fetch-parts", functools.partial(_fetched, field.dtype), items)
 
 
 def _save(values: ArrayInFiles, mask: ArrayInFiles | None, number: int, part: Field) -> bool:
@@ -281,10 +284,26 @@ def _save(values: ArrayInFiles, mask: ArrayInFiles | None, number: int, part: Fi
     return part.mask is not None
 
 
-def _fetched(values: Any, mask: Any) -> Field:
+def _fetched(dtype: np.dtype, place: Slices, values: Any, mask: Any) -> Field:
     """A part of a field, from what Dask has computed, or is read here."""
     values, mask = (one() if callable(one) else one for one in (values, mask))
-    return Field(values, mask=mask)
+    return _as_promised(place, dtype, values, mask)
+
+
+def _as_promised(place: Slices, dtype: np.dtype, values: Any, mask: Any) -> Field:
+    """A part of a field; refused if it has another shape or type than the whole has promised."""
+    found, shape = Field(values, mask=mask), tuple(part.stop - part.start for part in place)
+    if (found.shape, found.values.dtype) != (shape, dtype):
+        got = f"{found.values.dtype} of shape {found.shape}"
+        raise WorkbenchError(
+            f"the values at [{_in_words(place)}] must be {dtype} of shape {shape}, as the source says; got {got}: has it "
+            "changed?"
+        )
+    return found
+
+
+def _in_words(place: Slices) -> str:
+    return ", ".join(f"{part.start}:{part.stop}" for part in place)
 
 
 def _on_read(shared: tuple[Callable[..., Result], Sequence[ChunkedField]], item: tuple[int, Slices]) -> Result:
@@ -293,9 +312,11 @@ def _on_read(shared: tuple[Callable[..., Result], Sequence[ChunkedField]], item:
     return step(number, *(field.part(place) for field in fields))
 
 
-def _on_computed(step: Callable[..., Result], number: int, *parts: Any) -> Result:
+def _on_computed(
+    step: Callable[..., Result], dtypes: Sequence[np.dtype], number: int, place: Slices, *parts: Any
+) -> Result:
     """One step on parts (values, mask) that Dask has computed, or that are read here."""
-    return step(number, *(_fetched(values, mask) for values, mask in parts))
+    return step(number, *(_fetched(dtype, place, *part) for dtype, part in zip(dtypes, parts, strict=True)))
 
 
 def _parts(

@@ -17,6 +17,7 @@ from workbench.run.code import own_code
 from workbench.run.executors import Executor, InProcess, OnDask, Progress
 from workbench.run.owner import OWNER, this_process
 from workbench.run.patience import GPU, at_all_workers, lost, wait_for_workers
+from workbench.run.scratch_files import complete
 
 LOG = logging.getLogger(__name__)
 GREETINGS = 5   # attempts to connect, of which nearly always the first succeeds
@@ -122,7 +123,8 @@ def require_shared(
 ) -> None:
     """Name this process as the owner of a folder; refuse one that some worker does not see, or may not write to."""
     named = folder / OWNER
-    named.write_text(this_process())
+    with complete(named, remedy) as file:
+        file.write(this_process().encode())
     if not isinstance(executor, OnDask):
         return
     able = at_all_workers(executor.client, _can_write, str(named))

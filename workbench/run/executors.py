@@ -22,6 +22,7 @@ from workbench import backend
 from workbench.backend import reusing_memory
 from workbench.errors import WorkbenchError
 from workbench.run import patience
+from workbench.run.cancelling import end_if_cancelled
 from workbench.run.code import own_code
 from workbench.run.patience import GPU, Patience, lost
 from workbench.run.shared import Shared, with_shared
@@ -278,6 +279,7 @@ class Told:
 
     def more(self, count: int = 1) -> None:
         """So many more are done."""
+        end_if_cancelled()
         self._done += count
         if self._progress is not None:
             self._progress(self._done / self._count, self._name)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import shutil
 import socket
 from pathlib import Path
 
@@ -19,6 +21,18 @@ def this_process() -> str:
     True
     """
     return json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "started": started(os.getpid())})
+
+
+def remove_owned(folder: Path) -> None:
+    """Remove a folder as far as possible, and the name of its process last: if this is killed, it is known what is left.
+
+    >>> remove_owned(Path("there is none"))
+    """
+    with contextlib.suppress(OSError):
+        for place in [place for place in folder.iterdir() if place.name != OWNER]:
+            with contextlib.suppress(OSError):
+                shutil.rmtree(place) if place.is_dir() and not place.is_symlink() else place.unlink()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def lives(text: str) -> bool | None:

@@ -23,6 +23,7 @@ from workbench.clusters.matching import Halos, Match, Pairs, common, match
 from workbench.codecs.registry import looks
 from workbench.data import Particles
 from workbench.errors import WorkbenchError, briefly
+from workbench.run.submission import submittable
 from workbench.subdomains.fof import Labels
 from workbench.subdomains.groups import DistributedGroups
 
@@ -33,6 +34,7 @@ COLUMNS = {
 }
 
 
+@submittable
 def compare_groups(
     first: Groups | DistributedGroups, second: Groups | DistributedGroups, ids: Sequence[Any] | None = None,
     min_members: int = 20,

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from shutil import rmtree
 from typing import Any, Literal, overload
 
 import numpy as np
 
-from workbench.arguments import flag, one_of, whole_number
+from workbench.arguments import one_of, whole_number
 from workbench.clusters import Catalogue, Groups, absolute_linking_length
 from workbench.clusters import friends_of_friends as in_memory
 from workbench.clusters.catalogue_summary import CatalogueSummary
@@ -27,7 +26,8 @@ from workbench.run.dask_particles import is_dask_array
 from workbench.run.executors import Executor, InProcess, Progress
 from workbench.run.graph import read_by_dask
 from workbench.run.new_folder import new_folder
-from workbench.run.submission import Submitted
+from workbench.run.owner import remove_owned
+from workbench.run.submission import Submitted, submittable
 from workbench.run.zarr_labels import write_zarr
 from workbench.subdomains.fof import Labels, find_groups
 from workbench.subdomains.halos import MEASURED, catalogue_of, measure
@@ -56,6 +56,7 @@ def friends_of_friends(
 ) -> Submitted[Any]: ...
 
 
+@submittable
 def friends_of_friends(
     source: Given,
     linking_length: float = 0.2,
@@ -65,7 +66,6 @@ def friends_of_friends(
     parts: int | None = None,
     scratch: str | Path | None = None,
     progress: Progress | None = None,
-    submit: bool = False,
 ) -> Any:
     """Exact friends-of-friends groups; a link joins two particles at a distance of at most the linking length.
 
@@ -93,14 +93,9 @@ def friends_of_friends(
     ...     groups.parts, groups.count(min_members=20)
     (4, 13)
     """
-    whole = parts is None and client is None and scratch is None and not _is_lazy(source)
-
-    def find(progress: Progress | None) -> Groups | DistributedGroups:
-        if whole:   # what is no `Particles` is refused
-            return InProcess(progress).map("find-groups", _here, [(linking_length, unit)], shared=source)[0]
-        return search(executor_of(client, progress, source), source, linking_length, unit, parts, scratch)
-
-    return Submitted(find, progress, "friends_of_friends") if flag("submit", submit) else find(progress)
+    if parts is None and client is None and scratch is None and not _is_lazy(source):   # what is no `Particles` is refused
+        return InProcess(progress).map("find-groups", _here, [(linking_length, unit)], shared=source)[0]
+    return search(executor_of(client, progress, source), source, linking_length, unit, parts, scratch)
 
 
 def _here(source: Any, how: tuple[float, Unit]) -> Groups:
@@ -154,7 +149,7 @@ class DistributedGroups:
         self._of_search, self._executor, self.ghosts = labels, executor, ghosts
         self._catalogues: dict[tuple[int, tuple[str, ...]], Catalogue] = {}
         self._summaries: dict[tuple[int, int], CatalogueSummary] = {}
-        self._files: weakref.finalize | None = weakref.finalize(self, rmtree, labels.folder, ignore_errors=True)
+        self._files: weakref.finalize | None = weakref.finalize(self, remove_owned, labels.folder)
 
     def __getstate__(self) -> dict[str, Any]:
         """What a copy in another process needs to read labels: neither the client nor the right to delete the files."""

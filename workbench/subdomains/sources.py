@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from shutil import rmtree
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from workbench.errors import WorkbenchError, briefly
 from workbench.run.clients import require_shared
 from workbench.run.dask_particles import ParticlesInDask, from_dask, is_dask_array
 from workbench.run.executors import Executor, OnDask
+from workbench.run.owner import remove_owned
 from workbench.run.scratch_files import load, save
 
 PART = 2**20          # particles in a subdomain: at the usual linking length, less than a tenth of them have ghosts
@@ -48,6 +48,8 @@ def chunked(given: Given, executor: Executor, folder: Path) -> ChunkedParticles:
     if isinstance(given, ParticlesInDask):
         return given.saved(executor.client, folder) if isinstance(executor, OnDask) else given
     if isinstance(given, ChunkedParticles):
+        if min(given.sizes, default=0) < 1:
+            raise WorkbenchError(f"{given.name} must have chunks of at least one particle each; got sizes {given.sizes}")
         return given
     names = given if isinstance(given, list | tuple) else [given]
     if names and all(isinstance(name, str | os.PathLike) for name in names):
@@ -181,7 +183,7 @@ def scratch_folder(scratch: str | Path | None, executor: Executor, keep: bool = 
         raise
     finally:
         if not keep:
-            rmtree(folder, ignore_errors=True)
+            remove_owned(folder)
 
 
 def _extent(source: ChunkedParticles, number: int) -> Ends:

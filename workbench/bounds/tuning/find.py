@@ -41,6 +41,7 @@ from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound, PointwiseRelative, Relative
 from workbench.metrics import Report
 from workbench.metrics.errors import psnr
+from workbench.run.submission import submittable
 
 KINDS: dict[str, type[Bound]] = {"absolute": Absolute, "relative": Relative, "pointwise-relative": PointwiseRelative}
 MOST_RUNS = 12
@@ -53,6 +54,7 @@ SHARE = 0.5           # of the bytes that a ratio leaves: documents that take mo
 LEAST_STEP = 1e-4     # by which a bound of velocities is tightened, as a share
 
 
+@submittable
 def find_bound(
     data: Any,
     target: Target | KeepClusters,

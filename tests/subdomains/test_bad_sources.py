@@ -1,0 +1,176 @@
+"""Sources that are not what they say, or that change while they are read: an error names the part, and nothing is lost."""
+
+import os
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.data.chunked import ParticlesInMemory, even_sizes
+from workbench.errors import WorkbenchError
+from workbench.run.chunked_field import ChunkedField
+
+VALUES = np.random.default_rng(1).standard_normal((24, 40)).cumsum(1)
+WEB = wb.synthetic.cosmic_web(n=10, seed=2)
+PARTICLES = wb.Particles(WEB.positions, WEB.box, WEB.velocities, WEB.ids)
+READS = 20   # of a chunk, more than any call makes
+
+
+def fail(array):
+    raise ValueError("it ends early")
+
+
+def changed(array):
+    array = array.copy()
+    array[5] = (array[5] + 0.7) % WEB.box[0]
+    return array
+
+
+class Changing(ParticlesInMemory):
+    """The second chunk is another one after some reads."""
+
+    def __init__(self, change, after, sizes=None):
+        super().__init__(PARTICLES, even_sizes(1000, 300))
+        self.change, self.left, self.extent = change, after, None
+        self.sizes = sizes or self.sizes
+
+    def read(self, number):
+        found = super().read(number)
+        if number != 1:
+            return found
+        self.left -= 1
+        return found if self.left >= 0 else self.change(found)
+
+
+class Grid:
+    """A field by the protocol of a source, of which parts are others after some reads."""
+
+    shape, dtype, chunks = VALUES.shape, VALUES.dtype, (4, 40)
+
+    def __init__(self, change, after):
+        self.change, self.left = change, after
+
+    def __getitem__(self, place):
+        self.left -= 1
+        return VALUES[place] if self.left >= 0 else self.change(VALUES[place])
+
+
+def refused_until_it_keeps_still(call, source, out, names):
+    """The call with a source that changes after the first, second, ... read: all that is not refused is of one version."""
+    wb.compress([1.0], wb.Absolute(0.1), out=out)
+    seen = []
+    for after in range(READS):
+        bad, old = source(after), wb.open(out).certificate
+        try:
+            call(bad, overwrite=True)
+        except WorkbenchError as error:
+            seen.append(str(error))
+            assert wb.open(out).certificate == old
+        if bad.left >= 0:
+            break
+    else:
+        pytest.fail("the source was read more often than is tried here")
+    assert seen
+    for message in seen:
+        assert any(name in message for name in names), message
+    return seen
+
+
+CHUNKS = {
+    "one row less": (lambda a: a[:-1], ["chunk 2 of 4 of particles in memory must be float32 of shape (250, 3); got"]),
+    "no row": (lambda a: a[:0], ["chunk 2 of 4 of particles in memory must be float32"]),
+    "another type": (lambda a: a.astype(np.float64), ["chunk 2 of 4 of particles in memory must be float32"]),
+    "not a number": (lambda a: a * np.nan, ["chunk 2 of 4 of particles in memory: positions must be finite"]),
+    "outside": (lambda a: a + 20, ["chunk 2 of 4 of particles in memory: positions in a periodic box must lie"]),
+    "an error": (fail, ["chunk 2 of 4 of particles in memory cannot be read: it ends early"]),
+}
+
+
+@pytest.mark.parametrize("order", ["keep", "free"])
+@pytest.mark.parametrize("case", CHUNKS)
+def test_particles(tmp_path, case, order):
+    change, names = CHUNKS[case]
+    keep = wb.KeepClusters(0.2) if case == "one row less" else ()
+    options = {"order": order, "keep": keep, "chunk_values": 900, "parts": 2, "out": tmp_path / "a.zarr"}
+    refused_until_it_keeps_still(
+        lambda source, **more: wb.compress(source, wb.Absolute(0.05), **options, **more),
+        lambda after: Changing(change, after), tmp_path / "a.zarr", names,
+    )
+    with pytest.raises(WorkbenchError) as raised:
+        wb.friends_of_friends(Changing(change, 0), parts=2, scratch=tmp_path / "scratch")
+    assert names[0] in str(raised.value)
+    assert not list((tmp_path / "scratch").iterdir())
+
+
+def test_particles_that_move_between_encoding_and_keeping_clusters(tmp_path):
+    """Whatever comes of it is the archive of one version; an error lets the same call go on."""
+    moved = np.array(PARTICLES.positions)
+    moved[250:500] = changed(moved[250:500])
+    versions = [wb.Particles(positions, WEB.box, WEB.velocities, WEB.ids) for positions in (PARTICLES.positions, moved)]
+    options = {"keep": wb.KeepClusters(0.2), "chunk_values": 900, "parts": 2, "out": tmp_path / "a.zarr"}
+    message, *_ = refused_until_it_keeps_still(
+        lambda source, **more: wb.compress(source, wb.Absolute(0.05), **options, **more),
+        lambda after: Changing(changed, after), tmp_path / "a.zarr", ["has changed since it was encoded"],
+    )
+    assert "chunk 2 of 4 of the particles in the order of the archive" in message
+    archive = wb.compress(Changing(changed, 0), wb.Absolute(0.05), **options, overwrite=True)
+    assert archive.verify(versions[1]).passed
+    assert [path.name for path in tmp_path.iterdir()] == ["a.zarr"]
+
+
+@pytest.mark.parametrize("sizes", [(200, 0, 800), (0, 1000), (1100, -100)])
+def test_empty_chunks(sizes):
+    source = Changing(fail, READS, sizes)
+    for call in (lambda: wb.friends_of_friends(source), lambda: wb.compress(source, wb.Absolute(1))):
+        with pytest.raises(WorkbenchError, match="must have chunks of at least one particle each; got sizes"):
+            call()
+
+
+SAYS = "must be float64 of shape (12, 10), as the source says; got"
+GRIDS = {
+    "one row less": (lambda a: a[:-1], f"{SAYS} float64 of shape (11, 10)"),
+    "other axes": (lambda a: a.T, f"{SAYS} float64 of shape (10, 12)"),
+    "another type": (lambda a: a.astype(np.float32), f"{SAYS} float32"),
+    "integers": (lambda a: a.astype(np.int64), f"{SAYS} int64"),
+    "no row": (lambda a: a[:0], "values must not be empty"),
+    "no array": (lambda a: None, "values must be float32, float64 or integers"),
+    "an error": (fail, "cannot be read: it ends early"),
+}
+
+
+@pytest.mark.parametrize("case", GRIDS)
+def test_fields(tmp_path, case):
+    change, message = GRIDS[case]
+    seen = refused_until_it_keeps_still(
+        lambda source, **more: wb.compress(source, wb.Absolute(0.01), "prequantised", chunk_values=160, **more,
+                                           out=tmp_path / "a.zarr"),
+        lambda after: Grid(change, after), tmp_path / "a.zarr", [message],
+    )
+    assert any("encode-chunks, item 4 of 8" in one for one in seen)
+    with pytest.raises(WorkbenchError):
+        wb.compare(VALUES, ChunkedField(Grid(change, 0)))
+
+
+@pytest.mark.parametrize("on_workers", [False, True])
+@pytest.mark.parametrize("case", ["one row less", "other axes", "another type", "an error"])
+def test_blocks_of_dask_that_are_not_what_the_array_says(request, tmp_path, case, on_workers):
+    da = pytest.importorskip("dask.array")
+    client = request.getfixturevalue("client") if on_workers else None
+    change, message = GRIDS[case]
+    lazy = da.from_array(VALUES, chunks=(12, 10)).map_blocks(change, meta=np.empty((0, 0)))
+    with pytest.raises((WorkbenchError, ValueError)) as raised:
+        wb.compress(lazy, wb.Absolute(0.01), "prequantised", chunk_values=120, out=tmp_path / "a.zarr", client=client)
+    assert ("it ends early" if case == "an error" else message) in str(raised.value)
+    assert not (tmp_path / "a.zarr").exists()
+
+
+@pytest.mark.parametrize("damage", ["cut", "another shape", "gone"])
+def test_a_file_that_changes_after_it_was_opened(tmp_path, damage):
+    path = tmp_path / "values.npy"
+    np.save(path, VALUES)
+    field = ChunkedField(path)
+    damages = {"cut": lambda: os.truncate(path, 4000), "another shape": lambda: np.save(path, VALUES[:10])}
+    damages.get(damage, path.unlink)()
+    with pytest.raises(WorkbenchError, match=r"values at \[.*\] .*(cannot be read|as the source says)|must not be empty"):
+        wb.compress(field, wb.Absolute(0.1), "prequantised", chunk_values=160, out=tmp_path / "a.zarr")
+    assert not (tmp_path / "a.zarr").exists()
