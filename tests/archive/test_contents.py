@@ -42,7 +42,7 @@ class TableContent(Content):
         place = MemoryStore()
         for key, data in (entry for array in arrays for entry in array.entries()):
             place.put(key, data)
-        archive = archive_of(arrays, {"kind": "table", "source": "a test"}, codec, call.metadata, place)
+        archive = archive_of(arrays, {"kind": "table", "source": "a test"}, codec, call.metadata, place, call.executor)
         return archive if call.out is None else wb.open(archive.save(call.out, call.overwrite))
 
     def contradiction(self, attributes, layouts, damaged):

@@ -104,7 +104,7 @@ class Encoded(ChunkedParticles):
 
 def recalled(record: Path, folder: Path, layout: ArrayLayout, index: Index, source: int) -> DoneChunk | None:
     """The chunk as an earlier run made it from the same source, if its record and its bytes are there and undamaged."""
-    if not record.exists():
+    if not (record.exists() and folder.is_dir()):
         return None
     try:
         data = stored_chunk(DirectoryStore(folder), layout, index)
