@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -25,6 +26,7 @@ settings.load_profile("workbench")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parents[1]
+SHARING = ("tests/browser/",)   # folders whose files share a server or a cluster
 collect_ignore = ["fake_card"]   # collected for doctests, it would stay imported as CuPy
 
 
@@ -74,3 +76,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest files first: started last, one of them would run alone while other cores have nothing left to do."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: ("browser" not in item.path.parts, item.path not in slow))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Files stay whole, and some folders: each process that tests a file of them starts what the folder shares."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByFileOrFolder(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return next((folder for folder in SHARING if nodeid.startswith(folder)), super()._split_scope(nodeid))
+
+    return ByFileOrFolder(config, log) if config.getvalue("dist") == "loadfile" else None
