@@ -1,6 +1,7 @@
 """What several tests need: where the real data are, and a GPU when there is one."""
 
 import functools
+import gc
 import os
 import signal
 import sys
@@ -26,7 +27,7 @@ settings.load_profile("workbench")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parents[1]
-SHARING = ("tests/browser/",)   # folders whose files share a server or a cluster
+SHARING = ("tests/browser/", "tests/subdomains/")   # folders whose files share a server or a cluster
 collect_ignore = ["fake_card"]   # collected for doctests, it would stay imported as CuPy
 
 
@@ -76,6 +77,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest files first: started last, one of them would run alone while other cores have nothing left to do."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: ("browser" not in item.path.parts, item.path not in slow))
+
+
+def pytest_collection_finish() -> None:
+    """Leave out of garbage collection what stays to the end: with thousands of tests, each takes a second otherwise."""
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)
