@@ -14,7 +14,7 @@
 ARGS ?=
 ASKED_FOR := $(PYTHON)
 PYTHON ?= python3
-# Files of tests side by side, in conftest.py's order; one more than there are cores, as tests in a browser often wait.
+# Files of tests side by side, in conftest.py's order, some folders whole; one more than cores, as tests in a browser often wait.
 # Matrix libraries get one thread each: more of them wait for one another.
 SIDE_BY_SIDE := -n $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) < 4 ? $$(getconf _NPROCESSORS_ONLN) + 1 : 4))) --dist loadfile --no-loadscope-reorder
 # Python keeps what it compiled, whatever the environment says: many tests start it, and half of its time would go there.
