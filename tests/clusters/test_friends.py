@@ -35,7 +35,7 @@ def particle_sets(draw: st.DrawFn) -> tuple[wb.Particles, float]:
 
 
 @given(particle_sets())
-@settings(max_examples=1000)
+@settings(max_examples=400)
 def test_labels_are_right(case: tuple[wb.Particles, float]) -> None:
     particles, length = case
     groups = wb.friends_of_friends(particles, length, unit="length")
