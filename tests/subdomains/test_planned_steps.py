@@ -134,7 +134,7 @@ class Watching(InProcess):
         self.held.client = max(self.held.client, tracemalloc.get_traced_memory()[1])
 
 
-@pytest.mark.parametrize(("chunks", "parts"), [(40, 8), (40, 100), (800, 100)])
+@pytest.mark.parametrize(("chunks", "parts"), [(40, 8), (40, 100), pytest.param(800, 100, marks=pytest.mark.long)])
 def test_scratch_files_and_the_client_take_what_is_planned(tmp_path, chunks, parts):
     executor, many = Watching(), shuffled(40)
     source = ParticlesInFile.written(tmp_path / "positions", many, chunks)
