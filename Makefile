@@ -14,9 +14,11 @@
 ARGS ?=
 ASKED_FOR := $(PYTHON)
 PYTHON ?= python3
-# Files of tests side by side, in conftest.py's order; one more than there are cores, as tests in a browser often wait.
+# Files of tests side by side, in conftest.py's order, some folders whole; one more than cores, as tests in a browser often wait.
 # Matrix libraries get one thread each: more of them wait for one another.
 SIDE_BY_SIDE := -n $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) < 4 ? $$(getconf _NPROCESSORS_ONLN) + 1 : 4))) --dist loadfile --no-loadscope-reorder
+# Python keeps what it compiled, whatever the environment says: many tests start it, and half of its time would go there.
+COMPILED_ONCE := PYTHONDONTWRITEBYTECODE=
 COMPILER := $(if $(filter default,$(origin CXX)),c++,$(CXX))   # as in workbench/host_library.py
 
 MADE := .venv/.made
@@ -41,10 +43,10 @@ app: $(MADE)/lab $(LIBRARY)    ## the panels alone, as pages of this machine in 
 	@.venv/bin/voila app/pages --Voila.config_file_paths=app $(ARGS)
 
 test: $(MADE)/test $(MADE)/kdcount $(MADE)/browser $(LIBRARY)    ## all tests
-	@OPENBLAS_NUM_THREADS=1 $(RUN) -m pytest $(SIDE_BY_SIDE) $(ARGS)
+	@OPENBLAS_NUM_THREADS=1 $(COMPILED_ONCE) $(RUN) -m pytest $(SIDE_BY_SIDE) $(ARGS)
 
 test-long: $(MADE)/test $(MADE)/browser $(LIBRARY)    ## the tests that take minutes: forged archives with sanitisers, every GPU, wheels
-	@$(RUN) -m pytest -m long $(ARGS)
+	@$(COMPILED_ONCE) $(RUN) -m pytest -m long $(ARGS)
 
 check: $(MADE)/test    ## style (ruff) and types (mypy)
 	@$(RUN) -m ruff check

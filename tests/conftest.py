@@ -1,12 +1,14 @@
 """What several tests need: where the real data are, and a GPU when there is one."""
 
 import functools
+import gc
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -25,6 +27,7 @@ settings.load_profile("workbench")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parents[1]
+SHARING = ("tests/browser/", "tests/subdomains/")   # folders whose files share a server or a cluster
 collect_ignore = ["fake_card"]   # collected for doctests, it would stay imported as CuPy
 
 
@@ -74,3 +77,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest files first: started last, one of them would run alone while other cores have nothing left to do."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: ("browser" not in item.path.parts, item.path not in slow))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, Any, Any]:
+    """Leave out of garbage collection what stays to the end: with thousands of tests, each takes a second otherwise."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Files stay whole, and some folders: each process that tests a file of them starts what the folder shares."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByFileOrFolder(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return next((folder for folder in SHARING if nodeid.startswith(folder)), super()._split_scope(nodeid))
+
+    return ByFileOrFolder(config, log) if config.getvalue("dist") == "loadfile" else None

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pytest
 
 from workbench import Particles
 from workbench.data.synthetic import adversarial
@@ -16,6 +19,12 @@ def hard_cases(crowd: int = 2000) -> dict[str, tuple[Particles, float]]:
         for dtype in (np.float32, np.float64)
         for name, case in adversarial.cases(dimensions, dtype, crowd=crowd).items()
     }
+
+
+def half_of(cases: dict[str, tuple[Particles, float]]) -> list[Any]:
+    """Their names, as parameters; half of them are not `long`: both precisions in 2-D and 3-D, with a box or without."""
+    second = ("open", "3d", "float64")
+    return [pytest.param(name, marks=pytest.mark.long if sum(map(name.count, second)) % 2 else ()) for name in cases]
 
 
 def squared_distances(particles: Particles, i: np.ndarray, j: np.ndarray) -> np.ndarray:

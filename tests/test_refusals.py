@@ -1,5 +1,6 @@
 """Arguments that are nothing of the kind: each is refused in a sentence that says what was expected, before any work."""
 
+import functools
 import pathlib
 from collections.abc import Callable
 from typing import Any
@@ -12,11 +13,16 @@ import workbench as wb
 FIELD = wb.Field(np.linspace(0, 1, 900, dtype=np.float32).reshape(9, 10, 10))
 PARTICLES = wb.Particles(np.random.default_rng(0).random((64, 3)), box=1.0)
 GROUPS = wb.friends_of_friends(PARTICLES)
-LIMITS = wb.rate_distortion(FIELD)
 BOUND = wb.Absolute(0.1)
 POINTS = np.asarray(PARTICLES.positions)
 
 Call = Callable[[Any], object]
+
+
+@functools.cache
+def limits() -> wb.limits.RateDistortion:
+    return wb.rate_distortion(FIELD)
+
 
 CALLS: dict[str, Call] = {
     "velocities": lambda x: wb.Particles(POINTS, velocities=x),
@@ -60,8 +66,8 @@ CALLS: dict[str, Call] = {
     "table": lambda x: wb.limits.Sampled(x),
     "seed of a model": lambda x: wb.rate_distortion(FIELD, seed=x),
     "regions": lambda x: wb.rate_distortion(FIELD, regions=x),
-    "distortion": lambda x: LIMITS.rate(x),
-    "excess": lambda x: LIMITS.converse(0.1, x),
+    "distortion": lambda x: limits().rate(x),
+    "excess": lambda x: limits().converse(0.1, x),
 }
 NEVER = {
     "object": object(), "complex": 1j, "row": np.arange(3.0) - 1, "ragged": [[1, 2], [3]], "bytes": b"a",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -29,15 +29,18 @@ from workbench.data.readers import open_file
 CODECS = wb.codecs.available()
 
 
-def half(*choices: tuple[Any, Any]) -> list[Any]:
-    """The combinations of choices between two; half of them, in which all choices but one still meet, are not `long`.
+def fourth(codecs: Sequence[str], *choices: tuple[Any, Any]) -> list[Any]:
+    """Each codec with all combinations of choices between two; a fourth is not `long`, another one for the next codec.
 
-    This is the half fraction of a factorial design: the combinations with an even number of second choices.
+    Each codec meets each choice, as with a combination comes the one with all other choices; and all codecs together
+    meet all combinations.
     """
     made = []
-    for numbers in itertools.product((0, 1), repeat=len(choices)):
-        chosen = (choice[k] for choice, k in zip(choices, numbers, strict=True))
-        made.append(pytest.param(*chosen, marks=pytest.mark.long if sum(numbers) % 2 else ()))
+    for (number, codec), which in itertools.product(enumerate(codecs), itertools.product((0, 1), repeat=len(choices))):
+        pair = [k ^ which[0] for k in which[1:]]   # the same for the opposite combination
+        long = int("".join(map(str, pair)), 2) % 4 != number % 4
+        chosen = (choice[k] for choice, k in zip(choices, which, strict=True))
+        made.append(pytest.param(codec, *chosen, marks=pytest.mark.long if long else ()))
     return made
 
 

@@ -92,9 +92,9 @@ def chunks_with(archive, tag) -> list[str]:
 
 # Groups are kept.
 
-@pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize(
-    ("order", "dtype", "dimensions", "box"), samples.half(ORDERS, (np.float32, np.float64), (2, 3), (10.0, None))
+    ("codec", "order", "dtype", "dimensions", "box"),
+    samples.fourth(CODECS, ORDERS, (np.float32, np.float64), (2, 3), (10.0, None)),
 )
 def test_every_codec_keeps_clusters(codec, order, dtype, dimensions, box):
     original = clumps(400, dtype, dimensions, box)

@@ -54,7 +54,7 @@ def exact_limit(bound, values, mask):
     return Fraction(bound.eb) * spread
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(fields(), asked(), st.sampled_from(["auto", "pcodec"]), st.sampled_from([None, 5]))
 def test_the_bound_holds_exactly_for_every_value(given_field, bound, codec, chunk_values):
     values, mask = given_field

@@ -39,8 +39,9 @@ OF_4_CHUNKS = {3: 3 * 128, 2: 2 * 128}   # values in a chunk, for 500 particles
 BAD_POINTS = [LosesPoints, ForgetsAPoint, CannotSayWhere, SaysTheWrongPlaces]
 
 
-@pytest.mark.parametrize(("order", "dtype", "dimensions"), samples.half(ORDERS, (np.float32, np.float64), (2, 3)))
-@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize(
+    ("codec", "order", "dtype", "dimensions"), samples.fourth(CODECS, ORDERS, (np.float32, np.float64), (2, 3))
+)
 def test_every_codec_keeps_the_bound_and_what_belongs_together(codec, order, dtype, dimensions):
     for box in (10.0, None):
         original = samples.particles(500, dtype, dimensions, box)

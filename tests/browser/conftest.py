@@ -1,6 +1,7 @@
 """One JupyterLab for all tests in a browser; a page and a kernel of its own for each, watched until it closes."""
 
 import contextlib
+import importlib.util
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +9,8 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("playwright", reason="tests in a browser need Playwright: pip install playwright")
-pytest.importorskip("jupyterlab", reason="tests in a browser need the lab extra")
+if importlib.util.find_spec("jupyterlab") is None:   # importing it takes seconds
+    pytest.skip("tests in a browser need the lab extra", allow_module_level=True)
 
 from playwright.sync_api import Browser
 

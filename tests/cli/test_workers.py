@@ -106,7 +106,7 @@ def test_new_workers_end_with_the_command(positions: Path, tmp_path: Path) -> No
     out, told = running.communicate(timeout=120)
     assert (running.returncode, told) == (0, "")
     assert json.loads(out)["particles"] == 4096
-    psutil.wait_procs(processes_of(running), timeout=10)
+    psutil.wait_procs(processes_of(running), timeout=60)
     assert processes_of(running) == []
 
 
@@ -125,7 +125,7 @@ def test_an_interrupt_leaves_neither_workers_nor_files(tmp_path: Path) -> None:
     assert told.splitlines()[-1] == "workbench: ended by SIGTERM"
     assert names(tmp_path) == {"positions.npy", "scratch"}
     assert not list(scratch.iterdir())
-    psutil.wait_procs(processes_of(running), timeout=10)
+    psutil.wait_procs(processes_of(running), timeout=60)
     assert processes_of(running) == []
 
 

@@ -80,10 +80,13 @@ def test_blocks_cover_all_targets_and_a_block_in_several_passes_stands_alone(sha
         assert len(group) == 1 or len(touched) == 1
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize(("shape", "frozen"), [
-    ((700,), ()), ((37, 41), ()), ((9, 14, 11), ()), ((5, 20, 17), (0,)), ((3, 6, 9, 10), (1,)), ((2, 5, 3, 30), (0, 2)),
-    ((1, 40), ()), ((4, 5, 6), (0, 1, 2)), ((2, 2, 2, 2), ()),
+OF_EVERY_RANK = [((700,), ()), ((37, 41), ()), ((9, 14, 11), ()), ((3, 6, 9, 10), (1,))]
+PECULIAR = [((5, 20, 17), (0,)), ((2, 5, 3, 30), (0, 2)), ((1, 40), ()), ((4, 5, 6), (0, 1, 2)), ((2, 2, 2, 2), ())]
+
+
+@pytest.mark.parametrize(("shape", "frozen", "dtype"), [
+    *((*given, "float32") for given in OF_EVERY_RANK + PECULIAR), *((*given, "float64") for given in OF_EVERY_RANK[:2]),
+    *(pytest.param(*given, "float64", marks=pytest.mark.long) for given in OF_EVERY_RANK[2:] + PECULIAR),
 ])
 def test_kernels_decode_what_plain_python_decodes(shape, frozen, dtype):
     random = np.random.default_rng(0).normal(size=shape).astype(dtype)

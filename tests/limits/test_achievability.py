@@ -167,7 +167,7 @@ def test_the_quadrature_over_lengths_is_exact_for_gaussian_codebooks(n, distorti
 
 
 @given(st.floats(1, 5.5), SHARES, st.floats(-2, 1), st.floats(-2, 1), SHARES, st.floats(-11, -0.5))
-@settings(max_examples=25)
+@settings(max_examples=10)
 def test_sampling_claims_no_more_than_quadrature_and_little_less(log_n, share, first, second, part, log_eps):
     n, eps = 10**log_n, 10**log_eps
     counts = np.maximum(1, np.round(n * np.array([share, 1 - share])))
@@ -311,7 +311,7 @@ def check(seed, number, unequal):
 
 
 def test_what_is_achieved_is_never_below_the_converse():
-    check(1, 300, unequal=0.1)
+    check(1, 100, unequal=0.1)
 
 
 @pytest.mark.long
@@ -330,7 +330,7 @@ def test_every_corner_has_a_finite_rate(n, eps, share):
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=25)
+@settings(max_examples=10)
 def test_units_and_constant_components_change_nothing(seed):
     random = np.random.default_rng(seed)
     values, counts = 10 ** random.uniform(-2, 2, 2), random.integers(1, 200, 2)

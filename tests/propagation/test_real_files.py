@@ -28,6 +28,7 @@ def temperatures(shared_data):
     return wb.open(shared_data / "cesm" / "cam-fv.T.3months.nc", name="T")
 
 
+@pytest.mark.long
 def test_the_spectrum_of_baryons_keeps_its_tolerance(baryons):
     pipeline = power_spectrum(baryons)
     found = budget(pipeline, baryons)

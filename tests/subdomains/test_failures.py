@@ -259,14 +259,19 @@ def test_a_cluster_that_loses_its_workers_or_its_scheduler_is_an_error(monkeypat
             distributed.LocalCluster(
                 n_workers=1, processes=False, host="127.0.0.1", dashboard_address="127.0.0.1:0", protocol="tcp"
             ) as cluster,
-            distributed.Client(cluster, timeout=1) as client,
+            distributed.Client(cluster, timeout=5) as client,
         ):
             BEGUN.clear()
-            thread = threading.Thread(target=lambda cluster=cluster, loss=loss: (BEGUN.wait(9), loss(cluster)), daemon=True)
+            thread = threading.Thread(target=once_it_lingers, args=(loss, cluster), daemon=True)
             thread.start()
             with pytest.raises(WorkbenchError, match=told):
                 executors.OnDask(client).map("linger", linger, range(50))
             thread.join()
+
+
+def once_it_lingers(loss, cluster):
+    BEGUN.wait(60)
+    loss(cluster)
 
 
 def unfinished(dask_scheduler):

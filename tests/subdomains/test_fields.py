@@ -1,5 +1,6 @@
 """Archives of fields in parts: the bytes of `wb.compress` of the whole field, wherever the parts come from."""
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -41,11 +42,14 @@ def sample(shape, dtype="f4", masked=False):
     return wb.Field(values, spacing=0.5, name="T", mask=mask, metadata={"units": "K", "from": {"year": 2026}})
 
 
-@pytest.mark.parametrize("shape", [(997,), (40, 31), (17, 9, 20), (4, 5, 6, 7)])
-@pytest.mark.parametrize(("dtype", "bound"), [
-    ("f4", "absolute"), ("f8", "relative"), ("f8", "pointwise"), ("i2", "relative"), ("i2", "coarse"), ("f4", "exact"),
+SHAPES = [(997,), (40, 31), (17, 9, 20), (4, 5, 6, 7)]
+ASKED = [("f4", "absolute"), ("f8", "relative"), ("f8", "pointwise"), ("i2", "relative"), ("i2", "coarse"), ("f4", "exact")]
+
+
+@pytest.mark.parametrize(("shape", "dtype", "bound", "masked"), [   # each bound with each shape, and every other one masked
+    pytest.param(SHAPES[i], *ASKED[j], masked, marks=pytest.mark.long if (i + j + masked) % 2 else ())
+    for i, j, masked in itertools.product(range(len(SHAPES)), range(len(ASKED)), (False, True))
 ])
-@pytest.mark.parametrize("masked", [False, True])
 def test_a_dask_array_gives_the_bytes_of_one_process(tmp_path, shape, dtype, bound, masked):
     field = sample(shape, dtype, masked)
     chunks = tuple(max(1, size // 3 + 1) for size in shape)

@@ -1,7 +1,5 @@
 """Fields, and comparisons of groups, on the workers of a real cluster."""
 
-import os
-
 import numpy as np
 import pytest
 
@@ -15,20 +13,11 @@ da = pytest.importorskip("dask.array", reason="needs the dask extra")
 zarr = pytest.importorskip("zarr", reason="needs the io extra")
 
 
-@pytest.fixture(scope="module")
-def client():
-    """A cluster that exists, named by LOSSBENCH_SCHEDULER, or two workers of this machine."""
-    if address := os.environ.get("LOSSBENCH_SCHEDULER"):
-        with distributed.Client(address) as found:
-            yield found
-        return
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0", memory_limit="1GiB"
-        ) as cluster,
-        distributed.Client(cluster) as found,
-    ):
-        yield found
+@pytest.fixture
+def client(client):
+    """The folder's, for Dask arrays too."""
+    with client.as_current():
+        yield client
 
 
 def test_workers_write_the_bytes_of_one_process(client, tmp_path):

@@ -1,5 +1,6 @@
 """Plans of searches: the figures against what real exchanges ship, and what is refused."""
 
+import functools
 import shutil
 
 import numpy as np
@@ -12,13 +13,17 @@ from workbench.errors import WorkbenchError
 from workbench.subdomains.plan import default_parts
 
 plan = wb.distributed.plan
-WEB = wb.synthetic.cosmic_web(n=64, seed=4)
+
+
+@functools.cache
+def web():
+    return wb.synthetic.cosmic_web(n=64, seed=4)
 
 
 def cut(n):
     """The universe at three sizes: the same halos, with every particle, an eighth or a 64th of them."""
-    chosen = np.random.default_rng(n).permutation(len(WEB))[: n**3]
-    return wb.Particles(WEB.positions[np.sort(chosen)], WEB.box)
+    chosen = np.random.default_rng(n).permutation(len(web()))[: n**3]
+    return wb.Particles(web().positions[np.sort(chosen)], web().box)
 
 
 def uniform(n):
@@ -97,5 +102,5 @@ def test_what_cannot_be_planned_is_refused(given, told):
 def test_a_scratch_folder_without_room_is_refused_before_any_work(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: type("usage", (), {"free": 1e6}))
     with pytest.raises(WorkbenchError, match=r"needs 6\.3 MB of scratch files; .* has room for 1\.0 MB: give scratch="):
-        wb.friends_of_friends(WEB, scratch=tmp_path)
+        wb.friends_of_friends(web(), scratch=tmp_path)
     assert not list(tmp_path.iterdir())

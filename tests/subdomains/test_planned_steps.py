@@ -1,5 +1,6 @@
 """What plans say about steps, against the steps themselves: tasks, files, results and readings are counted."""
 
+import functools
 import math
 import sys
 import tracemalloc
@@ -24,12 +25,14 @@ from workbench.subdomains.planned_steps import RunSize, Step, steps_of_archive, 
 plan = wb.distributed.plan
 
 
+@functools.cache
 def shuffled(n):
     web = wb.synthetic.cosmic_web(n=n, seed=1)
     return wb.Particles(web.positions[np.random.default_rng(0).permutation(len(web))], web.box)
 
 
-FEW, MANY = shuffled(24), shuffled(40)
+def few():
+    return shuffled(24)
 
 
 def by_name(steps):
@@ -60,20 +63,22 @@ def assert_as_planned(executor, steps, particles, near=()):
 @pytest.mark.parametrize(("chunks", "parts"), [(12, 4), (24, 8), (36, 16), (12, 17), (36, 70), (144, 100)])
 def test_the_steps_of_a_search_take_what_is_planned(tmp_path, chunks, parts, along):
     """Also where a chunk has particles of a few subdomains alone."""
-    particles = wb.Particles(FEW.positions[np.argsort(FEW.positions[:, 0])], FEW.box) if along else FEW
+    particles = few()
+    if along:
+        particles = wb.Particles(particles.positions[np.argsort(particles.positions[:, 0])], particles.box)
     executor, source = Counting(), ParticlesInFile.written(tmp_path / "positions", particles, chunks)
     with backend.using_threads(1), search(executor, source, 0.2, parts=parts, scratch=tmp_path) as groups:
-        steps = by_name(steps_of_search(RunSize(len(FEW), 3, chunks, parts, groups.ghosts, 1)))
+        steps = by_name(steps_of_search(RunSize(len(particles), 3, chunks, parts, groups.ghosts, 1)))
     assert ("gather-particles" in steps) == (parts > 16)
-    assert_as_planned(executor, steps, FEW, near=["compare-labels"])
+    assert_as_planned(executor, steps, few(), near=["compare-labels"])
 
 
 def archived(monkeypatch, folder, executor, chunks, bound, promise, order, parts, archive_chunks):
-    source = ParticlesInFile.written(folder / "positions", FEW, chunks)
+    source = ParticlesInFile.written(folder / "positions", few(), chunks)
     monkeypatch.setattr(sys.modules["workbench.archive.compress"], "executor_of", lambda *given: executor)
     wb.compress(
         source, bound, "lattice", promise, order, out=folder / "a.zarr", parts=parts,
-        chunk_values=3 * -(-len(FEW) // archive_chunks), scratch=folder,
+        chunk_values=3 * -(-len(few()) // archive_chunks), scratch=folder,
     )
 
 
@@ -82,9 +87,9 @@ def archived(monkeypatch, folder, executor, chunks, bound, promise, order, parts
 def test_the_steps_of_an_archive_take_what_is_planned(monkeypatch, tmp_path, order, chunks, archive_chunks):
     executor = Counting()
     archived(monkeypatch, tmp_path, executor, chunks, wb.Absolute(0.005), (), order, None, archive_chunks)
-    steps = by_name(steps_of_archive(RunSize(len(FEW), 3, chunks, 1, 0.0, archive_chunks), order, keep=False))
+    steps = by_name(steps_of_archive(RunSize(len(few()), 3, chunks, 1, 0.0, archive_chunks), order, keep=False))
     assert ("gather-particles" in steps) == (order == "free" and archive_chunks > 16)
-    assert_as_planned(executor, steps, FEW, near=["encode-chunks"])
+    assert_as_planned(executor, steps, few(), near=["encode-chunks"])
 
 
 def test_shards_take_what_is_planned(monkeypatch, tmp_path):
@@ -105,8 +110,8 @@ def test_what_keeps_clusters_takes_about_what_is_planned(monkeypatch, tmp_path, 
     archived(
         monkeypatch, tmp_path, executor, chunks, wb.Absolute(0.001), wb.KeepClusters(0.2), order, parts, archive_chunks
     )
-    ghosts = plan(len(FEW), parts=parts).ghosts * len(FEW)
-    steps = list(steps_of_archive(RunSize(len(FEW), 3, chunks, parts, ghosts, archive_chunks), order, keep=True))
+    ghosts = plan(len(few()), parts=parts).ghosts * len(few())
+    steps = list(steps_of_archive(RunSize(len(few()), 3, chunks, parts, ghosts, archive_chunks), order, keep=True))
     assert executor.total("tasks") == pytest.approx(sum(step.tasks for step in steps), rel=0.2)
     assert executor.total("opened") == pytest.approx(sum(step.files for step in steps), rel=0.4)
     results = sum(step.results for step in steps)
@@ -143,14 +148,15 @@ class Watching(InProcess):
         self.held.client = max(self.held.client, tracemalloc.get_traced_memory()[1])
 
 
-@pytest.mark.parametrize(("chunks", "parts"), [(40, 8), (40, 100), (800, 100)])
+@pytest.mark.parametrize(("chunks", "parts"), [(40, 8), (40, 100), pytest.param(800, 100, marks=pytest.mark.long)])
 def test_scratch_files_and_the_client_take_what_is_planned(tmp_path, chunks, parts):
-    executor, source = Watching(), ParticlesInFile.written(tmp_path / "positions", MANY, chunks)
+    executor, many = Watching(), shuffled(40)
+    source = ParticlesInFile.written(tmp_path / "positions", many, chunks)
     tracemalloc.start()
     with backend.using_threads(1), search(executor, source, 0.2, parts=parts, scratch=tmp_path):
         executor.look_at_client()
     tracemalloc.stop()
-    planned = plan(len(MANY), parts=parts, chunks=len(source.sizes), sample=MANY)
+    planned = plan(len(many), parts=parts, chunks=len(source.sizes), sample=many)
     tables = 8 * len(source.sizes) * (parts + 20)   # and places of pieces, which count in so small a set
     assert planned.scratch == pytest.approx(executor.held.files, rel=0.15, abs=tables)
     most = planned.client_memory - planning.CLIENT_BYTES

@@ -3,6 +3,7 @@
 What it takes is counted, in three orders of the source: at random, along a curve, and halo by halo.
 """
 
+import functools
 import itertools
 import math
 
@@ -17,7 +18,11 @@ from workbench.data.chunked import ParticlesInMemory, even_sizes
 from workbench.subdomains.groups import search
 
 LENGTH = 0.2
-WEB = wb.synthetic.cosmic_web(n=46, seed=1)
+
+
+@functools.cache
+def web():
+    return wb.synthetic.cosmic_web(n=46, seed=1)
 
 
 def random(particles):
@@ -36,7 +41,7 @@ def halo_by_halo(particles):
 
 def ordered(order, box, count=None):
     """The universe, or its first particles, in some order."""
-    particles = wb.Particles(np.asarray(WEB.positions)[:count], WEB.box if box else None)
+    particles = wb.Particles(np.asarray(web().positions)[:count], web().box if box else None)
     return wb.Particles(np.asarray(particles.positions)[order(particles)], particles.box)
 
 

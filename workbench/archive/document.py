@@ -145,15 +145,12 @@ def _require_few_nodes(data: bytes, where: str, most: int = MOST_NODES) -> None:
 
 def _require_shallow(document: Mapping[str, Any], where: str) -> None:
     """Check the depth level by level, without recursion: a deep document must not exhaust the stack."""
-    layer: list[Any] = [document]
-    for _ in range(MOST_DEPTH):
-        layer = [child for node in layer for child in _children(node)]
+    layer: list[Any] = [document]   # what holds something, as all that could go deeper
+    for _ in range(MOST_DEPTH - 1):
+        layer = [
+            child for node in layer for child in (node.values() if isinstance(node, dict) else node)
+            if isinstance(child, (dict, list)) and child
+        ]
         if not layer:
             return
     raise WorkbenchError(f"{where} must be nested at most {MOST_DEPTH} deep; it is deeper")
-
-
-def _children(node: Any) -> Iterable[Any]:
-    if isinstance(node, Mapping):
-        return node.values()
-    return node if isinstance(node, list) else ()

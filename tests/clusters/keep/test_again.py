@@ -39,7 +39,7 @@ def moved(state: State, which: np.ndarray, seed: int) -> None:
 
 
 @given(scenarios(150).filter(lambda scenario: not scenario.limit.relative), st.sampled_from([0.02, 0.2, 0.9]), st.data())
-@settings(max_examples=300)
+@settings(max_examples=120)
 def test_a_second_look_finds_what_a_look_at_everything_finds(scenario: Scenario, share: float, data: st.DataObject) -> None:
     """Whatever has moved in the meantime, whether or not it repaired anything."""
     state, seed = state_of(scenario), data.draw(st.integers(0, 2**32))

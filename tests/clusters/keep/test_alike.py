@@ -45,7 +45,7 @@ def require_right(asked: Asked, found: Parts) -> None:
 
 
 @given(questions())
-@settings(max_examples=500)
+@settings(max_examples=200)
 def test_parts_and_unlike_pairs_are_those_of_the_definition(asked: Asked) -> None:
     require_right(asked, parts(asked))
 

@@ -15,7 +15,7 @@ EACH_SOLVER = [pytest.param(solver, marks=() if solver == "auto" else pytest.mar
 
 @pytest.mark.parametrize("solver", EACH_SOLVER)
 @given(scenarios())
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_groups_bound_and_box_are_kept_and_stored(solver: str, scenario: Scenario) -> None:
     correction = scenario.correct(solver)
     require_kept(scenario, correction)
@@ -36,7 +36,7 @@ def test_as_many_linking_lengths_as_there_can_be(solver: str) -> None:
 
 
 @given(scenarios(), st.sampled_from(SOLVERS), st.integers(1, 40))
-@settings(max_examples=150)
+@settings(max_examples=80)
 def test_chunks_decode_alone(scenario: Scenario, solver: str, chunk: int) -> None:
     promise = KeepClusters(scenario.lengths, "length", scenario.min_members, solver)
     correction = keep_clusters(scenario.original, scenario.decoded, scenario.limit, promise, chunk=chunk)

@@ -26,7 +26,7 @@ def by_definition(particles: wb.Particles, label: np.ndarray, length: float) -> 
 
 
 @given(originals(150), st.integers(0, 2**32), st.sampled_from([1, 2, 5, 150]), st.floats(0, 1))
-@settings(max_examples=500)
+@settings(max_examples=200)
 def test_discords_are_those_of_the_definition(case, seed, several, unlabelled) -> None:
     particles, length = case
     random = np.random.default_rng(seed)

@@ -43,7 +43,7 @@ def wrong_pairs(state: State, number: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @given(scenarios(60).filter(lambda scenario: scenario.min_members == 1))
-@settings(max_examples=300)
+@settings(max_examples=120)
 def test_needs_are_what_differs_and_no_more(scenario: Scenario) -> None:
     state = state_of(scenario)
     problem, needs = state.problem, find_needs(state, exempt=False)
@@ -68,7 +68,7 @@ def test_needs_are_what_differs_and_no_more(scenario: Scenario) -> None:
 
 
 @given(scenarios(60))
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_what_is_needed_is_missed_and_lies_beyond_the_margin_of_the_original(scenario: Scenario) -> None:
     """Exemptions only take away: what is needed with them is needed without, and nothing else decides within the margin."""
     state = state_of(scenario)
@@ -81,7 +81,7 @@ def test_what_is_needed_is_missed_and_lies_beyond_the_margin_of_the_original(sce
 
 
 @given(scenarios(60))
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_the_original_satisfies_every_constraint(scenario: Scenario) -> None:
     """However close its pairs are to a linking length: giving original coordinates back always ends in success."""
     exact = dataclasses.replace(scenario, decoded=scenario.original.positions.copy())
@@ -90,7 +90,7 @@ def test_the_original_satisfies_every_constraint(scenario: Scenario) -> None:
 
 @given(scenarios(60))
 @example(LOST)
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_after_a_correction_nothing_is_needed(scenario: Scenario) -> None:
     """Anew; and without exemptions, exactly where nothing is too close."""
     correction = scenario.correct()

@@ -40,7 +40,7 @@ def require_suspects_in_all_that_is_wrong(state: State, first: FirstLook) -> np.
     scenarios(150).filter(lambda scenario: not scenario.limit.relative), st.sampled_from([0.02, 0.2, 0.9]),
     st.sampled_from(["no", "usual", "short"]), st.data(),
 )
-@settings(max_examples=300)
+@settings(max_examples=120)
 def test_whatever_moves_suspects_are_in_all_that_is_wrong(
     scenario: Scenario, share: float, lists: str, data: st.DataObject
 ) -> None:
