@@ -1,3 +1,4 @@
+import errno
 import io
 import os
 import pickle
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from workbench.archive import store as store_module
 from workbench.archive.frame import Damaged
 from workbench.archive.key import require_key
 from workbench.archive.store import DirectoryStore, MemoryStore, ZipStore, open_store
@@ -168,6 +170,17 @@ def test_files_that_are_gone_are_damage(tmp_path):
     with pytest.raises(Damaged, match="it is missing"):
         store.read("a/c/10/1")
     assert store.read("zarr.json") == b"{}"
+
+
+def test_an_error_of_the_disk_is_damage(tmp_path, monkeypatch):
+    def failing(*given):
+        raise OSError(errno.EIO, "Input/output error")
+
+    for path in (unpacked(tmp_path / "some.zarr"), zipped(tmp_path / "some.zip")):
+        store = open_store(path)
+        monkeypatch.setattr(store_module, "_read", failing)
+        with pytest.raises(Damaged, match=r"a/c/0/0 is damaged: it cannot be read \(Input/output error\)"):
+            store.read("a/c/0/0")
 
 
 def test_a_directory_that_was_replaced_is_noticed(tmp_path):

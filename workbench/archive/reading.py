@@ -29,7 +29,6 @@ from workbench.slabs import Slices
 Result = TypeVar("Result")
 
 REMEMBERED = 16   # chunks and indexes of shards for each array, of which few are larger than a megabyte
-NOT_WRITTEN_HERE = "it is intact, but not the one that was written here: was it moved, or replaced?"
 _REMEMBERING = threading.Lock()   # threads may read one archive at once
 
 
@@ -81,7 +80,7 @@ class StoredArray:
         opened = frame.unpack(read_chunk(self.store, layout, index, shard), layout.chunk_key(index), lazy)
         stated = self._stated(index) if shard is None else shard.checksum(layout.slot_of(index))
         if bytes(opened.section(CHECKSUM)) != stated:
-            raise Damaged(opened.where, NOT_WRITTEN_HERE)
+            raise Damaged(opened.where, "it is intact, but not the one that was written here: was it moved, or replaced?")
         return opened
 
     def _index_of(self, shard: Index) -> ShardIndex:

@@ -102,7 +102,7 @@ def read_document(store: Store, key: str) -> dict[str, Any]:
     """The JSON document at a key."""
     if (size := store.size(key)) > document.MOST_BYTES:
         raise WorkbenchError(f"{key} must have at most {document.MOST_BYTES:,} bytes; it has {size:,}")
-    return document_of(store.read(key), key)
+    return document_of(store.read(key, 0, size), key)
 
 
 def document_of(data: bytes, key: str) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from workbench.archive.key import is_key, require_key
 from workbench.archive.members import LOCAL_HEADER, LOCAL_SIGNATURE, listed, scanned
 from workbench.errors import WorkbenchError
 
-MOST_AT_ONCE = 2**30
+MOST_AT_ONCE = 2**30   # bytes of one read; systems have limits of their own
 
 
 class Store(Protocol):
@@ -129,9 +129,12 @@ class DirectoryStore:
             if file is None:
                 raise self._missing(key)
             begin, end = _range(key, begin, size, os.fstat(file).st_size)
-            with open(file, "rb", buffering=0, closefd=False) as opened:
-                opened.seek(begin)
-                return _read(opened, end - begin, key)
+            try:
+                with open(file, "rb", buffering=0, closefd=False) as opened:
+                    opened.seek(begin)
+                    return _read(opened, end - begin, key)
+            except OSError as error:
+                raise _unreadable(key, error) from None
 
     def keys(self) -> list[str]:
         """All keys, sorted: lists the directory."""
@@ -156,7 +159,7 @@ class DirectoryStore:
                     place = _descriptor(name, kind | os.O_NOFOLLOW, opened, place)
             except OSError as error:
                 if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
-                    raise Damaged(key, f"it cannot be read ({error.strerror or error})") from None
+                    raise _unreadable(key, error) from None
                 names = []
             yield place if names and stat.S_ISREG(os.fstat(place).st_mode) else None
 
@@ -199,7 +202,7 @@ class ZipStore(_Listed):
                 file.seek(start + begin)
                 return _read(file, end - begin, key)
         except OSError as error:
-            raise Damaged(key, f"it cannot be read ({error.strerror or error})") from None
+            raise _unreadable(key, error) from None
 
 
 def open_store(path: str | os.PathLike[str], damaged: bool = False) -> Store:
@@ -250,6 +253,10 @@ def _identity(status: os.stat_result) -> tuple[int, ...]:
     return *_place(status), status.st_size, status.st_mtime_ns
 
 
+def _unreadable(key: str, error: OSError) -> Damaged:
+    return Damaged(key, f"it cannot be read ({error.strerror or error})")
+
+
 def _range(key: str, begin: int, size: int | None, whole: int) -> tuple[int, int]:
     """From where to where so many bytes are read of the whole; all of them, if `size` is None."""
     end = whole if size is None else begin + size
@@ -259,7 +266,7 @@ def _range(key: str, begin: int, size: int | None, whole: int) -> tuple[int, int
 
 
 def _read(file: IO[bytes], size: int, key: str) -> bytes:
-    """So many bytes; a system reads at most 2 GiB at once."""
+    """So many bytes of a file, from where it is."""
     blocks = []
     while size and (block := file.read(min(size, MOST_AT_ONCE))):
         blocks.append(block)
