@@ -98,9 +98,9 @@ def test_shards_take_what_is_planned(monkeypatch, tmp_path):
         monkeypatch.setattr(module, name, 8)
     executor = Counting()
     archived(monkeypatch, tmp_path, executor, 12, wb.Absolute(0.005), (), "keep", None, 27)
-    steps = by_name(steps_of_archive(RunSize(len(FEW), 3, 12, 1, 0.0, 27), "keep", keep=False))
+    steps = by_name(steps_of_archive(RunSize(len(few()), 3, 12, 1, 0.0, 27), "keep", keep=False))
     assert steps["assemble-positions"].tasks == 6
-    assert_as_planned(executor, steps, FEW, near=["encode-chunks"])
+    assert_as_planned(executor, steps, few(), near=["encode-chunks"])
     assert len(list((tmp_path / "a.zarr/positions/c").iterdir())) == 6
 
 
