@@ -22,7 +22,7 @@ from workbench.archive.certificate import Promise
 from workbench.archive.checks import Inspected
 from workbench.archive.contents import curve_from
 from workbench.archive.frame import Damaged
-from workbench.archive.in_order import POSITIONS, Columns, OrderedInChunks, OrderedInMemory, Rows
+from workbench.archive.in_order import Columns, OrderedInChunks, OrderedInMemory, Rows
 from workbench.archive.layout import ArrayLayout
 from workbench.archive.reading import Index, StoredArray
 from workbench.archive.source import source_of
@@ -31,7 +31,7 @@ from workbench.clusters.keep import KeepClusters
 from workbench.clusters.keep.partition import TOO_SMALL, blocks, digest_of, joined
 from workbench.clusters.keep.statement import require_certified, require_same_lengths, require_same_original, stated
 from workbench.data import Field, Particles
-from workbench.data.chunked import ChunkedParticles
+from workbench.data.chunked import POSITIONS, ChunkedParticles
 from workbench.data.outline import Outlined
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Relative
@@ -237,6 +237,7 @@ def _original(archive: Archive, given: Any, executor: Executor, folder: Path | N
         curve, cargo = curve_from(archive.attributes.get("curve"), given.dimensions), columns if columns.dtypes else None
         rows = sort_along(curve, given, sample, layout.chunk_count, folder, executor, again=True, cargo=cargo)
         executor.map("sort-particles", _sort, range(layout.chunk_count), "chunk", shared=(rows, begins))
+        rows.exchange.delete()
         checks.require_same_checksum(archive.attributes.get("permutation"), rows.checksum(begins))
     return _Original(outline, OrderedInChunks(columns, rows, begins), frozenset([POSITIONS, *columns.dtypes]), archive.box)
 
