@@ -164,8 +164,12 @@ class ParticlesInFile(ChunkedParticles):
         return cls(path, sizes, particles.positions.dtype, particles.dimensions, particles.box)
 
     def read(self, number: int) -> np.ndarray:
-        found = np.empty((self.sizes[number], self.dimensions), self.dtype)
+        return self.read_rows(number, "positions", 0, self.sizes[number])
+
+    def read_rows(self, number: int, name: str, begin: int, end: int) -> np.ndarray:
+        assert name == "positions"
+        found = np.empty((end - begin, self.dimensions), self.dtype)
         with self.path.open("rb", buffering=0) as file:
-            file.seek(self.starts[number] * self.dtype.itemsize * self.dimensions)
+            file.seek((self.starts[number] + begin) * self.dtype.itemsize * self.dimensions)
             file.readinto(found.data.cast("B"))
         return found

@@ -22,10 +22,7 @@ from workbench.data.outline import Outline
 from workbench.data.synthetic import adversarial
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Limit
-from workbench.run.executors import InProcess
 from workbench.subdomains import curve_order
-from workbench.subdomains.decomposition import Decomposition
-from workbench.subdomains.sources import surveyed
 
 SNAPSHOT = wb.synthetic.cosmic_web(n=20, seed=3)
 WEB = wb.Particles(SNAPSHOT.positions, SNAPSHOT.box)
@@ -241,27 +238,6 @@ def test_a_subdomain_with_too_many_particles_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(labels, "MOST_MEMBERS", 1000)
     with pytest.raises(WorkbenchError, match=r"subdomain 0 must have at most 1,000 particles, .*: give more parts"):
         kept_in_parts(WEB, 0.01, wb.KeepClusters(0.2), 4, tmp_path / "web.zarr")
-
-
-def test_a_chunk_reads_what_its_owners_hand_back_and_no_more(tmp_path, monkeypatch):
-    """Chunks along an axis, each in few subdomains."""
-    monkeypatch.setattr(finer, "MOST_HALVES", 0)   # no finer bound is tried
-    along, read, real = WEB.positions[np.argsort(WEB.positions[:, 0])], [], finish.load
-    monkeypatch.setattr(finish, "load", lambda path, rows: read.append(path.name) or real(path, rows))
-    particles = wb.Particles(along, WEB.box)
-    kept_in_parts(particles, 0.02, wb.KeepClusters(0.2), 8, tmp_path / "web.zarr", chunk_values=1500)
-    chunks = -(-len(WEB) // 500)
-    owners = [len(np.unique(of_chunk)) for of_chunk in owners_of_chunks(particles, 8, chunks, tmp_path)]
-    kept = [name for name in read if name.startswith("kept0-")]
-    assert len(kept) == sum(owners) < 8 * chunks
-    assert len(read) == 3 * len(kept)   # labels, moves, positions
-
-
-def owners_of_chunks(particles, parts, chunks, folder):
-    """The subdomain of each particle of each chunk."""
-    source = ParticlesInMemory(particles, even_sizes(len(particles), max(len(particles) // 7, 1)))
-    decomposition = Decomposition.of(surveyed(source, InProcess(), folder, parts)[1], parts, particles.box)
-    return np.array_split(decomposition.owners(particles.positions), chunks)
 
 
 def test_any_number_of_workers_writes_the_same_bytes(tmp_path):

@@ -40,12 +40,17 @@ def test_any_labels_of_any_subdomains(tmp_path_factory, data):
             own, owners = np.array(ghosts, np.int64).reshape(-1, 2).T
             every.append(different(theirs, here))
             known = np.concatenate([theirs, here, own]), np.concatenate([others, others, owners])
-            tree.enter(part, every[-1], known[0], tree.heights(part, known[1]))
+            owned = [name for (other, particle), name in label.items() if other == part and owner[particle] == part]
+            members = np.bincount(np.array(owned, np.int64), minlength=count)
+            tree.enter(part, every[-1], known[0], tree.heights(part, known[1]), members.__getitem__)
         tree.merge(InProcess())
         expected = Renaming.of(np.concatenate(every))
+        own = np.array([label[part, particle] for particle, part in enumerate(owner.tolist())])
+        sizes = np.bincount(expected.applied(own), minlength=count)
         for (part, _), name in label.items():
-            names = np.array([name])
+            names, known = np.array([name]), tree.known(part)
             assert tree.renaming(part).applied(names) == expected.applied(names)
+            assert known.members.tolist() == sizes[known.final].tolist()
 
 
 def test_a_block_passes_on_only_what_others_know(tmp_path):
@@ -57,6 +62,6 @@ def test_a_block_passes_on_only_what_others_know(tmp_path):
                    tree.heights(part, np.array([max(part - 1, 0), min(part + 1, 127)])))
     tree.merge_block((1, 0))
     tree.merge_block((1, 1))
-    assert [len(tree._pairs(1, block, (label_tree.HEIGHTS,))[0]) for block in (0, 1)] == [2, 1]
+    assert [len(tree._pieces(1, block, (label_tree.KNOWN,))[0]) for block in (0, 1)] == [2, 1]
     tree.merge(InProcess())
     assert {int(tree.renaming(part).applied(np.array([part]))[0]) for part in range(127)} == {0}

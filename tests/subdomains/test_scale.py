@@ -1,4 +1,4 @@
-"""A thousand chunks and a thousand subdomains of a hundred particles: what a search takes must not grow with their product.
+"""A thousand chunks and a thousand subdomains of a hundred particles: what steps take must not grow with their product.
 
 What it takes is counted, in three orders of the source: at random, along a curve, and halo by halo.
 """
@@ -6,6 +6,7 @@ What it takes is counted, in three orders of the source: at random, along a curv
 import functools
 import itertools
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import pytest
 import workbench as wb
 from subdomains.counting import Counting, ParticlesInFile
 from workbench import backend
+from workbench.archive import verify
 from workbench.codecs.curve import Lattice
 from workbench.data.chunked import ParticlesInMemory, even_sizes
 from workbench.subdomains.groups import search
@@ -119,3 +121,72 @@ def test_archives_of_many_chunks_and_subdomains(tmp_path, order):
             one.save(tmp_path / "one.zarr")
             assert contents(path) == contents(tmp_path / "one.zarr")
         assert wb.open(path).verify(source, parts=20).passed
+
+
+def archived(monkeypatch, particles, chunks, parts, order, keep, folder):
+    """What an archive takes, and its verification; it must be that of one process."""
+    making, verifying = Counting(), Counting()
+    source = ParticlesInFile.written(folder / "positions", particles, chunks)
+    bound, values, path = wb.Absolute(0.005), 3 * -(-len(particles) // chunks), folder / "many.zarr"
+    keep = [wb.KeepClusters(LENGTH)] if keep else []
+    with monkeypatch.context() as patched, backend.using_threads(1):
+        patched.setattr(sys.modules["workbench.archive.compress"], "executor_of", lambda *given: making)
+        patched.setattr(verify, "executor_of", lambda *given: verifying)
+        options = {"parts": parts, "scratch": folder}
+        many = wb.compress(source, bound, "lattice", keep, order, out=path, chunk_values=values, **options)
+        assert many.verify(source, **options).passed
+    one = wb.compress(particles, bound, "lattice", keep, order, chunk_values=values)
+    if keep:
+        stated, expected = (archive.certificate["positions"].keep[0] for archive in (many, one))
+        assert all(stated[name] == expected[name] for name in ("partition", "groups", "largest"))
+    else:
+        one.save(folder / "one.zarr")
+        assert contents(path) == contents(folder / "one.zarr")
+    return making.steps, verifying.steps
+
+
+def assert_archive_within_limits(steps, keep):
+    for name, counts in steps.items():
+        assert counts.largest <= 2000, name
+        assert (counts.sent + counts.results) / max(counts.tasks, 1) <= 2000, name
+    if not keep:
+        return
+    assert sum(steps[name].results for name in steps if name.startswith(("compare-", "merge-", "rename-"))) <= 4 * sum(
+        steps[name].tasks for name in steps if name.startswith(("compare-", "merge-", "rename-"))
+    )
+
+
+LONG = pytest.mark.long
+EVERY = list(itertools.product((random, along_the_curve, halo_by_halo), ("keep", "free"), (False, True)))
+
+
+@pytest.mark.parametrize(("order", "kind", "keep", "chunks", "count"), [
+    (random, "free", False, 100, 10_000), (halo_by_halo, "keep", False, 100, 10_000), (random, "keep", True, 40, 4000),
+    *(pytest.param(*case, 1000, None, marks=LONG) for case in EVERY),
+])
+def test_archives_of_a_thousand_chunks(monkeypatch, tmp_path, order, kind, keep, chunks, count):
+    """All but chunks of kept clusters open at most 4 · chunks · √subdomains files, and some for each subdomain."""
+    particles = ordered(order, True, count)
+    making, verifying = archived(monkeypatch, particles, chunks, chunks, kind, keep, tmp_path)
+    attempts = making["encode-chunks"].tasks // chunks
+    for steps in (making, verifying):
+        assert_archive_within_limits(steps, keep)
+        opened = sum(counts.opened for counts in steps.values())
+        assert opened <= 4 * chunks * math.sqrt(chunks) + (600 * attempts * chunks if keep else 0)
+    assert making["finish-chunks"].opened <= attempts * chunks * (5 + 2 * (1 + math.isqrt(chunks))) if keep else True
+    size = particles.positions.nbytes
+    if not keep:
+        assert sum(counts.source for counts in making.values()) <= 2 * size
+        assert verifying["survey-particles"].source + verifying["send-particles"].source <= 2 * size
+
+
+def test_what_archives_take_when_both_double(monkeypatch, tmp_path):
+    particles, taken = ordered(random, True, 10_000), []
+    for chunks in (64, 128):
+        folder = tmp_path / str(chunks)
+        folder.mkdir()
+        taken.append(archived(monkeypatch, particles, chunks, chunks, "free", False, folder)[0])
+    few, many = taken
+    assert sum(one.opened for one in many.values()) <= 2.2 * math.sqrt(2) * sum(one.opened for one in few.values())
+    for name in ("survey-particles", "send-particles", "encode-chunks"):
+        assert many[name].results / many[name].tasks <= 1.1 * few[name].results / few[name].tasks, name

@@ -12,7 +12,7 @@ import numpy as np
 from workbench import backend, ordering
 from workbench.backend import Array
 from workbench.data import Particles
-from workbench.data.chunked import MASSES, ChunkedParticles
+from workbench.data.chunked import MASSES, POSITIONS, WHOLE, ChunkedParticles
 from workbench.data.particles import COMPANIONS
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound, Limit
@@ -22,8 +22,7 @@ from workbench.slabs import Slices
 from workbench.subdomains.curve_order import SortedRows
 from workbench.subdomains.sources import PART
 
-POSITIONS, VELOCITIES, PERMUTATION = "positions", "velocities", "permutation"
-
+VELOCITIES, PERMUTATION = "velocities", "permutation"
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ class Rows:
     def __call__(self, slices: Slices) -> np.ndarray:
         """The positions at these places."""
         begin, end = slices[0].start, slices[0].stop
-        return _between(self.source, begin, end, lambda chunk: self.source.chunk(chunk).positions)
+        return _between(self.source, begin, end, lambda chunk, rows: self.source.chunk(chunk, rows=rows).positions)
 
 
 @dataclass(frozen=True)
@@ -110,9 +109,9 @@ class Columns:
         column = np.ascontiguousarray(cargo[:, begin:end]).view(self.dtypes[name])
         return column if name == VELOCITIES else column[:, 0]
 
-    def read(self, chunk: int, names: tuple[str, ...]) -> dict[str, np.ndarray]:
-        """Columns of a chunk of the source, checked."""
-        particles, columns = self.source.chunk(chunk, names), {}
+    def read(self, chunk: int, names: tuple[str, ...], rows: slice = WHOLE) -> dict[str, np.ndarray]:
+        """Columns of a chunk of the source, or of some rows of it, checked."""
+        particles, columns = self.source.companions(chunk, names, rows), {}
         for name in names:
             columns[name] = column = np.ascontiguousarray(getattr(particles, name))
             if column.dtype != self.dtypes[name]:
@@ -124,7 +123,7 @@ class Columns:
 
     def between(self, name: str, begin: int, end: int) -> np.ndarray:
         """A column of the particles at these places in the source."""
-        return _between(self.source, begin, end, lambda chunk: self.read(chunk, (name,))[name])
+        return _between(self.source, begin, end, lambda chunk, rows: self.read(chunk, (name,), rows)[name])
 
 
 @dataclass(frozen=True)
@@ -169,17 +168,17 @@ class OrderedInChunks:
 
 
 def _between(
-    source: ChunkedParticles, begin: int, end: int, read: Callable[[int], np.ndarray]
+    source: ChunkedParticles, begin: int, end: int, read: Callable[[int, slice], np.ndarray]
 ) -> np.ndarray:
-    """What chunks hold of the particles between two places in the source."""
+    """What chunks hold of the particles between two places in the source: rows that are not wanted are not read."""
     starts = source.starts
     first, last = int(np.searchsorted(starts, begin, "right")) - 1, int(np.searchsorted(starts, end))
-    pieces = [read(chunk)[max(begin - starts[chunk], 0) : end - starts[chunk]] for chunk in range(first, last)]
+    pieces = [read(chunk, slice(max(begin - starts[chunk], 0), end - starts[chunk])) for chunk in range(first, last)]
     return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
 
 def _dtypes(names: tuple[str, ...], source: ChunkedParticles, chunk: int) -> dict[str, np.dtype]:
-    particles = source.chunk(chunk, names)
+    particles = source.companions(chunk, names, slice(1))
     return {name: getattr(particles, name).dtype for name in names}
 
 

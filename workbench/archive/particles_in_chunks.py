@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from shutil import rmtree
@@ -39,7 +40,8 @@ from workbench.guarantees.guarantee import Allowance
 from workbench.run.executors import Executor
 from workbench.subdomains.curve_order import SortedRows, sort_along
 from workbench.subdomains.decomposition import Decomposition
-from workbench.subdomains.plan import chosen_parts
+from workbench.subdomains.plan import chosen_parts, require_room
+from workbench.subdomains.planned_steps import Order
 from workbench.subdomains.sources import outline_of, surveyed
 
 Place = MemoryStore | Draft
@@ -110,6 +112,7 @@ class InChunks:
             return self._encoded[limit]
         request, keep = self._request, self.guarantee is not None
         plan = Plan.of(Particles(self.outline.corners, self.outline.box), len(self.outline), request, limit)
+        self._require_room(plan)
         rows: Rows | SortedRows = Rows(self.source)
         if plan.curve is not None:
             folder = self._folder / f"sorted-{limit.value.hex()}"
@@ -127,12 +130,26 @@ class InChunks:
         encoded = Encoded(plan.task(request), rows, within, put, beside / RECORDS)
         numbers = range(len(encoded.sizes))
         done = self._executor.map("encode-chunks", Encoded.encode, numbers, "chunk of the archive", shared=encoded)
+        if keep and isinstance(rows, SortedRows):
+            rows.exchange.delete()   # chunks will be read as they were sorted
         array = assembled(encoded.task, [one.ready for one in done])
         ends = None if self._velocities is None else self._velocities.ends
         companions = OrderedInChunks(self.columns, rows, encoded.starts[:-1], ends)
         nbytes = sum(one.nbytes for one in done)
         self._encoded[limit] = Positions(plan, array, nbytes, companions, (encoded, done))
         return self._encoded[limit]
+
+    def _require_room(self, plan: Plan) -> None:
+        """Refuse a scratch folder without enough room, before anything is encoded."""
+        order: Order = "free" if self._request.order == "free" else "keep"
+        guarantee, cargo = self.guarantee, self.columns.row_bytes
+        if self._encoded or (order == "keep" and guarantee is None):
+            return
+        width, chunks = 0.0, -(-plan.count // plan.chunk)
+        if guarantee is not None:
+            terms, spacing = Terms.of(guarantee, plan.limit, self.outline), self.outline.spacing
+            width = terms.ghost_width / spacing if spacing else math.inf
+        require_room(self._folder, self.source, self._parts, width, chunks, order, cargo)
 
     def kept(self, place: Place, finer: Limit, allowance: Allowance) -> Positions:
         """The positions within this limit, corrected so that clusters are kept; the corrected chunks are in files."""

@@ -22,7 +22,8 @@ from workbench.data.particles import COMPANIONS, Particles
 from workbench.errors import WorkbenchError
 
 CHUNK = 2**20   # particles, where the data have no chunks of their own
-MASSES = "masses"
+POSITIONS, MASSES = "positions", "masses"
+WHOLE = slice(None)
 
 
 class ChunkedParticles(ABC):
@@ -51,18 +52,36 @@ class ChunkedParticles(ABC):
         """The velocities, ids or masses of the particles in a chunk."""
         raise WorkbenchError(f"{self.name} has no {name}; it has {', '.join(('positions', *self.columns))}")
 
-    def chunk(self, number: int, columns: Sequence[str] = ()) -> Particles:
-        """The particles of a chunk, checked; with "velocities", "ids" and "masses" if these columns are asked for."""
-        if strangers := [name for name in columns if name not in COMPANIONS]:
-            raise WorkbenchError(f"columns must be some of {', '.join(COMPANIONS)}; got {strangers[0]!r}")
-        found = self._read(number)
-        shape = self.sizes[number], self.dimensions
+    def read_rows(self, number: int, name: str, begin: int, end: int) -> np.ndarray:
+        """Rows of a chunk, of the positions or of a column: sources that can read these alone do so."""
+        whole = self.read(number) if name == POSITIONS else self.column(number, name)
+        return whole[begin:end]
+
+    def chunk(self, number: int, columns: Sequence[str] = (), rows: slice = WHOLE) -> Particles:
+        """The particles of a chunk, or of some rows of it, checked.
+
+        They have "velocities", "ids" and "masses" if these columns are asked for.
+        """
+        found = self._read(number, POSITIONS, rows)
+        shape = len(range(*rows.indices(self.sizes[number]))), self.dimensions
         if found.shape != shape or found.dtype != self.dtype:
             got, which = f"{found.dtype} of shape {found.shape}", f"chunk {number + 1} of {len(self.sizes)}"
             raise WorkbenchError(f"{which} of {self.name} must be {self.dtype} of shape {shape}; got {got}")
-        others = {name: backend.read_only(self.column(number, name)) for name in columns}
+        return self._checked(number, backend.read_only(found), self.box, columns, rows)
+
+    def companions(self, number: int, columns: Sequence[str], rows: slice = WHOLE) -> Particles:
+        """These columns of a chunk, or of some rows of it, checked; positions are not read, but zeros."""
+        shape = len(range(*rows.indices(self.sizes[number]))), self.dimensions
+        return self._checked(number, np.zeros(shape, self.dtype), None, columns, rows)
+
+    def _checked(
+        self, number: int, positions: np.ndarray, box: tuple[float, ...] | None, columns: Sequence[str], rows: slice
+    ) -> Particles:
+        if strangers := [name for name in columns if name not in COMPANIONS]:
+            raise WorkbenchError(f"columns must be some of {', '.join(COMPANIONS)}; got {strangers[0]!r}")
+        others = {name: backend.read_only(self._read(number, name, rows)) for name in columns}
         try:
-            return Particles(backend.read_only(found), self.box, metadata=self.metadata, **others)
+            return Particles(positions, box, metadata=self.metadata, **others)
         except WorkbenchError as error:
             raise WorkbenchError(f"chunk {number + 1} of {len(self.sizes)} of {self.name}: {error}") from error
 
@@ -91,9 +110,10 @@ class ChunkedParticles(ABC):
         found: np.ndarray = self.chunk(number).positions[chosen]
         return found
 
-    def _read(self, number: int) -> np.ndarray:
+    def _read(self, number: int, name: str, rows: slice) -> np.ndarray:
+        begin, end, _ = rows.indices(self.sizes[number])
         try:
-            return self.read(number)
+            return self.read_rows(number, name, begin, end)
         except WorkbenchError:
             raise
         except Exception as error:   # of any kind, as the libraries that read files raise for damaged ones

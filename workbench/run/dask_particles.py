@@ -78,11 +78,18 @@ class ParticlesInDask(ChunkedParticles):
 
     def read(self, number: int) -> np.ndarray:
         """The positions in a block."""
-        return placed(_host(self.arrays["positions"].blocks[number].compute()), self.box, len(self))
+        return self.read_rows(number, "positions", 0, self.sizes[number])
 
     def column(self, number: int, name: str) -> np.ndarray:
         """The velocities, ids or masses in a block."""
-        return _host(self.arrays[name].blocks[number].compute()) if name in self.columns else super().column(number, name)
+        return self.read_rows(number, name, 0, self.sizes[number])
+
+    def read_rows(self, number: int, name: str, begin: int, end: int) -> np.ndarray:
+        """Rows of a block: Dask reads no others, where it can slice what its graph reads."""
+        if name not in self.arrays:
+            return super().column(number, name)
+        found = _host(self.arrays[name].blocks[number][begin:end].compute())
+        return placed(found, self.box, len(self)) if name == "positions" else found
 
     def saved(self, client: Any, folder: Path) -> ChunkedParticles:
         """The same particles in files, which the workers of this client write."""

@@ -26,10 +26,11 @@ from workbench.slabs import Slices
 from workbench.subdomains.exchange import FEW, Cargo, Destinations, Exchange
 
 RANGES = 8           # of keys, in a chunk: what two chunks have in common is sorted twice
-MOST_RANGES = 4096   # an exchange counts for all pairs of them and runs of chunks
+MOST_RANGES = 2**17  # unless there are more chunks: an exchange counts for all pairs of them and runs of chunks
 BLOCK = 2**15        # positions of which the ranges are found together
 
-TABLE_BITS = 16      # of a key that a table knows the range of, nearly always
+TABLE = 16           # entries for each range of a table that knows the ranges of most keys, at least, and
+TABLE_BITS = 16      # of a key
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +70,7 @@ class AlongCurve:
     @cached_property
     def _table(self) -> tuple[np.ndarray, np.ndarray, int]:
         """The range of the lowest key that begins with some bits; whether the highest has another; how many bits follow."""
-        shift = max(self.curve.key_bits - TABLE_BITS, 0)
+        shift = max(self.curve.key_bits - max(TABLE_BITS, (TABLE * self.parts).bit_length()), 0)
         first = np.arange(1 << (self.curve.key_bits - shift), dtype=np.uint64) << np.uint64(shift)
         last = first | np.uint64((1 << shift) - 1)
         low, high = (np.searchsorted(self.splitters, keys, side="right").astype(np.int32) for keys in (first, last))
@@ -131,13 +132,22 @@ class SortedRows:
         """The positions at these places, their indices in the source, and what travels with them."""
         first, last = int(np.searchsorted(self.starts, begin, "right")) - 1, int(np.searchsorted(self.starts, end))
         parts, start = range(first, last), self.starts[first]
-        positions = self.exchange.positions(parts)
+        index, positions = self.exchange.signed_positions(parts)   # of which none is a copy
         order = sort_by_key(self.curve.keys(positions), self.curve.key_bits)[begin - start : end - start]
         cargo = None if self.exchange.cargo is None else self.exchange.cargo_of(parts)[order]
-        return gather_rows(positions, order), self.exchange.index(parts)[order], cargo
+        return gather_rows(positions, order), index[order], cargo
 
     def _file(self, kind: str, begin: int) -> Path:
         return self.exchange.folder / f"{kind}-{begin}"
+
+
+def ranges_for(chunks: int) -> int:
+    """How many ranges of keys there are for so many chunks of an archive.
+
+    >>> [ranges_for(chunks) for chunks in (1, 1000, 10**5, 10**6)]
+    [8, 8000, 131072, 1000000]
+    """
+    return max(min(RANGES * chunks, MOST_RANGES), chunks)
 
 
 def sort_along(
@@ -152,7 +162,7 @@ def sort_along(
     indexed: bool = False,
 ) -> SortedRows:
     """Bring all particles to their ranges, for so many chunks of an archive; the files are in the folder."""
-    ranges = AlongCurve.of(curve, sample.astype(source.dtype), min(RANGES * chunks, MOST_RANGES))
+    ranges = AlongCurve.of(curve, sample.astype(source.dtype), ranges_for(chunks))
     exchange = Exchange(source, ranges, folder, cargo, few=RANGES * FEW)   # a chunk reads a row of ranges at once
     sizes = exchange.distribute(executor).owned
     return SortedRows(exchange, curve, (0, *np.cumsum(sizes).tolist()), again, indexed)

@@ -32,6 +32,7 @@ from workbench.run.scratch_files import load, save
 ROW = np.dtype(np.int32)
 FEW = 16     # subdomains, which read their pieces of all chunks themselves
 CHUNKS = 2   # in a run, for each group
+BATCHES = 4  # of runs: what chunks have sent is deleted after each
 Parts = int | range   # a subdomain, or several whose numbers follow each other: of each run, one after the other
 
 
@@ -94,8 +95,8 @@ class Subdomain:
 class Exchange:
     """The files of one exchange in a folder that all workers see.
 
-    Up to `few` subdomains read what chunks have written; more are sent their particles in groups. What chunks have written
-    is deleted then, but for the rows, if they will ask for the `owners` of their particles.
+    Up to `few` subdomains read what chunks have written; more are sent their particles in groups, and what chunks have
+    written is deleted then.
     """
 
     source: ChunkedParticles
@@ -103,23 +104,26 @@ class Exchange:
     folder: Path
     cargo: Cargo | None = None
     few: int = FEW
-    asks_owners: bool = False
 
     def distribute(self, executor: Executor, name: str = "send-particles") -> Shipped:
         """Send all chunks, after which subdomains can be received; returns what each was sent in all."""
         shipped = executor.map(name, Exchange.send, range(len(self.source.sizes)), "chunk", shared=self)
-        if len(self.groups) > 1:
-            numbers = range(len(self.runs) * len(self.groups))
-            gathered = executor.map("gather-particles", Exchange.gather, numbers, "file", shared=self)
-            shipped = [
-                Shipped(*map(np.concatenate, zip(*gathered[start : start + len(self.groups)], strict=True)))
-                for start in numbers[:: len(self.groups)]
-            ]
-            for chunk in range(len(self.source.sizes)):
-                self._sent_file(chunk).unlink()
+        if (width := len(self.groups)) > 1:
+            shipped = []
+            for runs in batches_of(len(self.runs)):
+                numbers = range(runs.start * width, runs.stop * width)
+                gathered = executor.map("gather-particles", Exchange.gather, numbers, "file", shared=self)
+                shipped += [
+                    Shipped(*map(np.concatenate, zip(*gathered[start : start + width], strict=True)))
+                    for start in range(0, len(gathered), width)
+                ]
+                for chunk in range(self.runs[runs.start].start, self.runs[runs.stop - 1].stop):
+                    self._sent_file(chunk).unlink()
         counts, owned = (np.array(column) for column in zip(*shipped, strict=True))
-        save(self._own_table, np.concatenate([np.zeros_like(owned[:1]), np.cumsum(owned, axis=0)]))
-        return Shipped(counts.sum(axis=0), owned.sum(axis=0))
+        few = len(self.groups) == 1   # otherwise, nobody asks
+        before = np.concatenate([np.zeros_like(owned[:1]), owned[: few * len(owned)]])
+        save(self._own_table, np.cumsum(before, axis=0, dtype=np.int64))
+        return Shipped(*(column.sum(axis=0, dtype=np.int64) for column in (counts, owned)))
 
     @cached_property
     def groups(self) -> list[range]:
@@ -143,15 +147,13 @@ class Exchange:
         del positions
         columns = [row, packed] if self.cargo is None else [row, packed, self.cargo.rows(chunk)[in_chunk(row)]]
         if len(self.groups) == 1:
-            return self._write(chunk, 0, shipped.owned[:, None], columns, shipped.counts)
+            return self._write(chunk, 0, columns, shipped)
         ends = np.concatenate([[0], np.cumsum(shipped.counts)])
         pieces: list[list[np.ndarray]] = []
         for group in self.groups:
             particles = slice(ends[group.start], ends[group.stop])
             pieces += [[_narrow(shipped.counts[group])], [column[particles] for column in columns]]
         write_pieces(self._sent_file(chunk), len(pieces), pieces)
-        if self.asks_owners:
-            write_pieces(self._rows_file(chunk), len(pieces), ([first] for first, *_ in pieces))
         return NOTHING
 
     def gather(self, number: int) -> Shipped:
@@ -172,23 +174,27 @@ class Exchange:
         del pieces
         which = np.repeat(np.tile(np.arange(size, dtype=np.int16), len(chunks)), counts.ravel())
         order = np.argsort(which, kind="stable")   # of 16 bits: by counting
-        places = np.repeat(np.arange(counts.size).reshape(len(chunks), size).T, counts.T.ravel())
-        own = np.bincount(places[columns[0][order] >= 0], minlength=counts.size).reshape(len(chunks), size).T
-        return self._write(run, group, own, [column[order] for column in columns], counts.sum(axis=0))
+        owned = np.bincount(which[columns[0] >= 0], minlength=size)
+        return self._write(run, group, [column[order] for column in columns], Shipped(counts.sum(axis=0), owned))
 
-    def _write(
-        self, run: int, group: int, own: np.ndarray, columns: Sequence[np.ndarray], counts: np.ndarray
-    ) -> Shipped:
-        """Write the particles of a run, sorted by subdomain, for each of a group; `own` counts those of each chunk."""
-        ends = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    def _write(self, run: int, group: int, columns: Sequence[np.ndarray], shipped: Shipped) -> Shipped:
+        """Write the particles of a run, sorted by subdomain, for each of a group."""
+        ends = np.concatenate([[0], np.cumsum(shipped.counts, dtype=np.int64)])
         pieces = ([column[begin:end] for column in columns] for begin, end in itertools.pairwise(ends))
-        write_pieces(self._file(run, group), 1 + len(counts), itertools.chain([[_narrow(own)]], pieces))
-        return Shipped(counts.astype(ROW), own.sum(axis=1, dtype=ROW))
+        write_pieces(self._file(run, group), len(shipped.counts), pieces)
+        counts, owned = map(_narrow, shipped)
+        return Shipped(counts, counts if np.array_equal(counts, owned) else owned)   # one array is pickled once
 
     @property
     def complete(self) -> bool:
         """Whether all chunks were sent."""
         return self._own_table.exists()
+
+    def delete(self) -> None:
+        """Delete what subdomains have received."""
+        for run in range(len(self.runs)):
+            for group in range(len(self.groups)):
+                self._file(run, group).unlink(missing_ok=True)
 
     def receive(self, part: Parts) -> Subdomain:
         """The particles of a subdomain."""
@@ -225,27 +231,16 @@ class Exchange:
         return self._columns(part, range(2, 3))[0]
 
     def owners(self, chunk: int) -> Iterator[tuple[int, np.ndarray, slice]]:
-        """For each subdomain that owns particles of a chunk: it, their rows, and their places among all that it owns."""
-        run = next(number for number, chunks in enumerate(self.runs) if chunk in chunks)
-        (starts,) = load(self._own_table, slice(run, run + 1))
-        before = chunk - self.runs[run].start
-        for number, group in enumerate(self.groups):
-            with pieces_of(self._file(run, number)) as file:
-                own = _counts(file, 0, len(group) * len(self.runs[run])).reshape(len(group), -1)
-            places = starts[group] + own[:, :before].sum(axis=1)
-            for part, row, start in zip(group, self._rows_of(chunk, number), places.tolist(), strict=True):
-                if len(mine := row[row >= 0]):
-                    yield part, mine, slice(start, start + len(mine))
+        """For each subdomain that owns particles of a chunk: it, their rows, and their places among all that it owns.
 
-    def _rows_of(self, chunk: int, group: int) -> list[np.ndarray]:
-        """The rows (-1 - row of a ghost) of a chunk, for each subdomain of a group."""
-        if len(self.groups) == 1:
-            with pieces_of(self._file(chunk, 0)) as file:
-                return [file.read(1 + part, self._widths, range(1))[0].view(ROW) for part in self.groups[0]]
-        with pieces_of(self._rows_file(chunk)) as file:
-            counts = _counts(file, 2 * group, len(self.groups[group]))
-            row = file.read(2 * group + 1, self._widths[:1], range(1))[0].view(ROW)
-        return np.split(row, np.cumsum(counts[:-1]))
+        It is for few subdomains, as each has a piece of the file of each chunk.
+        """
+        starts, ends = load(self._own_table, slice(chunk, chunk + 2)).tolist()
+        with pieces_of(self._file(chunk, 0)) as file:
+            for part, (start, end) in enumerate(zip(starts, ends, strict=True)):
+                if start < end:
+                    row = file.read(part, self._widths, range(1))[0].view(ROW)
+                    yield part, row[row >= 0], slice(start, end)
 
     def _columns(self, part: Parts, columns: range) -> list[np.ndarray]:
         """Adjacent columns of the particles of a subdomain, from the files of all runs; rows become signed indices."""
@@ -259,7 +254,7 @@ class Exchange:
             for group, members, start in groups:
                 with pieces_of(self._file(run, group)) as file:
                     for member in members:
-                        piece = file.read(1 + member - start, self._widths, columns)
+                        piece = file.read(member - start, self._widths, columns)
                         if not columns.start:
                             piece[0] = _moved(piece[0].view(ROW), self.source.starts[chunks.start], kind)
                         pieces.append(piece)
@@ -280,19 +275,15 @@ class Exchange:
 
     @property
     def _own_table(self) -> Path:
-        """For each run, how many particles of the runs before it each subdomain owns."""
+        """How many particles of the chunks before each one every subdomain owns, where these are few."""
         return self.folder / "owned.npy"
 
     def _sent_file(self, chunk: int) -> Path:
         """What a chunk has for each group: how many particles each subdomain of it gets, and these."""
         return self.folder / f"chunk-{chunk}"
 
-    def _rows_file(self, chunk: int) -> Path:
-        """The rows of what a chunk has for each group."""
-        return self.folder / f"rows-{chunk}"
-
     def _file(self, run: int, group: int) -> Path:
-        """What a run has for a group: how many particles of each chunk each subdomain owns, and a piece for each."""
+        """What a run has for a group: a piece for each subdomain."""
         return self.folder / f"run-{run}-{group}"
 
 
@@ -325,6 +316,16 @@ def runs_of(starts: Sequence[int], groups: int) -> list[range]:
             runs.append(range(first, chunk))
             first = chunk
     return runs
+
+
+def batches_of(runs: int) -> list[range]:
+    """The runs that are gathered at a time.
+
+    >>> batches_of(6), batches_of(2)
+    ([range(0, 1), range(1, 3), range(3, 4), range(4, 6)], [range(0, 1), range(1, 2)])
+    """
+    count = min(runs, BATCHES)
+    return [range(runs * number // count, runs * (number + 1) // count) for number in range(count)]
 
 
 def _packed(positions: np.ndarray, sent: Destinations, parts: int) -> tuple[np.ndarray, np.ndarray, Shipped]:

@@ -8,7 +8,7 @@ scheme of ArborX's distributed DBSCAN. A label is the smallest index of its grou
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import functools
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,13 +22,13 @@ from workbench.data import Particles
 from workbench.data.chunked import ChunkedParticles
 from workbench.run.executors import Executor
 from workbench.run.gpu_workers import on_card
-from workbench.run.pieces import pieces_of, write_pieces
 from workbench.run.scratch_files import Mapped
+from workbench.subdomains.by_chunk import ByChunk, Owned
 from workbench.subdomains.decomposition import Decomposition, WithGhosts
-from workbench.subdomains.exchange import ROW, Exchange, Shipped, in_chunk, index_type
+from workbench.subdomains.exchange import Exchange, Shipped, in_chunk, index_type
 from workbench.subdomains.joint import JointLabels
 from workbench.subdomains.label_tree import LabelTree
-from workbench.subdomains.merging import Renaming, different, distinct
+from workbench.subdomains.merging import distinct
 from workbench.subdomains.sources import sample_of, share_of
 
 UNEVEN = 1.5   # times as many particles as a subdomain should have, and
@@ -56,12 +56,12 @@ class Labels:
     @property
     def joint(self) -> JointLabels:
         """The labels before they are final."""
-        return JointLabels(self.folder, "label")
+        return JointLabels(self.folder, "label", self.division.parts)
 
     @property
     def tree(self) -> LabelTree:
         """What makes labels final."""
-        return LabelTree(self.folder, self.division.parts)
+        return self.joint.tree
 
     def own(self, part: int, places: slice = slice(None)) -> np.ndarray:
         """The final labels of the particles that a subdomain owns, or of some, in the order of their indices."""
@@ -74,10 +74,8 @@ class Labels:
             for part, rows, places in self.exchange.owners(chunk):
                 labels[rows] = self.own(part, places)
             return labels
-        for group in range(len(self.exchange.groups)):
-            with pieces_of(self._by_chunk(group)) as file:
-                rows, final = file.read(chunk, self._widths, range(2))
-            labels[rows.view(ROW)] = final.view(index_type(self.source))
+        for rows, (final,) in self._by_chunk.read(chunk):
+            labels[rows] = final.view(index_type(self.source))[:, 0]
         return labels
 
     def between(self, start: int, end: int) -> np.ndarray:
@@ -97,44 +95,27 @@ class Labels:
 
     def compare(self, part: int) -> None:
         """Write which labels of other subdomains name the groups of this one."""
-        index, label, other = self.joint.lent(part, self.division.neighbours(part))
-        here = self.joint.own(part)[np.searchsorted(self.joint.index(part), index)].astype(np.int64)
-        _, ghost, owner = self.joint.ghosts(part)
-        labels, others = np.concatenate([here, label, ghost]), np.concatenate([other, other, owner])
-        self.tree.enter(part, different(label, here), labels, self.tree.heights(part, others))
+        self.joint.compare(part, self.division.neighbours(part), functools.partial(self._labels_of, part))
+
+    def _labels_of(self, part: int, index: np.ndarray) -> np.ndarray:
+        """The labels, before they are final, of particles of these indices that a subdomain owns."""
+        labels: np.ndarray = self.joint.own(part)[np.searchsorted(self.joint.index(part), index)]
+        return labels
 
     def arrange(self, group: int) -> None:
         """Write the final labels of all particles that a group of subdomains owns, a piece for each chunk."""
-        parts = self.exchange.groups[group]
-        names = [self.tree.renaming(part) for part in parts]
-        index, own = ([Mapped(self.joint.file(kind, part)) for part in parts] for kind in ("index", "own"))
-        write_pieces(self._by_chunk(group), len(self.source.sizes), self._pieces(names, index, own))
+        self._by_chunk.write(group, [self._owned(part) for part in self.exchange.groups[group]])
 
-    def _pieces(
-        self, names: Sequence[Renaming], index: Sequence[Mapped], own: Sequence[Mapped]
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """For each chunk, the rows and the final labels of the particles of some subdomains."""
-        starts, kind = np.array(self.source.starts), index_type(self.source)
-        for run in self.exchange.runs:
-            places = [of_part.between(*starts[[run.start, run.stop]].tolist()) for of_part in index]
-            rows = np.concatenate([of_part[here] for of_part, here in zip(index, places, strict=True)])
-            labels = [
-                renaming.applied(of_part[here].astype(np.int64))
-                for renaming, of_part, here in zip(names, own, places, strict=True)
-            ]
-            order = np.argsort(rows)
-            rows, final = rows[order], np.concatenate(labels)[order].astype(kind)
-            ends = np.searchsorted(rows, starts[run.start : run.stop + 1])
-            for start, begin, end in zip(starts[run], ends[:-1], ends[1:], strict=True):
-                yield (rows[begin:end] - start).astype(ROW), final[begin:end]
+    def _owned(self, part: int) -> Owned:
+        """The final labels of the particles that a subdomain owns, read where they are wanted."""
+        kind, names = index_type(self.source), self.tree.renaming(part)
+        index, own = (Mapped(self.joint.file(name, part)) for name in ("index", "own"))
+        return Owned(index, lambda places: [names.applied(own[places].astype(np.int64)).astype(kind)])
 
     @property
-    def _widths(self) -> tuple[int, int]:
-        return ROW.itemsize, index_type(self.source).itemsize
-
-    def _by_chunk(self, group: int) -> Path:
-        """The rows and final labels of the particles that a group of subdomains owns, a piece for each chunk."""
-        return self.folder / f"labels-{group}"
+    def _by_chunk(self) -> ByChunk:
+        """The final labels, where there are many subdomains."""
+        return ByChunk(self.exchange, "labels", (index_type(self.source).itemsize,))
 
 
 def find_groups(
@@ -144,7 +125,7 @@ def find_groups(
     labels, shipped = _sent(source, length, parts, folder, executor)
     executor.map("find-groups", _link, range(parts), "subdomain", on_gpu=True, shared=labels)
     executor.map("compare-labels", Labels.compare, range(parts), "subdomain", shared=labels)
-    labels.tree.merge(executor)
+    labels.joint.merge(executor)
     if len(groups := labels.exchange.groups) > 1:
         executor.map("arrange-labels", Labels.arrange, range(len(groups)), "group of subdomains", shared=labels)
     return labels, int(shipped.counts.sum() - shipped.owned.sum())

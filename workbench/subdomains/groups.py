@@ -121,7 +121,7 @@ def search(
         particles = chunked(source, executor, folder)
         require_no_triclinic_cell(particles, "a search for clusters")
         wanted = chosen_parts(parts, len(particles))
-        require_room(folder, len(particles), particles.dtype.itemsize * particles.dimensions)
+        require_room(folder, particles, wanted, 0.0)
         length = absolute_linking_length(outline_of(particles, executor), linking_length, unit)
         labels, ghosts = find_groups(particles, length, wanted, folder, executor)
     return DistributedGroups(labels, ghosts, executor)

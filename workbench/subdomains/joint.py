@@ -1,41 +1,39 @@
 """Labels that every subdomain gives to its particles by itself, made the same for all.
 
 Each subdomain writes the indices and labels of its ghosts, a piece for each owner. Then each compares what its neighbours
-call its particles with its own names. A search merges the labels that differ by a `LabelTree`. While clusters are kept, the
-client does (`Joined`); then each subdomain reads the labels and sizes of its own groups (`Known`).
+call its particles with its own names, and a `LabelTree` merges the labels that differ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Self
 
 import numpy as np
 
+from workbench.run.executors import Executor
 from workbench.run.pieces import PieceFile, pieces_of, write_pieces
-from workbench.run.scratch_files import Mapped, load, save, save_blocks
-from workbench.subdomains.merging import Renaming, different, distinct
+from workbench.run.scratch_files import Mapped, load, save_blocks
+from workbench.subdomains.label_tree import LabelTree
+from workbench.subdomains.merging import different, places_of
 
 BLOCK = 2**16   # rows that are written together
 OWNER = np.dtype(np.int32)
 
 
-class Compared(NamedTuple):
-    """The pairs of different labels of the same particles; and how many particles have each shared label here."""
-
-    edges: np.ndarray
-    shared: np.ndarray
-    members: np.ndarray
-
-
 @dataclass(frozen=True)
 class JointLabels:
-    """The labels of one kind in a folder that all workers see."""
+    """The labels of one kind of so many subdomains, in a folder that all workers see."""
 
     folder: Path
     name: str
+    parts: int
+
+    @property
+    def tree(self) -> LabelTree:
+        """What makes the labels final."""
+        return LabelTree(self.folder, self.parts, self.name)
 
     def lend(self, part: int, index: np.ndarray, head: np.ndarray, owned: np.ndarray, owner: np.ndarray) -> None:
         """Write the labels of ghosts. `head` is the first row there of each particle's group: its index is the label.
@@ -63,16 +61,20 @@ class JointLabels:
         """The indices of the particles that a subdomain owns, rising."""
         return load(self.file("index", part))
 
-    def compare(self, part: int, neighbours: np.ndarray, label_of: Callable[[np.ndarray], np.ndarray]) -> Compared:
-        """What its neighbours call the particles of this subdomain.
+    def compare(
+        self, part: int, neighbours: np.ndarray, label_of: Callable[[np.ndarray], np.ndarray],
+        members_of: Callable[[np.ndarray], np.ndarray] = np.zeros_like,
+    ) -> None:
+        """Write which labels of its neighbours name the groups of a subdomain, for the tree.
 
-        `label_of` returns its own labels of particles, of which it gets the indices. Members are not counted.
+        `label_of` returns its own labels of particles, of which it gets the indices, and `members_of` how many of its
+        particles have each label.
         """
-        index, label, _ = self.lent(part, neighbours)
+        index, label, other = self.lent(part, neighbours)
         here = label_of(index).astype(np.int64)
-        edges = different(label, here)
-        shared = distinct(np.concatenate([here, self.ghosts(part)[1]]))
-        return Compared(edges, shared, np.zeros(len(shared), np.int64))
+        _, ghost, owner = self.ghosts(part)
+        labels, others = np.concatenate([here, label, ghost]), np.concatenate([other, other, owner])
+        self.tree.enter(part, different(label, here), labels, self.tree.heights(part, others), members_of)
 
     def lent(self, part: int, neighbours: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The index of each ghost that others have of this subdomain's particles, its label there, and who they are."""
@@ -94,17 +96,26 @@ class JointLabels:
         index, label = np.concatenate([np.empty((0, 2), np.int64), *pieces]).T
         return index, label, np.repeat(owners, [len(piece) for piece in pieces])
 
-    def tell(self, joined: Joined) -> None:
-        """Write what concerns each subdomain, for `known`."""
-        of_parts = [joined.known(part) for part in range(len(joined.labels))]
-        save(self.folder / f"{self.name}-ends.npy", np.cumsum([0, *(len(one.label) for one in of_parts)]))
-        table = [np.concatenate([getattr(one, name) for one in of_parts]) for name in ("label", "final", "members")]
-        save(self.folder / f"{self.name}-known.npy", np.stack(table, axis=1))
+    def merge(self, executor: Executor, again: bool = False) -> None:
+        """Make the labels final, once all subdomains have compared theirs.
 
-    def known(self, part: int) -> Known:
-        """What concerns a subdomain."""
-        begin, end = load(self.folder / f"{self.name}-ends.npy", slice(part, part + 2)).tolist()
-        return Known(*np.ascontiguousarray(load(self.folder / f"{self.name}-known.npy", slice(begin, end)).T))
+        Those of ghosts are deleted, unless subdomains compare them `again` when some have written new ones.
+        """
+        self.tree.merge(executor)
+        for part in range(0 if again else self.parts):
+            self._ghosts(part).unlink()
+
+    def named(self, part: int, head: np.ndarray, index: np.ndarray) -> Named:
+        """The groups of a subdomain, of which `head` gives the first row of each particle's group there."""
+        known = self.tree.known(part)
+        place, here = places_of(known.label, index)
+        here[here] = head[place] == place   # others may have names for these groups that no group has here
+        row = place[head[place] == place]
+        final, first, which = np.unique(known.final[here], return_index=True, return_inverse=True)
+        home = np.arange(len(head), dtype=np.int32)
+        home[row] = row[first][which.ravel()]   # pieces of one group: the first row of all of them
+        order = np.argsort(row[first])
+        return Named(home[head], Names(row[first][order], final[order]), known.members[here][first][order])
 
     def _ghosts(self, part: int) -> Path:
         return self.folder / f"{self.name}-ghosts-{part}"
@@ -122,52 +133,6 @@ def _blocks(count: int) -> Iterator[slice]:
 def _pairs(file: PieceFile, piece: int) -> np.ndarray:
     """The indices and labels of some ghosts."""
     return file.read(piece, (2 * np.dtype(np.int64).itemsize,), range(1))[0].view(np.int64).reshape(-1, 2)
-
-
-@dataclass(frozen=True, eq=False)
-class Joined:
-    """What all subdomains call their groups: final labels, and the sizes of groups that several subdomains know."""
-
-    renaming: Renaming
-    shared: np.ndarray    # final labels, rising
-    members: np.ndarray
-    labels: Sequence[np.ndarray]   # for each subdomain, its labels that others know
-
-    @classmethod
-    def of(cls, compared: Sequence[Compared]) -> Self:
-        """The result of all comparisons."""
-        renaming = Renaming.of(np.concatenate([one.edges for one in compared]))
-        labels = [one.shared for one in compared]
-        final = renaming.applied(np.concatenate(labels))
-        members = np.concatenate([one.members for one in compared])
-        shared, place = np.unique(final, return_inverse=True)
-        total = np.zeros(len(shared), np.int64)
-        np.add.at(total, place.ravel(), members)
-        return cls(renaming, shared, total, labels)
-
-    def known(self, part: int) -> Known:
-        """What concerns one subdomain."""
-        label = self.labels[part]
-        final = self.renaming.applied(label)
-        return Known(label, final, self.members[np.searchsorted(self.shared, final)])
-
-
-@dataclass(frozen=True, eq=False)
-class Known:
-    """The groups of a subdomain that others know: their labels there (rising) and in the end, and how many members."""
-
-    label: np.ndarray
-    final: np.ndarray
-    members: np.ndarray
-
-    def named(self, head: np.ndarray, index: np.ndarray) -> Named:
-        """The groups of the subdomain, of which `head` gives the first row of each particle's group there."""
-        row = np.searchsorted(index, self.label)
-        final, first, which = np.unique(self.final, return_index=True, return_inverse=True)
-        home = np.arange(len(head), dtype=np.int32)
-        home[row] = row[first][which.ravel()]   # pieces of one group: the first row of all of them
-        order = np.argsort(row[first])
-        return Named(home[head], Names(row[first][order], final[order]), self.members[first][order])
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,14 +159,10 @@ class Names:
         label[known] = self.label[np.searchsorted(self.row, head[known])]
         return label
 
-    def rows(self, label: np.ndarray) -> np.ndarray:
-        """The first rows of the groups with these labels."""
-        return self.row[np.isin(self.label, label)]
-
 
 @dataclass(frozen=True, eq=False)
 class Named:
-    """The first row of each particle's group in a subdomain; of groups that others know, labels and members."""
+    """The first row of each particle's group in a subdomain; and labels and members of groups that others know."""
 
     head: np.ndarray
     names: Names

@@ -3,31 +3,44 @@
 Subdomains whose numbers follow each other lie side by side, as the cuts are a tree. So 64 of them form a block, 64 blocks
 the next one, and so on. A block merges the pairs of labels of its members, and passes on only the labels that are known
 outside of it: each label of a particle that two subdomains know gets the height of the smallest block with both. On the way
-back each member gets the final names of the labels that it has passed on.
+back each member gets the final names of the labels that it has passed on. The numbers of members of a group are added up on
+the way, too, where they are asked for.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from workbench.run.executors import Executor
-from workbench.run.pieces import pieces_of, write_pieces
+from workbench.run.pieces import PieceFile, pieces_of, write_pieces
 from workbench.subdomains.merging import Renaming, roots
 
 MEMBERS = 64        # of a block
-PAIR = (16,)        # bytes of two int64
-EDGES, HEIGHTS, ROOTS = 0, 1, 2   # the pieces of a file
+NUMBER = np.dtype(np.int64)
+EDGES, KNOWN, MERGED = range(3)   # the pieces of a file
+COLUMNS = {EDGES: 2, KNOWN: 3, MERGED: 3}
+
+
+class Known(NamedTuple):
+    """Labels (rising) of groups that several subdomains know, what they are called in the end, and their members."""
+
+    label: np.ndarray
+    final: np.ndarray
+    members: np.ndarray
 
 
 @dataclass(frozen=True)
 class LabelTree:
-    """The pairs of labels of so many subdomains, in files of a folder."""
+    """The pairs of labels of so many subdomains, in files of a folder of which the names begin with `name`."""
 
     folder: Path
     parts: int
+    name: str = "label"
 
     @property
     def top(self) -> int:
@@ -46,9 +59,16 @@ class LabelTree:
         scale = MEMBERS ** np.arange(1, self.top + 1)[:, None]
         return 1 + np.argmax(others // scale == part // scale, axis=0)
 
-    def enter(self, part: int, edges: np.ndarray, label: np.ndarray, height: np.ndarray) -> None:
-        """Write the pairs of labels that name one group in a subdomain, and the heights of all labels that others know."""
-        write_pieces(self._merged(0, part), 2, [[edges], [_highest(label, height)]])
+    def enter(
+        self, part: int, edges: np.ndarray, label: np.ndarray, height: np.ndarray,
+        members_of: Callable[[np.ndarray], np.ndarray] = np.zeros_like,
+    ) -> None:
+        """Write the pairs of labels that name one group in a subdomain, and the heights of all labels that others know.
+
+        `members_of` returns how many particles of a subdomain have each label.
+        """
+        known = _highest(label, height)
+        write_pieces(self._merged(0, part), 2, [[edges], [np.column_stack([known, members_of(known[:, 0])])]])
 
     def merge(self, executor: Executor) -> None:
         """Merge the pairs of all subdomains; then each can read its renaming."""
@@ -60,39 +80,46 @@ class LabelTree:
             for number in range(self._count(height)):
                 self._merged(height, number).unlink()
 
+    def known(self, part: int) -> Known:
+        """All labels of a subdomain that others know."""
+        return self._known(0, part)
+
     def renaming(self, part: int) -> Renaming:
         """The final labels of all labels of a subdomain that others know."""
-        return Renaming(*self._renamed_by(0, part).T)
+        return Renaming(*self.known(part)[:2])
 
     def merge_block(self, block: tuple[int, int]) -> None:
         """Merge the pairs of the members of a block, and write what others must know."""
         height, number = block
-        members = [self._pairs(height - 1, member, (EDGES, HEIGHTS)) for member in self._members(block)]
-        edges, known = (np.concatenate(pairs) for pairs in zip(*members, strict=True))
+        pieces = [self._pieces(height - 1, member, (EDGES, KNOWN)) for member in self._members(block)]
+        edges, known = (np.concatenate(tables) for tables in zip(*pieces, strict=True))
         label, own_height = _highest(known[:, 0], known[:, 1]).T
         root = roots(len(label), np.searchsorted(label, edges))
-        reach = np.zeros(len(label), np.int64)   # of the whole group
+        reach, members = np.zeros((2, len(label)), np.int64)   # of the whole group, at its root
         np.maximum.at(reach, root, own_height)
+        np.add.at(members, root[np.searchsorted(label, known[:, 0])], known[:, 2])
         is_root = root == np.arange(len(label))
         own_height = np.where(is_root, reach, own_height)
         leaves = own_height > height
-        merged = np.stack([label, label[root]], axis=1)
-        above = np.stack([label[leaves], own_height[leaves]], axis=1)
-        write_pieces(self._merged(height, number), 3, [[merged[leaves & ~is_root]], [above], [merged]])
+        merged = np.column_stack([label, label[root], members[root]])
+        above = np.column_stack([label, own_height, members])[leaves]
+        write_pieces(self._merged(height, number), 3, [[merged[leaves & ~is_root, :2]], [above], [merged]])
         if height == self.top:
             self.rename_block(block)
 
     def rename_block(self, block: tuple[int, int]) -> None:
         """Write the final labels for each member of a block."""
         height, number = block
-        (merged,) = self._pairs(height, number, (ROOTS,))
-        final = merged[:, 1]
+        (merged,) = self._pieces(height, number, (MERGED,))
         if height < self.top:
-            final = Renaming(*self._renamed_by(height, number).T).applied(final)
+            above = self._known(height, number)
+            place = np.minimum(np.searchsorted(above.label, merged[:, 1]), max(len(above.label) - 1, 0))
+            has_left = np.flatnonzero(above.label[place] == merged[:, 1] if len(above.label) else place > 0)
+            merged[has_left, 1:] = np.column_stack(above[1:])[place[has_left]]
         members, pieces = self._members(block), []
         for member in members:
-            label = self._pairs(height - 1, member, (HEIGHTS,))[0][:, 0]
-            pieces.append([np.stack([label, final[np.searchsorted(merged[:, 0], label)]], axis=1)])
+            label = self._pieces(height - 1, member, (KNOWN,))[0][:, 0]
+            pieces.append([merged[np.searchsorted(merged[:, 0], label)]])
         write_pieces(self._renamed(height, number), len(members), pieces)
 
     def _blocks(self, height: int) -> list[tuple[int, int]]:
@@ -106,22 +133,28 @@ class LabelTree:
         height, number = block
         return range(number * MEMBERS, min((number + 1) * MEMBERS, self._count(height - 1)))
 
-    def _pairs(self, height: int, number: int, pieces: tuple[int, ...]) -> list[np.ndarray]:
+    def _pieces(self, height: int, number: int, pieces: tuple[int, ...]) -> list[np.ndarray]:
         with pieces_of(self._merged(height, number)) as file:
-            return [file.read(piece, PAIR, range(1))[0].view(np.int64).reshape(-1, 2) for piece in pieces]
+            return [_table(file, piece, COLUMNS[piece]) for piece in pieces]
 
-    def _renamed_by(self, height: int, number: int) -> np.ndarray:
-        """The labels that a block has passed on (rising), each with its final one."""
+    def _known(self, height: int, number: int) -> Known:
+        """What a block has passed on."""
         with pieces_of(self._renamed(height + 1, number // MEMBERS)) as file:
-            return file.read(number % MEMBERS, PAIR, range(1))[0].view(np.int64).reshape(-1, 2)
+            return Known(*_table(file, number % MEMBERS, len(Known._fields)).T)
 
     def _merged(self, height: int, number: int) -> Path:
-        """Of a block: pairs of labels, the heights of labels that others know, and the roots of those of its members."""
-        return self.folder / f"merged-{height}-{number}"
+        """Of a block: pairs of labels; labels that others know, with heights and members; and those of its members."""
+        return self.folder / f"{self.name}-merged-{height}-{number}"
 
     def _renamed(self, height: int, number: int) -> Path:
         """The final labels, a piece for each member of a block."""
-        return self.folder / f"renamed-{height}-{number}"
+        return self.folder / f"{self.name}-renamed-{height}-{number}"
+
+
+def _table(file: PieceFile, piece: int, columns: int) -> np.ndarray:
+    """A piece of so many columns."""
+    found = file.read(piece, (columns * NUMBER.itemsize,), range(1))[0].view(NUMBER).reshape(-1, columns)
+    return np.array(found)
 
 
 def _highest(label: np.ndarray, height: np.ndarray) -> np.ndarray:

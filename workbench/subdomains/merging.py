@@ -72,6 +72,17 @@ def distinct(values: np.ndarray) -> np.ndarray:
     return found
 
 
+def places_of(wanted: np.ndarray, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where particles are in a rising index, and which of them are there.
+
+    >>> places_of(np.array([7, 5]), np.array([2, 7, 9]))
+    (array([1]), array([ True, False]))
+    """
+    place = np.minimum(np.searchsorted(index, wanted), max(len(index) - 1, 0))
+    here = index[place] == wanted if len(index) else np.zeros(np.shape(wanted), bool)
+    return place[here], here
+
+
 def roots(count: int, edges: np.ndarray) -> np.ndarray:
     """The smallest node of each node's component: hooking to the smaller root, then jumping to the root.
 

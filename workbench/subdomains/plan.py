@@ -25,11 +25,12 @@ from workbench import backend
 from workbench.arguments import flag, one_of, positive, whole_number
 from workbench.clusters import absolute_linking_length
 from workbench.data import Particles
+from workbench.data.chunked import ChunkedParticles
 from workbench.errors import WorkbenchError
 from workbench.run.executors import InProcess, Result
 from workbench.subdomains.decomposition import Decomposition
 from workbench.subdomains.exchange import ROW
-from workbench.subdomains.planned_steps import Order, RunSize, Step, steps_of_archive, steps_of_search
+from workbench.subdomains.planned_steps import KEPT_BORDER, Order, RunSize, Step, steps_of_archive, steps_of_search
 from workbench.subdomains.sources import PART, SAMPLE, SAMPLED
 
 FEW_PARTS = 64             # subdomains that are allowed for any number of particles, though many will be empty
@@ -47,12 +48,15 @@ ARCHIVE_CHUNK = 2**19      # particles in a chunk of an archive
 TASK_BYTES = 2000          # of a task for the scheduler, beside its results
 CLIENT_BYTES = 2**27       # of a client and a scheduler that do nothing,
 CLIENT_TASK = 4000         # for each task,
-CLIENT_PAIR = 48           # for each pair of a file of an exchange and a subdomain that reads it: tables of what was sent,
-CLIENT_SAMPLED = 16        # for each coordinate of a sample,
-CLIENT_GHOST = 93          # and for each ghost, while labels are merged to keep clusters
+CLIENT_PAIR = 16           # for each pair of a file of an exchange and a subdomain that reads it: tables of what was sent,
+CLIENT_SAMPLED = 16        # and for each coordinate of a sample
 GATHER_BYTES = 30          # of each particle while it is gathered, beside two copies of its position
 KEPT_BYTES = 15            # of each particle while clusters are kept, beside those of a search
-KEPT_SCRATCH = 8.8         # scratch files of kept clusters over positions
+KEPT_WIDTH = 2.3           # the ghost width over the linking length while clusters are kept, at a bound of a tenth of it
+KEPT_ROW = 2               # bytes that travel with a decoded position
+KEPT_SCRATCH = 10          # bytes of scratch files for each particle of a subdomain, beside its positions,
+KEPT_READ = 4              # times that all of these are read again,
+KEPT_GHOST = 84            # and for each ghost: its labels, and copies for the repairs at borders
 SLOWEST = {
     "workers": "workers compute", "tasks": "the scheduler takes up tasks", "traffic": "results pass through the scheduler",
     "files": "files are opened",
@@ -245,7 +249,7 @@ def plan(
         parts = min(parts, MOST_PARTS)
     division = whole_number("parts", parts, least=1)
     divided = order is None or kept   # an archive without clusters has no subdomains
-    share = _share(count, division, width, axes, sample) if divided else 0.0
+    share = _share(count, division, width * (KEPT_WIDTH if kept else 1.0), axes, sample) if divided else 0.0
     run = RunSize(count, axes, pieces, division, share * count, -(-count // ARCHIVE_CHUNK))
     steps = tuple(steps_of_search(run) if order is None else steps_of_archive(run, order, kept))
     moved, scratch, passed = _scratch(run, row, order, kept)
@@ -264,27 +268,37 @@ def plan(
         round(_client(run, tasks, order, kept)), steps, MappingProxyType(limits),
     )
 
+
 def _share(count: int, parts: int, width: float, dimensions: int, sample: Particles | None) -> float:
     """The ghosts over the particles."""
     return _uniform(count, parts, width, dimensions) if sample is None else _sampled(count, parts, width, sample)
 
 
-def _scratch(run: RunSize, row: int, order: Order | None, keep: bool) -> tuple[int, int, int]:
-    """Bytes: of positions and rows that go through scratch files, of scratch files at most, and written and read in all."""
-    count, share, exchanges = run.particles, run.ghosts / run.particles, run.exchanged(order, keep)
+def _scratch(run: RunSize, row: int, order: Order | None, keep: bool, cargo: int = 0) -> tuple[int, int, int]:
+    """Bytes: of positions and rows that go through scratch files, of scratch files at most, and written and read in all.
+
+    `cargo` is what travels with each position to the order of a curve.
+    """
+    count, copied, exchanges = run.particles, run.particles + run.ghosts, run.exchanged(order, keep)
+    last = exchanges[-1] if exchanges else None
     if order is None:
-        sent, levels = count * (1 + share) * (ROW.itemsize + row), exchanges[-1].levels
-        labels = count * (levels * LABEL_BYTES / (2 if count < 2**31 else 1) + share * GHOST_BYTES)
-        moved = levels * sent   # what chunks have sent is deleted when groups have gathered it
-        return round(moved), round(max(moved, sent + labels)), round(2 * (moved + labels))
-    sorting = exchanges[0].levels * count * (ROW.itemsize + row) if order == "free" else 0
-    if not keep:
-        again = run.sorted_again() - 1 if sorting else 0.0
-        return sorting, sorting, round(2 * sorting + again * count * (ROW.itemsize + row))
-    # Where two levels are needed, what chunks have sent stays.
-    sent = round(exchanges[-1].levels * count * (1 + share) * 2 * row)
-    most = round(sorting + (KEPT_SCRATCH + 2 * (1 + share) * (exchanges[-1].levels - 1)) * count * row)
-    return sorting + sent, most, 2 * most
+        assert last is not None
+        sent = copied * (ROW.itemsize + row)
+        labels = count * last.levels * LABEL_BYTES / (2 if count < 2**31 else 1) + run.ghosts * GHOST_BYTES
+        moved = last.levels * sent
+        return round(moved), round(max(last.room * sent, sent + labels)), round(2 * (moved + labels))
+    moved = most = passed = left = 0.0
+    if order == "free":
+        along, sent = exchanges[0], count * (ROW.itemsize + row + cargo)
+        left = count * (cargo + (row if keep else 0))   # chunks in order, which are read again
+        moved, most = along.levels * sent, max(along.room * sent, sent + left)
+        passed = 2 * moved + (run.sorted_again() - 1) * sent + 2 * left
+    if keep:
+        assert last is not None
+        sent, labels = copied * (ROW.itemsize + 2 * row + KEPT_ROW), copied * KEPT_SCRATCH + run.ghosts * KEPT_GHOST
+        moved, most = moved + last.levels * sent, max(most, left + max(last.room * sent, sent + labels))
+        passed += 2 * last.levels * sent + KEPT_READ * sent + 2 * labels
+    return round(moved), round(most), round(passed)
 
 
 def _work(run: RunSize, speed: Rates, order: Order | None, keep: bool) -> float:
@@ -315,8 +329,9 @@ def _client(run: RunSize, tasks: int, order: Order | None, keep: bool) -> float:
     """The bytes that client and scheduler need."""
     tables = CLIENT_PAIR * sum(exchange.runs * exchange.parts for exchange in run.exchanged(order, keep))
     sampled = 0 if order == "keep" and not keep else min(run.particles, max(SAMPLE, SAMPLED * run.parts))
-    merged = CLIENT_GHOST * run.ghosts if keep else 0.0
-    return CLIENT_BYTES + CLIENT_TASK * tasks + tables + CLIENT_SAMPLED * run.dimensions * sampled + merged
+    border = 2 * KEPT_BORDER * run.ghosts if keep else 0.0
+    return CLIENT_BYTES + CLIENT_TASK * tasks + tables + CLIENT_SAMPLED * run.dimensions * sampled + border
+
 
 def chosen_parts(parts: Any, count: int) -> int:
     """The number of subdomains that is asked for, or the default; refused where most would be empty, or too many.
@@ -338,12 +353,23 @@ def default_parts(count: int) -> int:
     return max(1, round(count / max(PART, count / MOST_PARTS)))
 
 
-def require_room(folder: Path, count: int, row: int) -> None:
-    """Refuse a folder without room for the files of a search for particles with so many bytes each."""
-    needed, free = count * (ROW.itemsize + row + LABEL_BYTES // 2), shutil.disk_usage(folder).free
+def require_room(
+    folder: Path, source: ChunkedParticles, parts: int, width: float, archive_chunks: int = 1, order: Order | None = None,
+    cargo: int = 0,
+) -> None:
+    """Refuse a folder without room for the files of a search or, with an order, of an archive.
+
+    `width` is that of ghosts in mean spacings, of an archive whose clusters are kept, and else 0; `cargo` is the size of
+    what belongs to each position.
+    """
+    count, keep, row = len(source), order is not None and width > 0, source.dtype.itemsize * source.dimensions
+    ghosts = _uniform(count, parts, width, source.dimensions) * count / CLUSTERED   # no more than there are
+    run = RunSize(count, source.dimensions, len(source.sizes), parts, ghosts, archive_chunks)
+    needed, free = _scratch(run, row, order, keep, cargo)[1], shutil.disk_usage(folder).free
     if free < needed:
+        what = "a search" if order is None else "an archive"
         raise WorkbenchError(
-            f"a search of {count:,} particles needs {as_size(needed)} of scratch files; {folder} has room for "
+            f"{what} of {count:,} particles needs {as_size(needed)} of scratch files; {folder} has room for "
             f"{as_size(free)}: give scratch=, a folder of a larger file system that all workers see"
         )
 

@@ -13,23 +13,27 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+
 from workbench.slabs import boxes_of
-from workbench.subdomains.curve_order import MOST_RANGES, RANGES
-from workbench.subdomains.exchange import FEW, groups_of, runs_of
+from workbench.subdomains.curve_order import RANGES, ranges_for
+from workbench.subdomains.exchange import FEW, batches_of, groups_of, runs_of
 from workbench.subdomains.label_tree import MEMBERS, LabelTree
 
 Order = Literal["keep", "free"]
 
 DONE = 4                # bytes of a result that says that the task is done,
 RESULT = 240            # and of one that says little more
-COUNTS = 8              # bytes for each subdomain: how many particles a file has for it, and how many of these it owns
 NEIGHBOURS = {2: 6, 3: 16}   # subdomains around one, by the number of dimensions
 MOST_SHARDS = 2**10     # files of the positions of an archive: more chunks than that are put together
 DIGEST = 19             # bytes of a checksum
 ENCODED = 660           # bytes for each chunk of an archive: checksum, extent, figures
-KEPT_LABELS = 150       # bytes for each ghost, for all comparisons while clusters are kept
-KEPT_STEPS = 13         # steps for each subdomain while clusters are kept, after its groups are found
-KEPT_FILES = 210        # that these open for each subdomain
+KEPT_JOINS = 4          # times that labels are merged while clusters are kept
+KEPT_STEPS = 14         # steps for each subdomain, after its groups are found
+KEPT_FILES = 60         # that these open for each subdomain,
+KEPT_READINGS = 24      # times that these read a column of its particles,
+KEPT_COMPARED = 5       # and those of its neighbours
+KEPT_BORDER = 10        # bytes for each ghost: links that are lost, and constraints that a subdomain leaves to others
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,7 @@ class PlannedExchange:
     chunks: int
     parts: int
     few: int = FEW
+    copies: bool = True   # whether subdomains get particles that they do not own
 
     @cached_property
     def groups(self) -> int:
@@ -68,15 +73,23 @@ class PlannedExchange:
         """How often all particles are written."""
         return 1 if self.groups == 1 else 2
 
+    @property
+    def room(self) -> float:
+        """How often all particles are there at once, at most: what was sent is deleted batch by batch."""
+        return 1.0 if self.groups == 1 else 1.0 + 1.0 / len(batches_of(self.runs))
+
     def steps(self, opened: int = 1, readings: float = 1.0) -> Iterator[Step]:
         """Sending, where a chunk opens so many files of its source; and gathering."""
         chunks = self.chunks
-        counts = COUNTS * self.runs * self.parts
+        kinds = 2 if self.copies else 1   # all particles, ghosts among them, and those that a subdomain owns
+        width = np.min_scalar_type(kinds * self.particles // self.parts).itemsize   # of a file that has all for one
+        counts = kinds * width * self.runs * self.parts
         sent = chunks * RESULT + (counts if self.groups == 1 else 0)
         yield Step("send-particles", chunks, chunks * (opened + 1), sent, readings)
         if self.groups > 1:
             files = self.runs * self.groups
-            yield Step("gather-particles", files, files + chunks * self.groups, files * RESULT + counts)
+            opened = files + chunks * self.groups + len(batches_of(self.runs)) - 1   # what all tasks share, for each batch
+            yield Step("gather-particles", files, opened, files * RESULT + counts)
 
 
 @dataclass(frozen=True)
@@ -93,21 +106,21 @@ class RunSize:
     @property
     def ranges(self) -> int:
         """The ranges of keys that a free order is sorted into."""
-        return min(RANGES * self.archive_chunks, MOST_RANGES)
+        return ranges_for(self.archive_chunks)
 
     def exchanged(self, order: Order | None, keep: bool) -> list[PlannedExchange]:
         """The exchanges: of a search if there is no order, and of an archive otherwise."""
         searched = PlannedExchange(self.particles, self.chunks if order is None else self.archive_chunks, self.parts)
-        along = [PlannedExchange(self.particles, self.chunks, self.ranges, RANGES * FEW)] if order == "free" else []
+        along = [PlannedExchange(self.particles, self.chunks, self.ranges, RANGES * FEW, False)] if order == "free" else []
         return [*along, searched] if order is None or keep else along
 
     def sorted_again(self) -> float:
         """How often a particle is read where chunks of an archive in free order are encoded: two may need one range."""
         return (self.archive_chunks + self.ranges - 1) / self.ranges
 
-    def read_in_order(self) -> float:
-        """How often a particle is read where chunks are encoded in order: chunks of the source are read as a whole."""
-        return (self.archive_chunks + self.chunks - 1) / self.chunks
+    def opened_in_order(self) -> int:
+        """How often chunks of the source are opened where chunks of an archive are read in order, a file for each."""
+        return self.archive_chunks + self.chunks - 1
 
 
 def steps_of_search(run: RunSize) -> Iterator[Step]:
@@ -144,12 +157,11 @@ def steps_of_archive(run: RunSize, order: Order, keep: bool) -> Iterator[Step]:
     if order == "free":
         along = run.exchanged(order, keep)[0]
         yield from along.steps()
-        pieces = 2 * along.runs * (archive + along.groups - 1)   # positions, and indices
+        pieces = along.runs * (archive + along.groups - 1)
         yield Step("encode-chunks", archive, archive * (3 + kept) + pieces, archive * ENCODED)
     else:
-        readings = run.read_in_order()
-        files = archive * (2 + kept // 2) + round(chunks * readings)
-        yield Step("encode-chunks", archive, files, archive * ENCODED, readings)
+        files = archive * (2 + kept // 2) + run.opened_in_order()
+        yield Step("encode-chunks", archive, files, archive * ENCODED, 1.0)
     if keep:
         yield from _keeping(run, order)
     (together,) = boxes_of((archive,), MOST_SHARDS)
@@ -161,10 +173,15 @@ def steps_of_archive(run: RunSize, order: Order, keep: bool) -> Iterator[Step]:
 def _keeping(run: RunSize, order: Order) -> Iterator[Step]:
     """What keeps clusters of chunks that are encoded: an estimate, as it depends on how much there is to repair."""
     archive, parts = run.archive_chunks, run.parts
-    exchange, readings = run.exchanged(order, keep=True)[-1], run.read_in_order() if order == "keep" else 0.0
+    exchange, readings = run.exchanged(order, keep=True)[-1], 1.0 if order == "keep" else 0.0
     yield from exchange.steps(opened=2, readings=readings)
-    yield Step("find-groups", parts, parts * (32 + 3 * exchange.runs), parts * DONE)
-    results = round(KEPT_STEPS * parts * RESULT + KEPT_LABELS * run.ghosts)
-    yield Step("keep-clusters", KEPT_STEPS * parts, KEPT_FILES * parts, results)
-    yield Step("finish-chunks", archive, archive * (6 + 5 * parts), archive * 2 * RESULT, readings)
+    yield Step("find-groups", parts, parts * (4 + 2 * exchange.runs), parts * DONE)
+    for _ in range(KEPT_JOINS):
+        yield from _merging(parts)
+    results = round(KEPT_STEPS * parts * RESULT + KEPT_BORDER * run.ghosts)
+    files = KEPT_FILES + KEPT_READINGS * exchange.runs + KEPT_COMPARED * min(parts - 1, NEIGHBOURS[run.dimensions])
+    yield Step("keep-clusters", KEPT_STEPS * parts, files * parts, results)
+    groups = exchange.groups
+    yield Step("arrange-moves", groups, 2 * groups + 5 * parts, groups * DONE)
+    yield Step("finish-chunks", archive, archive * (4 + 2 * groups), archive * 2 * RESULT)
     yield Step("write-chunks", archive, 2 * archive, archive * DONE)

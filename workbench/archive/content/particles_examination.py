@@ -20,7 +20,7 @@ from workbench.archive.archive import Archive
 from workbench.archive.certificate import Promise
 from workbench.archive.checks import Inspected
 from workbench.archive.content.consistency import is_finite
-from workbench.archive.in_order import POSITIONS, Columns, OrderedInChunks, OrderedInMemory, Rows
+from workbench.archive.in_order import Columns, OrderedInChunks, OrderedInMemory, Rows
 from workbench.archive.layout import ArrayLayout, Index
 from workbench.archive.reading import StoredArray
 from workbench.archive.verify import Examination, decoded
@@ -29,7 +29,7 @@ from workbench.clusters.keep.partition import TOO_SMALL, blocks, digest_of, join
 from workbench.clusters.keep.statement import require_certified, require_same_lengths, require_same_original, stated
 from workbench.codecs.curve import MOST_CELL_BITS, Lattice
 from workbench.data import Particles
-from workbench.data.chunked import ChunkedParticles
+from workbench.data.chunked import POSITIONS, ChunkedParticles
 from workbench.data.outline import Outlined
 from workbench.errors import WorkbenchError
 from workbench.guarantees.enforce import decoded_permutation
@@ -184,6 +184,7 @@ def _original(archive: Archive, given: Any, executor: Executor, folder: Path | N
         curve, cargo = curve_of(archive), columns if columns.dtypes else None
         rows = sort_along(curve, given, sample, layout.chunk_count, folder, executor, again=True, cargo=cargo)
         executor.map("sort-particles", _sort, range(layout.chunk_count), "chunk", shared=(rows, begins))
+        rows.exchange.delete()
         checks.require_same_checksum(archive.attributes.get("permutation"), rows.checksum(begins))
     return _Original(outline, OrderedInChunks(columns, rows, begins), frozenset([POSITIONS, *columns.dtypes]))
 

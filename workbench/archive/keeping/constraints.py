@@ -19,9 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from workbench.archive.keeping import labels
-from workbench.archive.keeping.labels import ORIGINAL, PARTS, UNSEPARATED, constrained, counting, joined, named
+from workbench.archive.keeping.labels import ORIGINAL, PARTS, UNSEPARATED, constrained, counting, join, named
 from workbench.archive.keeping.members import Members, Subdomains
-from workbench.archive.keeping.moved import places_of
 from workbench.clusters.alike import Exempt, Parts, parts_of
 from workbench.clusters.broken import cheapest_links, spanning_links, squared_distances
 from workbench.clusters.keep.needs import CANNOT_LINK, MUST_LINK, Needs
@@ -29,7 +28,8 @@ from workbench.clusters.keep.problem import UNASKED
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.run.executors import Executor
 from workbench.run.scratch_files import load, save
-from workbench.subdomains.merging import distinct
+from workbench.subdomains.joint import Named
+from workbench.subdomains.merging import distinct, places_of
 
 
 @dataclass(frozen=True)
@@ -72,14 +72,11 @@ def search(
     if subdomains.terms.promise.min_members > 1:
         before = None   # the sizes of small groups that merge elsewhere decide, too
         subdomains.run(executor, "find-unseparated", functools.partial(_unseparated, exempt))
-        joined(subdomains, UNSEPARATED, executor)
+        join(subdomains, UNSEPARATED, executor)
     again = subdomains.parts if before is None else changed
     seen = subdomains.run(executor, "find-parts", functools.partial(_search, exempt), again)
     searched = ({} if before is None else dict(enumerate(before.searched))) | dict(zip(again, seen, strict=True))
-    joined(subdomains, PARTS, executor)
-    split = subdomains.run(executor, "find-split-groups", _split)
-    for number, of_parts in enumerate(zip(*split, strict=True)):
-        save(_of_all(subdomains, "split", number), distinct(np.concatenate(of_parts)))
+    join(subdomains, PARTS, executor)
     count = sum(one.conflicts for one in searched.values())
     for number, lost in enumerate(zip(*subdomains.run(executor, "find-lost-links", _lost), strict=True)):
         links = _forest(lost)
@@ -108,7 +105,6 @@ def constraints(members: Members) -> Needs:
 def _shared_links(members: Members, number: int) -> np.ndarray:
     """The lost links of groups that others know, too, as far as both ends are among the rows of a subdomain."""
     links = load(_of_all(members.subdomains, "links", number))
-    links = links[places_of(links[:, 2], labels.shared_labels(members, number))[1]]
     if not len(links):
         return np.empty((0, 2), np.int64)
     here = places_of(links[:, :2], members.index)[1].all(axis=1)
@@ -164,26 +160,6 @@ def _labels(members: Members, number: int) -> np.ndarray:
     return np.where((label == UNASKED) & grown, groups.head, label).astype(np.int32)
 
 
-def _split(subdomains: Subdomains, part: int) -> list[np.ndarray]:
-    """The labels of groups that others know and that are seen here to have several parts, at each linking length.
-
-    The label of a group and that of a part are both the smallest index, so they agree if the group is one part. The first
-    rows of split groups that nobody else knows go to a file.
-    """
-    members, shared = subdomains.of(part), []
-    for number in range(len(subdomains.terms.lengths)):
-        groups, parts = named(members, ORIGINAL, number), named(members, PARTS, number)
-        counts = counting(members, groups)
-        is_split = np.zeros(len(members), bool)
-        is_split[groups.head[(parts.head != groups.head) & counts]] = True
-        row = groups.names.row
-        is_split[row] |= (parts.names.labels(row, members.index) != groups.names.label) & counts[row]
-        shared.append(groups.names.label[is_split[row]])
-        is_split[row] = False
-        save(_of_one(members, "split", number), np.flatnonzero(is_split))
-    return shared
-
-
 def _lost(subdomains: Subdomains, part: int) -> list[Lost]:
     """The minimum spanning forests of the split groups of one subdomain, from the lost links that it knows."""
     members = subdomains.of(part)
@@ -192,25 +168,37 @@ def _lost(subdomains: Subdomains, part: int) -> list[Lost]:
 
 def _lost_at(members: Members, number: int) -> Lost:
     """The forest at one linking length. Links of groups that nobody else knows are decided, and go to a file."""
-    split = load(_of_all(members.subdomains, "split", number))
-    split = split[places_of(split, labels.shared_labels(members, number))[1]]
-    heads = load(_of_one(members, "split", number))
-    if not len(split) and not len(heads):
-        save(_of_one(members, "links", number), np.empty((0, 2), np.int64))
-        return Lost(0, np.empty((0, 3), np.int64), np.empty((0, 2), np.int64), np.empty(0))
-    groups, parts, current = named(members, ORIGINAL, number), named(members, PARTS, number), members.current()
-    is_split = np.zeros(len(members), bool)
-    is_split[heads] = is_split[groups.names.rows(split)] = True
-    rows = np.flatnonzero(is_split[groups.head])
-    pairs = rows[_spanning(members, number, rows, parts.head[rows], current)]
-    pairs = pairs[members.owned[pairs[:, 0]]]
+    groups, parts = named(members, ORIGINAL, number), named(members, PARTS, number)
+    rows = np.flatnonzero(_is_split(members, groups, parts)[groups.head])
+    pairs, current = np.empty((0, 2), np.int64), np.empty(0)
+    if len(rows):
+        current = members.current()
+        pairs = rows[_spanning(members, number, rows, parts.head[rows], current)]
+        pairs = pairs[members.owned[pairs[:, 0]]]
     shared = groups.names.known(groups.head[pairs[:, 0]])
     save(_of_one(members, "links", number), pairs[~shared])
     decided, pairs = int((~shared).sum()), pairs[shared]
+    if not len(pairs):
+        return Lost(decided, np.empty((0, 3), np.int64), np.empty((0, 2), np.int64), np.empty(0))
     label = groups.names.labels(groups.head[pairs[:, 0]], members.index)
     squared = squared_distances(current, pairs, members.subdomains.terms.box)
     links = np.column_stack([members.index[pairs], label])
     return Lost(decided, links, parts.names.labels(parts.head[pairs], members.index), squared)
+
+
+def _is_split(members: Members, groups: Named, parts: Named) -> np.ndarray:
+    """At the first row of each group that counts, whether it has several parts, here or elsewhere.
+
+    The label of a group and that of a part are both the smallest index, so a group is one part if all of it that is here
+    has its label, and this part has as many members as the group.
+    """
+    counts, row = counting(members, groups), groups.names.row
+    is_split = np.zeros(len(members), bool)
+    is_split[groups.head[(parts.head != groups.head) & counts]] = True
+    elsewhere = parts.names.labels(row, members.index) != groups.names.label
+    elsewhere |= parts.sizes(members.owned)[row] != groups.members
+    is_split[row] |= elsewhere & counts[row]
+    return is_split
 
 
 def _spanning(members: Members, number: int, rows: np.ndarray, part: np.ndarray, current: np.ndarray) -> np.ndarray:

@@ -1,7 +1,8 @@
 """Moves go back to the chunks: each gets its edits, and is decoded as a reader will.
 
-Subdomains check the bound, as they have the original positions; a chunk is then checked to decode to the positions that
-they have checked.
+Each subdomain writes what it knows about its particles, each group of subdomains brings this to the chunks, and each chunk
+is finished. Subdomains check the bound, as they have the original positions; a chunk is then checked to decode to the
+positions that they have checked.
 """
 
 from __future__ import annotations
@@ -24,9 +25,11 @@ from workbench.data.extent import extent
 from workbench.errors import GuaranteeBroken
 from workbench.guarantees import check
 from workbench.ordering import stored_index
-from workbench.run.scratch_files import Mapped, load, save
+from workbench.run.scratch_files import Mapped, save
+from workbench.subdomains.by_chunk import ByChunk, Owned
 
 FINISHED = ".finished"   # beside the chunks without edits, which a later run may start from
+MOVES = ("current", "rank")
 
 
 @dataclass(frozen=True)
@@ -43,17 +46,16 @@ class FinishedChunk:
 def hand_back(subdomains: Subdomains, part: int) -> float:
     """Write the moves, and the labels of the kept groups, of the particles that a subdomain owns.
 
-    It returns their largest error. All are in the order of their indices, as `Exchange.owners` finds them for a chunk.
+    It returns their largest error. All are in the order of their indices.
     """
     members, terms = subdomains.of(part), subdomains.terms
-    owned, moved = members.owned, members.moved
+    owned, moved, kind = members.owned, members.moved, stored_index(len(subdomains.exchange.source))
     mine = owned[moved.rows] & (moved.state["rank"] != 0)
-    place = (np.cumsum(owned) - 1)[moved.rows[mine]]
-    for name, array in {"place": place, "rank": moved.state["rank"][mine], "current": moved.state["current"][mine]}.items():
+    table = {"index": members.index[owned], "moved": members.index[moved.rows[mine]]}
+    table |= {name: moved.state[name][mine] for name in MOVES}
+    table |= {f"kept{number}": kept_labels(members, number)[owned].astype(kind) for number in range(len(terms.lengths))}
+    for name, array in table.items():
         save(_of_owner(subdomains, name, part), array)
-    for number in range(len(terms.lengths)):
-        kept = kept_labels(members, number)[owned].astype(stored_index(len(subdomains.exchange.source)))
-        save(_of_owner(subdomains, f"kept{number}", part), kept)
     if not owned.any():
         return 0.0
     seen = check(members.original()[owned], members.current()[owned], terms.limit, terms.box)
@@ -62,20 +64,24 @@ def hand_back(subdomains: Subdomains, part: int) -> float:
     return seen.largest_error
 
 
+def arrange(subdomains: Subdomains, group: int) -> None:
+    """Bring what a group of subdomains has written to the chunks."""
+    kept = [f"kept{number}" for number in range(len(subdomains.terms.lengths))]
+    for by_chunk, index, names in ((_labels(subdomains), "index", kept), (_moves(subdomains), "moved", list(MOVES))):
+        by_chunk.write(group, [_owned(subdomains, part, index, names) for part in subdomains.exchange.groups[group]])
+
+
 def finish(shared: tuple[Subdomains, Encoded], chunk: int) -> FinishedChunk:
     """Write one chunk with its edits, and the labels of its particles."""
     subdomains, encoded = shared
     terms, decoded = subdomains.terms, encoded.decoded(chunk)
     wanted, rank = decoded.copy(), np.zeros(len(decoded), np.int32)
     labels = [np.empty(len(decoded), stored_index(len(encoded))) for _ in terms.lengths]
-    for part, rows, places in subdomains.exchange.owners(chunk):
-        for number, label in enumerate(labels):
-            label[rows] = load(_of_owner(subdomains, f"kept{number}", part), places)
-        place = Mapped(_of_owner(subdomains, "place", part))
-        here = place.between(places.start, places.stop)
-        row = rows[place[here] - places.start]
-        rank[row] = load(_of_owner(subdomains, "rank", part), here)
-        wanted[row] = load(_of_owner(subdomains, "current", part), here)
+    for row, kept in _labels(subdomains).read(chunk):
+        for label, column in zip(labels, kept, strict=True):
+            label[row] = column.view(label.dtype)[:, 0]
+    for row, (current, ranks) in _moves(subdomains).read(chunk):
+        wanted[row], rank[row] = current.view(wanted.dtype), ranks.view(rank.dtype)[:, 0]
     for number, label in enumerate(labels):
         save(labels_file(subdomains, number, chunk), label)
     moved, pinned = (np.flatnonzero(which).astype(np.int32) for which in (rank > 0, rank == PINNED))
@@ -99,6 +105,24 @@ def finished_file(encoded: Encoded, chunk: int) -> Path:
     return encoded.folder / FINISHED / str(chunk)
 
 
+def _labels(subdomains: Subdomains) -> ByChunk:
+    """The labels of the kept groups, at each linking length."""
+    width = stored_index(len(subdomains.exchange.source)).itemsize
+    return ByChunk(subdomains.exchange, "kept", (width,) * len(subdomains.terms.lengths))
+
+
+def _moves(subdomains: Subdomains) -> ByChunk:
+    """The positions and ranks of particles that were moved."""
+    terms = subdomains.terms
+    return ByChunk(subdomains.exchange, "moved", (terms.dimensions * terms.dtype.itemsize, np.dtype(np.int32).itemsize))
+
+
+def _owned(subdomains: Subdomains, part: int, index: str, names: list[str]) -> Owned:
+    """What a subdomain has written."""
+    columns = [Mapped(_of_owner(subdomains, name, part)) for name in names]
+    return Owned(Mapped(_of_owner(subdomains, index, part)), lambda places: [column[places] for column in columns])
+
+
 def _of_owner(subdomains: Subdomains, name: str, part: int) -> Path:
     """What a subdomain hands back about the particles that it owns."""
-    return subdomains.exchange.folder / f"{name}-{part}.npy"
+    return subdomains.handed_back / f"{name}-{part}.npy"

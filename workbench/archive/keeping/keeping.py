@@ -10,7 +10,7 @@ from shutil import rmtree
 from workbench.archive.chunk import EncodedChunk
 from workbench.archive.encoded import DoneChunk, Encoded
 from workbench.archive.encoding import EncodedArray, ReadyChunk, assembled
-from workbench.archive.keeping.finish import FinishedChunk, finish, hand_back, labels_file
+from workbench.archive.keeping.finish import FinishedChunk, arrange, finish, hand_back, labels_file
 from workbench.archive.keeping.members import Decoded, Subdomains
 from workbench.archive.keeping.rounds import Settled, settle
 from workbench.archive.keeping.terms import Terms
@@ -39,14 +39,18 @@ def keep_clusters(
     what is in `lasting`; everything else is in `folder`.
     """
     division, cargo = WithGhosts(decomposition, terms.ghost_width), Decoded(encoded, terms)
-    exchange = Exchange(encoded, division, folder, cargo, asks_owners=True)
+    exchange = Exchange(encoded, division, folder, cargo)
     subdomains = Subdomains(exchange, decomposition, terms, lasting)
     for place in (subdomains.labels, lasting):
         place.mkdir(exist_ok=True)
     settled = settle(subdomains, encoded, done, executor, allowance)
     subdomains = settled.subdomains
+    subdomains.handed_back.mkdir()
     largest = max(subdomains.run(executor, "hand-back-moves", hand_back))
     rmtree(subdomains.labels)   # nobody reads it any more, and chunks take room, too
+    groups = range(len(exchange.groups))
+    executor.map("arrange-moves", arrange, groups, "group of subdomains", shared=subdomains)
+    rmtree(subdomains.handed_back)
     numbers = range(len(encoded.sizes))
     finished = executor.map("finish-chunks", finish, numbers, "chunk", shared=(subdomains, encoded))
     nbytes = sum(one.nbytes for one in finished)

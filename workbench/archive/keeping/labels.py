@@ -2,7 +2,7 @@
 
 There are labels of several kinds: of the groups of the original, of their parts that are still connected, and of the
 groups that the finder sees in the end. Each subdomain writes, for each linking length, the first row of each particle's
-group there; what all call a group follows from that and from what `subdomains/joint.py` tells.
+group there; what all call a group follows from that and from what `subdomains/joint.py` says.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from workbench.clusters.sorted_cells import SortedCells
 from workbench.errors import WorkbenchError
 from workbench.run.executors import Executor
 from workbench.run.scratch_files import load, save
-from workbench.subdomains.joint import Compared, Joined, JointLabels, Named
-from workbench.subdomains.merging import distinct
+from workbench.subdomains.joint import JointLabels, Named
+from workbench.subdomains.merging import places_of
 
 MOST_MEMBERS = 2**27   # particles of a subdomain: rows have 32 bits, and pairs of rows with their kind 63
 ORIGINAL, UNSEPARATED, PARTS, FINAL = "original", "unseparated", "part", "final"
@@ -40,14 +40,9 @@ class Sizes:
 def find_original_groups(subdomains: Subdomains, executor: Executor) -> list[Sizes]:
     """Find the groups of the original particles over all subdomains; returns their sizes at each linking length."""
     subdomains.run(executor, "find-groups", _enter)
-    shared = joined(subdomains, ORIGINAL, executor)
-    alone = subdomains.run(executor, "measure-groups", _sizes)
-    least, sizes = subdomains.terms.promise.min_members, []
-    for number, groups in enumerate(shared):
-        here = [part[number] for part in alone]
-        count = sum(one.count for one in here) + int((groups.members >= least).sum())
-        sizes.append(Sizes(count, max([one.largest for one in here] + [int(groups.members.max(initial=0))])))
-    return sizes
+    join(subdomains, ORIGINAL, executor)
+    of_lengths = zip(*subdomains.run(executor, "measure-groups", _sizes), strict=True)
+    return [Sizes(sum(one.count for one in parts), max(one.largest for one in parts)) for parts in of_lengths]
 
 
 def groups_differ(subdomains: Subdomains, executor: Executor) -> bool:
@@ -57,7 +52,7 @@ def groups_differ(subdomains: Subdomains, executor: Executor) -> bool:
     """
     rmtree(_folder(subdomains, PARTS), ignore_errors=True)
     subdomains.run(executor, "find-groups-again", _find_again)
-    joined(subdomains, FINAL, executor)
+    join(subdomains, FINAL, executor)
     differ = subdomains.run(executor, "compare-groups", _differ)
     rmtree(_folder(subdomains, FINAL), ignore_errors=True)
     return any(differ)
@@ -71,24 +66,17 @@ def write(members: Members, kind: str, number: int, first: np.ndarray) -> None:
     joint.lend(members.part, members.index, first, members.owned, members.owner)
 
 
-def joined(subdomains: Subdomains, kind: str, executor: Executor) -> list[Joined]:
-    """Make the labels of one kind the same for all subdomains, at each linking length; parts of groups are not counted."""
-    compared = subdomains.run(executor, f"compare-{kind}", functools.partial(_compare, kind))
-    together = [Joined.of(of_length) for of_length in zip(*compared, strict=True)]
-    for number, one in enumerate(together):
-        _joint(subdomains, kind, number).tell(one)
-    return together
+def join(subdomains: Subdomains, kind: str, executor: Executor) -> None:
+    """Make the labels of one kind the same for all subdomains, at each linking length."""
+    subdomains.run(executor, f"compare-{kind}", functools.partial(_compare, kind))
+    for number in range(len(subdomains.terms.lengths)):
+        _joint(subdomains, kind, number).merge(executor, again=kind == PARTS)
 
 
 def named(members: Members, kind: str, number: int) -> Named:
     """The labels of one kind, with the names that all subdomains agree on."""
-    known = _joint(members.subdomains, kind, number).known(members.part)
-    return known.named(load(_file(members, kind, number)), members.index)
-
-
-def shared_labels(members: Members, number: int) -> np.ndarray:
-    """The labels of the original groups of a subdomain that others know, too, at one linking length."""
-    return distinct(_joint(members.subdomains, ORIGINAL, number).known(members.part).final)
+    head = load(_file(members, kind, number))
+    return _joint(members.subdomains, kind, number).named(members.part, head, members.index)
 
 
 def counting(members: Members, groups: Named) -> np.ndarray:
@@ -140,33 +128,37 @@ def _find(members: Members, kind: str, positions: np.ndarray) -> None:
         write(members, kind, number, first)
 
 
-def _compare(kind: str, subdomains: Subdomains, part: int) -> list[Compared]:
+def _compare(kind: str, subdomains: Subdomains, part: int) -> None:
     """What others call the particles of a subdomain; and the members, here, of groups that others know."""
-    members, compared = subdomains.of(part), []
+    members = subdomains.of(part)
     for number in range(len(subdomains.terms.lengths)):
-        first, index = load(_file(members, kind, number)), members.index
-        label_of = functools.partial(_labels_of, index, first)
-        one = _joint(subdomains, kind, number).compare(part, members.neighbours, label_of)
-        if kind != PARTS and len(one.shared):   # nobody asks how large parts are
-            members_of = np.bincount(first[members.owned], minlength=len(first))
-            one = one._replace(members=members_of[np.searchsorted(index, one.shared)])
-        compared.append(one)
-    return compared
+        first = load(_file(members, kind, number))
+        label_of, members_of = (functools.partial(of, members, first) for of in (_labels_of, _members_of))
+        _joint(subdomains, kind, number).compare(part, members.neighbours, label_of, members_of)
 
 
-def _labels_of(index: np.ndarray, first: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """The labels, as this subdomain gives them, of particles of these indices."""
-    labels: np.ndarray = index[first[np.searchsorted(index, wanted)]]
+def _labels_of(members: Members, first: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """The labels, as a subdomain gives them, of particles of these indices."""
+    labels: np.ndarray = members.index[first[np.searchsorted(members.index, wanted)]]
     return labels
 
 
+def _members_of(members: Members, first: np.ndarray, label: np.ndarray) -> np.ndarray:
+    """How many particles that a subdomain owns have each of these labels."""
+    here, counts = np.bincount(first[members.owned], minlength=len(first)), np.zeros(len(label), np.int64)
+    row, known = places_of(label, members.index)
+    counts[known] = here[row]
+    return counts
+
+
 def _sizes(subdomains: Subdomains, part: int) -> list[Sizes]:
-    """The sizes of the groups that no other subdomain knows."""
+    """The sizes of the groups of which a subdomain owns the particle with the smallest index."""
     members, least, of_lengths = subdomains.of(part), subdomains.terms.promise.min_members, []
     for number in range(len(subdomains.terms.lengths)):
         groups = named(members, ORIGINAL, number)
         sizes = groups.sizes(members.owned)
-        sizes[groups.names.row] = 0
+        row = groups.names.row
+        sizes[row[(groups.names.label != members.index[row]) | ~members.owned[row]]] = 0
         of_lengths.append(Sizes(int((sizes >= least).sum()), int(sizes.max(initial=0))))
     return of_lengths
 
@@ -190,7 +182,7 @@ def _labels_differ(members: Members, number: int) -> bool:
 
 
 def _joint(subdomains: Subdomains, kind: str, number: int) -> JointLabels:
-    return JointLabels(_folder(subdomains, kind), str(number))
+    return JointLabels(_folder(subdomains, kind), str(number), subdomains.decomposition.parts)
 
 
 def _file(members: Members, kind: str, number: int) -> Path:

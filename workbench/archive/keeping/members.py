@@ -83,6 +83,11 @@ class Subdomains:
         """The folder for what the repairs of a round tell each other."""
         return self.exchange.folder / f"round-{self.round}"
 
+    @property
+    def handed_back(self) -> Path:
+        """The folder for what subdomains know in the end about the particles that they own."""
+        return self.exchange.folder / "handed-back"
+
     def run(
         self, executor: Executor, name: str, step: Callable[[Subdomains, int], Result], parts: Sequence[int] | None = None
     ) -> list[Result]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from workbench.clusters.keep.state import PINNED
 from workbench.run.scratch_files import load_together, save_together
+from workbench.subdomains.merging import places_of
 
 STATE = ("current", "rank", "tries")   # what repairs change
 Changes = Mapping[str, np.ndarray]     # the index of particles, and their state
@@ -62,14 +63,3 @@ class Moved:
     def exact(self, owned: np.ndarray) -> int:
         """How many of those that are owned have their original coordinates."""
         return int((self.state["rank"][owned[self.rows]] == PINNED).sum())
-
-
-def places_of(wanted: np.ndarray, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where particles are in a rising index, and which of them are there.
-
-    >>> places_of(np.array([7, 5]), np.array([2, 7, 9]))
-    (array([1]), array([ True, False]))
-    """
-    place = np.minimum(np.searchsorted(index, wanted), max(len(index) - 1, 0))
-    here = index[place] == wanted if len(index) else np.zeros(np.shape(wanted), bool)
-    return place[here], here

@@ -22,7 +22,7 @@ import numpy as np
 from workbench.archive.keeping.constraints import constraints
 from workbench.archive.keeping.labels import ORIGINAL, constrained, kept_labels, named
 from workbench.archive.keeping.members import Members, Subdomains
-from workbench.archive.keeping.moved import STATE, Moved, places_of
+from workbench.archive.keeping.moved import STATE, Moved
 from workbench.archive.keeping.near import near
 from workbench.archive.keeping.partial import Excerpt, PartialRepair
 from workbench.clusters import friends_of_friends
@@ -35,7 +35,7 @@ from workbench.run.executors import Executor
 from workbench.run.scratch_files import load_together, save_together
 from workbench.subdomains.decomposition import WithGhosts
 from workbench.subdomains.joint import Named
-from workbench.subdomains.merging import distinct
+from workbench.subdomains.merging import distinct, places_of
 
 ENDS = 2**13   # the ends of constraints that one worker repairs at a time; a cluster is not divided
 

@@ -110,19 +110,23 @@ class ParticlesInFiles(ChunkedParticles):
 
     def read(self, number: int) -> np.ndarray:
         """The positions in a chunk, inside the box."""
-        return placed(self._rows(number, POSITIONS), self.box, len(self), self.images, self.wrap)
+        return self.read_rows(number, POSITIONS, 0, self.sizes[number])
 
     def column(self, number: int, name: str) -> np.ndarray:
         """The velocities, ids or masses of the particles in a chunk."""
-        return self._rows(number, name) if name in self.columns else super().column(number, name)
+        return self.read_rows(number, name, 0, self.sizes[number])
+
+    def read_rows(self, number: int, name: str, begin: int, end: int) -> np.ndarray:
+        """Rows of a chunk, of the positions, inside the box, or of a column; of the file, these alone are read."""
+        if name not in (POSITIONS, *self.columns):
+            return super().column(number, name)
+        table, start = self.places[number]
+        found = self.tables[table].read(name, start + begin, start + end)
+        return placed(found, self.box, len(self), self.images, self.wrap) if name == POSITIONS else found
 
     def particle_type(self, number: int) -> int | None:
         """The type of the particles in a chunk, where the format has types."""
         return self.tables[self.places[number][0]].particle_type
-
-    def _rows(self, number: int, column: str) -> np.ndarray:
-        table, start = self.places[number]
-        return self.tables[table].read(column, start, start + self.sizes[number])
 
 
 def _require_same_columns(tables: Sequence[Table]) -> None:
