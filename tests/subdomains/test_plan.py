@@ -103,4 +103,13 @@ def test_a_scratch_folder_without_room_is_refused_before_any_work(tmp_path, monk
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: type("usage", (), {"free": 1e6}))
     with pytest.raises(WorkbenchError, match=r"needs 6\.3 MB of scratch files; .* has room for 1\.0 MB: give scratch="):
         wb.friends_of_friends(web(), scratch=tmp_path)
+
+
+@pytest.mark.parametrize(("order", "keep"), [("free", ()), ("keep", wb.KeepClusters(0.2)), ("free", wb.KeepClusters(0.2))])
+def test_an_archive_without_room_is_refused_before_it_is_begun(monkeypatch, tmp_path, order, keep):
+    source = ParticlesInMemory(wb.synthetic.cosmic_web(n=16, seed=1), (2048, 2048))
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: type("usage", (), {"free": 1e4}))
+    with pytest.raises(WorkbenchError, match=r"an archive of 4,096 particles needs .* has room for 10\.0 kB"):
+        wb.compress(source, wb.Absolute(0.01), keep=keep, order=order, parts=4, out=tmp_path / "a.zarr")
+    assert not list(tmp_path.rglob("[0-9]*"))   # no chunk is written
     assert not list(tmp_path.iterdir())

@@ -100,7 +100,10 @@ class StoredArray:
 
     def chunk(self, index: Index) -> np.ndarray:
         """The values of one chunk, bit-identical to those decoded when it was written."""
-        opened = self.frame(index)
+        return self.values_of(self.frame(index))
+
+    def values_of(self, opened: Frame) -> np.ndarray:
+        """The values of an unpacked chunk."""
         values = decode_frame(opened, self.decoder, self.layout.dtype)
         require_as_written(opened, values, self.codec, self.layout.configuration)
         return values
@@ -127,11 +130,6 @@ class StoredArray:
         for _ in self._side_by_side(place, list(self.layout.chunk_indices())):
             pass
         return whole[0]
-
-    def examined(self) -> Iterator[tuple[Index, np.ndarray | Damaged]]:
-        """Each chunk with its values or, if these differ from the written ones, with the damage."""
-        indices = list(self.layout.chunk_indices())
-        return zip(indices, self._side_by_side(self._values_or_damage, indices), strict=True)
 
     def damage(self) -> list[Damaged]:
         """Every chunk or shard that is damaged, or that decodes to other values than when it was written."""

@@ -14,16 +14,19 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, Protocol
+from typing import IO, Protocol, TypeVar
 
 from workbench.archive.frame import Damaged
 from workbench.archive.key import is_key, require_key
 from workbench.archive.members import LOCAL_HEADER, LOCAL_SIGNATURE, listed, scanned
 from workbench.errors import WorkbenchError
+
+Result = TypeVar("Result")
 
 MOST_AT_ONCE = 2**30   # bytes of one read; systems have limits of their own
 
@@ -116,25 +119,19 @@ class DirectoryStore:
 
     def size(self, key: str, missing: int | None = None) -> int:
         """How many bytes there are, without reading them."""
-        with self._opened(key) as file:
-            if file is not None:
-                return os.fstat(file).st_size
-        if missing is None:
+        size = self._reached(key, _size_at)
+        if size is None:
+            size = missing
+        if size is None:
             raise self._missing(key)
-        return missing
+        return size
 
     def read(self, key: str, begin: int = 0, size: int | None = None) -> bytes:
         """The bytes of this key."""
-        with self._opened(key) as file:
-            if file is None:
-                raise self._missing(key)
-            begin, end = _range(key, begin, size, os.fstat(file).st_size)
-            try:
-                with open(file, "rb", buffering=0, closefd=False) as opened:
-                    opened.seek(begin)
-                    return _read(opened, end - begin, key)
-            except OSError as error:
-                raise _unreadable(key, error) from None
+        data = self._reached(key, partial(_bytes_at, key, begin, size))
+        if data is None:
+            raise self._missing(key)
+        return data
 
     def keys(self) -> list[str]:
         """All keys, sorted: lists the directory."""
@@ -145,23 +142,23 @@ class DirectoryStore:
         """The size of all parts together: lists the directory."""
         return sum(size for _, size in _files(self.path))
 
-    @contextmanager
-    def _opened(self, key: str) -> Iterator[int | None]:
-        """The descriptor of a plain file, reached without following links; nothing where there is none."""
-        names = key.split("/") if is_key(key) else []
+    def _reached(self, key: str, use: Callable[[int, str], Result | None]) -> Result | None:
+        """What `use` makes of the folder of a part and of its name there; links are not followed. None if there is none."""
         with ExitStack() as opened:
             try:
-                place = _descriptor(self.path, os.O_DIRECTORY, opened)
-                if _place(os.fstat(place)) != self._seen:
+                folder = _descriptor(self.path, os.O_DIRECTORY, opened)
+                if _place(os.fstat(folder)) != self._seen:
                     raise WorkbenchError(f"{self.name} was replaced since it was opened: open it again")
-                for last, name in enumerate(names, start=1 - len(names)):
-                    kind = os.O_NONBLOCK if last == 0 else os.O_DIRECTORY   # no pipe is waited for
-                    place = _descriptor(name, kind | os.O_NOFOLLOW, opened, place)
+                if not is_key(key):
+                    return None
+                *folders, name = key.split("/")
+                for inner in folders:
+                    folder = _descriptor(inner, os.O_DIRECTORY | os.O_NOFOLLOW, opened, folder)
+                return use(folder, name)
             except OSError as error:
                 if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
                     raise _unreadable(key, error) from None
-                names = []
-            yield place if names and stat.S_ISREG(os.fstat(place).st_mode) else None
+        return None
 
     def _missing(self, key: str) -> Damaged:
         return Damaged(key, f"it is missing from {self.name}, where links are not followed")
@@ -234,6 +231,25 @@ def _files(folder: Path, prefix: str = "") -> Iterator[tuple[str, int]]:
                 yield from _files(folder / entry.name, f"{key}/")
             elif stat.S_ISREG(mode.st_mode):
                 yield key, mode.st_size
+
+
+def _size_at(folder: int, name: str) -> int | None:
+    """The size of a plain file in a folder."""
+    status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+
+def _bytes_at(key: str, begin: int, size: int | None, folder: int, name: str) -> bytes | None:
+    """Some bytes of a plain file in a folder."""
+    with ExitStack() as opened:
+        file = _descriptor(name, os.O_NOFOLLOW | os.O_NONBLOCK, opened, folder)   # no pipe is waited for
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode):
+            return None
+        begin, end = _range(key, begin, size, status.st_size)
+        with open(file, "rb", buffering=0, closefd=False) as stream:
+            stream.seek(begin)
+            return _read(stream, end - begin, key)
 
 
 def _descriptor(path: Path | str, flags: int, opened: ExitStack, folder: int | None = None) -> int:

@@ -222,8 +222,8 @@ def plan(
     read:       24.0 GB
     moved:      32.5 GB through scratch files, which grow to 32.8 GB
     tasks:      4,374, with 9.2 MB through the scheduler
-    files:      opened 75,986 times at most
-    memory:     378.9 MB on each worker; 164.2 MB for client and scheduler
+    files:      opened 75,989 times at most
+    memory:     378.9 MB on each worker; 163.7 MB for client and scheduler
     time:       15 s, as the scheduler takes up tasks
     """
     count = whole_number("n_particles", n_particles, least=1)

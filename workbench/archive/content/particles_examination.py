@@ -20,10 +20,11 @@ from workbench.archive.archive import Archive
 from workbench.archive.certificate import Promise
 from workbench.archive.checks import Inspected
 from workbench.archive.content.consistency import is_finite
+from workbench.archive.frame import Damaged, Frame
 from workbench.archive.in_order import Columns, OrderedInChunks, OrderedInMemory, Rows
 from workbench.archive.layout import ArrayLayout, Index
 from workbench.archive.reading import StoredArray
-from workbench.archive.verify import Examination, decoded
+from workbench.archive.verify import Examination
 from workbench.clusters.keep import KeepClusters
 from workbench.clusters.keep.partition import TOO_SMALL, blocks, digest_of, joined
 from workbench.clusters.keep.statement import require_certified, require_same_lengths, require_same_original, stated
@@ -200,23 +201,23 @@ def _chunk(
 ) -> Inspected:
     """Decode one chunk, and compare it with its checksum and the original; its values may be needed afterwards."""
     stored, promise, ordered, period, holding = shared
-    here, found = decoded(stored, index)
-    if here is None:
-        return found
+    try:
+        opened = stored.frame(index)
+        here, found = stored.values_of(opened), Inspected()
+    except Damaged as damage:
+        return Inspected([(damage.where, damage.reason)])
     if promise is not None and ordered is not None:
         rows = stored.layout.chunk_slices(index)[0]
         part = ordered.read(stored.layout.name, rows.start, rows.stop)
-        if stored.layout.name == POSITIONS:
-            _require_order(stored, index, part, promise, ordered)
+        if stored.layout.name == POSITIONS and not isinstance(ordered, OrderedInMemory):
+            _require_order(stored, opened, part, promise)
         found += checks.compared(stored.layout.chunk_key(index), here, part, promise.limit, period)
     return dataclasses.replace(found, chunks=[here]) if holding else found
 
 
-def _require_order(stored: StoredArray, index: Index, rows: np.ndarray, promise: Promise, ordered: Ordered) -> None:
+def _require_order(stored: StoredArray, opened: Frame, rows: np.ndarray, promise: Promise) -> None:
     """Refuse an archive whose codec has reordered the particles of a chunk, which only a search in memory undoes."""
-    if isinstance(ordered, OrderedInMemory):
-        return
-    sections = {tag: bytes(part) for tag, part in stored.frame(index).sections.items()}
+    sections = {tag: bytes(part) for tag, part in opened.sections.items()}
     if promise.limit is not None and decoded_permutation(stored.decoder, sections, rows, promise.limit) is not None:
         raise WorkbenchError(
             f"{stored.codec.id} returns particles in an order of its own: verify it in one process, with wb.Particles"
