@@ -94,13 +94,6 @@ def test_particles_without_mass_count_as_members_alone():
     np.testing.assert_allclose(found.centres, [[0.1875, 0.5], [np.nan, np.nan]])
 
 
-def test_workers_weigh_groups(client):
-    groups = wb.friends_of_friends(wb.Particles(SNAPSHOT.positions, SNAPSHOT.box))
-    expected = by_hand(SNAPSHOT, groups.labels, MASSES, SNAPSHOT.velocities, 20)
-    with wb.friends_of_friends(source(), client=client, parts=3) as found:
-        assert_as_by_hand(found.catalogue(), expected, SNAPSHOT.box)
-
-
 def test_masses_of_a_snapshot_of_several_types(tmp_path):
     """Gas with masses of its own and dark matter with the mass of the header, as in a hydrodynamical snapshot."""
     h5py = pytest.importorskip("h5py", reason="needs the io extra")

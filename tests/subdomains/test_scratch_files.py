@@ -1,10 +1,14 @@
 """Scratch files: what is read is what was written, whichever part of it; damage is an error."""
 
+import errno
+import os
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import workbench as wb
 from workbench.errors import WorkbenchError
 from workbench.run.array_in_files import ArrayInFiles
 from workbench.run.chunked_field import grid
@@ -185,3 +189,13 @@ def test_an_array_in_files_is_read_as_the_array_at_any_place(tmp_path, data):
     ends = [sorted(data.draw(st.tuples(st.integers(0, size), st.integers(0, size)))) for size in shape]
     place = tuple(slice(begin, max(end, begin)) for begin, end in ends)
     np.testing.assert_array_equal(array[place], whole[place])
+
+
+def test_a_disk_without_room_for_the_name_of_the_process_is_an_error_that_names_the_file(tmp_path, monkeypatch):
+    def fail(one, other):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(WorkbenchError, match=r"\.owner cannot be written \(No space left on device\): give scratch="):
+        wb.friends_of_friends(wb.synthetic.cosmic_web(n=8, seed=1), parts=2, scratch=tmp_path)
+    assert not list(tmp_path.iterdir())
