@@ -167,7 +167,7 @@ def steps_of_archive(run: RunSize, order: Order, keep: bool) -> Iterator[Step]:
     (together,) = boxes_of((archive,), MOST_SHARDS)
     if together > 1:
         shards = -(-archive // together)
-        yield Step("assemble-positions", shards, archive + 2 * shards, shards * DIGEST)
+        yield Step("assemble-positions", shards, archive + shards, shards * DIGEST)
 
 
 def _keeping(run: RunSize, order: Order) -> Iterator[Step]:
