@@ -76,9 +76,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Folders that stay whole and the longest files first: started last, one would run alone while other cores are idle."""
     slow, folders = {item.path for item in items if item.get_closest_marker("slow")}, [ROOT / folder for folder in SHARING]
-    items.sort(key=lambda item: (
-        next((place for place, folder in enumerate(folders) if folder in item.path.parents), len(folders)), item.path not in slow
-    ))
+    items.sort(key=lambda item: ([folder not in item.path.parents for folder in folders], item.path not in slow))
 
 
 @pytest.hookimpl(wrapper=True)
