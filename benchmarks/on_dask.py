@@ -37,6 +37,7 @@ from distributed import Client, LocalCluster
 import workbench as wb
 from workbench import backend
 from workbench.data.chunked import ChunkedParticles
+from workbench.memory import release_memory
 from workbench.subdomains.plan import default_parts
 
 LINKING = 0.2
@@ -263,7 +264,8 @@ def stored(n: int, folder: Path) -> tuple[wb.Particles, ChunkedParticles]:
     snapshot = tiled(n)
     path = folder / f"{n}.npy"
     np.save(path, snapshot.positions)
-    return wb.open(path, box=snapshot.box), wb.open_chunked(path, box=snapshot.box)   # both with the metadata of the file
+    source = wb.open_chunked(path, box=snapshot.box)
+    return wb.Particles(snapshot.positions, snapshot.box, metadata=source.metadata), source
 
 
 def written_here(particles: wb.Particles, bound: wb.Absolute, order: str, keep: list[Any], path: Path) -> None:
@@ -486,7 +488,7 @@ class Memory:
 @contextmanager
 def peak_memory(client: Client) -> Iterator[Memory]:
     """The largest resident memory of any worker, looked at fifty times a second."""
-    client.run(backend.release_memory)
+    client.run(release_memory)
     processes = [psutil.Process(pid) for pid in client.run(os.getpid).values()]
     idle = max(process.memory_info().rss for process in processes)
     memory, done = Memory(idle, idle), threading.Event()

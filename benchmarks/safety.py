@@ -20,9 +20,9 @@ import numpy as np
 import timing
 
 import workbench as wb
-from workbench import backend
 from workbench.archive.chunk import decode_frame, require_as_written
 from workbench.archive.reading import StoredArray
+from workbench.memory import release_memory
 
 LINKING = 0.2   # in mean spacings
 FOREIGN = ("sz3", "zfp", "sperr", "fpzip", "pcodec")
@@ -131,7 +131,7 @@ def peak_of(use: str, path: Path, box: tuple[float, ...] | None) -> int:
     few = wb.synthetic.cosmic_web(n=16, seed=1)
     run(use, wb.Particles(few.positions, few.box))()
     prepared = run(use, wb.Particles(np.load(path), box))
-    backend.release_memory()   # what preparing has freed
+    release_memory()   # what preparing has freed
     before = resident_bytes()
     Path("/proc/self/clear_refs").write_text("5")   # sets the largest memory so far to the present one
     prepared()

@@ -13,8 +13,8 @@ from conftest import ROOT
 # From the bottom up. A module imports what stands below it, and its neighbours as long as that makes no circle.
 # `__init__` is `import workbench` itself: it may reach for what stands above it when that is used, not before.
 LAYERS = (
-    {"errors", "arguments", "children", "declarations", "device_code", "host_library", "backend", "json_values", "ordering",
-     "progress", "slabs"},
+    {"errors", "arguments", "children", "declarations", "device_code", "host_library", "backend", "json_values", "memory",
+     "ordering", "progress", "slabs"},
     {"data", "charts"},
     {"run"},
     {"codecs"},
@@ -32,13 +32,13 @@ HEIGHT = {name: height for height, names in enumerate(LAYERS) for name in names}
 
 # Who may import these at all.
 HOMES = {
-    "cupy": "backend",
-    "ctypes": "backend",
-    "dask": "run",
-    "distributed": "run",
-    "bokeh": "lab",
-    "holoviews": "lab",
-    "ipywidgets": "lab",
+    "cupy": {"backend"},
+    "ctypes": {"backend", "memory"},
+    "dask": {"run"},
+    "distributed": {"run"},
+    "bokeh": {"lab"},
+    "holoviews": {"lab"},
+    "ipywidgets": {"lab"},
 }
 
 # What the layers up to clusters may only import inside a function, so that the core starts in well under a second.
@@ -159,8 +159,8 @@ def circle_in(graph: dict[str, set[str]]) -> list[str]:
 
 
 def strays(found: Import) -> str | None:
-    home = HOMES.get(found.top, "")
-    return f"{found}, which only {home} may import" if home and module_of(found.file) != home else None
+    homes = HOMES.get(found.top, {module_of(found.file)})
+    return None if module_of(found.file) in homes else f"{found}, which only {' and '.join(sorted(homes))} may import"
 
 
 def is_heavy(found: Import) -> str | None:
@@ -192,7 +192,7 @@ WRONG = [
     ("lab/state.py", "from bench.lab import panel", "circle: bench.lab.panel -> bench.lab.state -> bench.lab.panel"),
     ("data/field.py", "class A:\n    from bench.data import B", "circle: bench.data -> bench.data.field -> bench.data"),
     ("ordering.py", "import cupy", "imports cupy, which only backend may import"),
-    ("metrics.py", "def f():\n    from ctypes import c_int", "imports ctypes, which only backend may import"),
+    ("metrics.py", "def f():\n    from ctypes import c_int", "imports ctypes, which only backend and memory may import"),
     ("archive.py", "import dask.array as da", "imports dask.array, which only run may import"),
     ("bounds.py", "import holoviews as hv", "imports holoviews, which only lab may import"),
     ("data/field.py", "import scipy.fft", "imports scipy.fft when it is loaded"),

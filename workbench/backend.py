@@ -40,10 +40,6 @@ Result = TypeVar("Result")
 
 DEVICE_FLAGS = ("-std=c++17", "--fmad=false", "--ftz=false")
 
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3   # of glibc's mallopt
-USUAL_REUSED, MOST_REUSED = 2**17, 2**21       # bytes of an array whose memory is used again: by default, and in a step
-RETURNING = 3 * 2**15                          # bytes: glibc returns memory of a thread when more than 2**16 are freed
-MOST_KEPT = 2**25                              # bytes of freed memory that a step keeps
 
 _BLOCK = 256
 _USABLE, _WRITEABLE = 0x101, 0x400   # flags of NumPy: contiguous and aligned, writeable
@@ -441,42 +437,6 @@ def side_by_side(work: Callable[[Item], Result], items: Sequence[Item]) -> Itera
                 yield result
         finally:
             pool.shutdown(cancel_futures=True)
-
-
-def release_memory() -> None:
-    """Return freed memory to the system, where the C library can: by default it keeps it for later arrays.
-
-    >>> release_memory()
-    """
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)   # glibc's
-    if trim is not None:
-        trim(0)
-
-
-@contextmanager
-def reusing_memory() -> Iterator[None]:
-    """In a `with` block, let the C library use memory again that was freed; return all of it to the system at the end.
-
-    Workers of Dask run with MALLOC_TRIM_THRESHOLD_=65536, which returns every array to the system at once. Each new one
-    then costs page faults. Arrays of two megabytes and more are returned as before: they would leave holes, and NumPy asks
-    for large pages for them. The setting is that of the whole process.
-
-    >>> with reusing_memory():
-    ...     total = np.ones(10**6).sum()
-    """
-    set_option = getattr(ctypes.CDLL(None), "mallopt", lambda option, value: None)   # glibc's
-    usual = {
-        M_TRIM_THRESHOLD: int(os.environ.get("MALLOC_TRIM_THRESHOLD_", USUAL_REUSED)), M_MMAP_THRESHOLD: USUAL_REUSED
-    }
-    try:
-        for option, value in ((M_TRIM_THRESHOLD, MOST_KEPT), (M_MMAP_THRESHOLD, MOST_REUSED)):
-            set_option(option, value)
-        yield
-    finally:
-        for option, value in usual.items():
-            set_option(option, value)
-        np.empty(RETURNING, np.uint8)   # freed at once: then the C library looks what this thread has left
-        release_memory()
 
 
 def _thread_count(count: int) -> int:

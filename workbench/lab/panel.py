@@ -19,7 +19,6 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import ipywidgets as widgets
 
-from workbench.backend import release_memory
 from workbench.errors import WorkbenchError
 from workbench.lab import report
 from workbench.lab.cells import forget, replace_in_cell
@@ -31,6 +30,7 @@ from workbench.lab.jobs import deliver_to_this_loop
 from workbench.lab.last_picture import LastPicture, static_bundle
 from workbench.lab.turns import Patience, in_turn
 from workbench.lab.view import View
+from workbench.memory import release_memory
 
 PATIENCE = 600.0
 PROMPT = 0.12   # seconds: work that is usually quick is told of when it takes longer than this

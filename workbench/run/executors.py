@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar, cast
 
 from workbench import backend
-from workbench.backend import reusing_memory
 from workbench.errors import WorkbenchError
+from workbench.memory import reusing_memory
 from workbench.run import patience
 from workbench.run.cancelling import end_if_cancelled
 from workbench.run.code import own_code
@@ -303,7 +303,7 @@ def _checked(code: str, step: Callable[..., Result], *items: Any) -> Result | Re
             "a worker that joined later runs other code of lossbench than the client: install the same version everywhere"
         ))
     try:
-        with reusing_memory():   # at its end, all is returned: the next step may run in another thread, which cannot use it
+        with reusing_memory():   # also from one item to the next
             return step(*items)
     except WorkbenchError as error:
         if _may_pass(error):
