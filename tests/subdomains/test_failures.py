@@ -25,8 +25,8 @@ BEGUN = threading.Event()
 PHASES = ("sample-particles", "send-particles", "find-groups", "compare-labels", "measure-groups")
 KEEPING = (
     "encode-chunks", "send-particles", "find-groups", "compare-original", "measure-groups", "find-parts", "compare-part",
-    "find-split-groups", "find-lost-links", "repair-inside", "send-surroundings", "repair-across", "apply-moves",
-    "find-groups-again", "compare-final", "compare-groups", "hand-back-moves", "finish-chunks", "write-chunks",
+    "find-lost-links", "repair-inside", "send-surroundings", "repair-across", "apply-moves",
+    "find-groups-again", "compare-final", "compare-groups", "hand-back-moves", "arrange-moves", "finish-chunks", "write-chunks",
 )
 COMPARING = ("compare-chunks", "compare-neighbours", "write-parts", "transform-planes", "add-waves")
 
