@@ -26,7 +26,8 @@ PHASES = ("sample-particles", "send-particles", "find-groups", "compare-labels",
 KEEPING = (
     "encode-chunks", "send-particles", "find-groups", "compare-original", "measure-groups", "find-parts", "compare-part",
     "find-lost-links", "repair-inside", "send-surroundings", "repair-across", "apply-moves",
-    "find-groups-again", "compare-final", "compare-groups", "hand-back-moves", "arrange-moves", "finish-chunks", "write-chunks",
+    "find-groups-again", "compare-final", "compare-groups", "hand-back-moves", "arrange-moves", "finish-chunks",
+    "write-chunks",
 )
 COMPARING = ("compare-chunks", "compare-neighbours", "write-parts", "transform-planes", "add-waves")
 
