@@ -34,7 +34,7 @@ def reusing_memory() -> Iterator[None]:
     setting is that of the whole process.
 
     >>> with reusing_memory():
-    ...     total = np.ones(10**6).sum()
+    ...     total = sum([1.0] * 10**6)
     """
     _reused.begin()
     try:

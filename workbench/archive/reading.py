@@ -170,6 +170,7 @@ class StoredArray:
 def remember(latest: dict[Index, Result], index: Index, value: Result) -> None:
     """Add to the latest few, which are often read again."""
     with _REMEMBERING:
+        latest.pop(index, None)   # another thread may have read the same
         while len(latest) >= REMEMBERED:
             latest.pop(next(iter(latest)))
         latest[index] = value
