@@ -215,7 +215,8 @@ def archived(sizes: list[int], folder: Path, client: Client, reached: Reached) -
 def divided(folder: Path, client: Client, repeats: int, reached: Reached) -> None:
     """The same search in few and in many subdomains: what passes through the scheduler, and how long it takes."""
     particles, source = stored(128, folder)
-    rows, walls = [], []
+    rows: list[list[object]] = []
+    walls: list[float] = []
     expected = wb.friends_of_friends(particles, LINKING).labels
     for parts in (64, 954):
         before = psutil.net_io_counters(pernic=True)["lo"].bytes_sent
