@@ -33,7 +33,7 @@ HEIGHT = {name: height for height, names in enumerate(LAYERS) for name in names}
 # Who may import these at all.
 HOMES = {
     "cupy": {"backend"},
-    "ctypes": {"backend", "memory"},
+    "ctypes": {"backend"},
     "dask": {"run"},
     "distributed": {"run"},
     "bokeh": {"lab"},
@@ -192,7 +192,7 @@ WRONG = [
     ("lab/state.py", "from bench.lab import panel", "circle: bench.lab.panel -> bench.lab.state -> bench.lab.panel"),
     ("data/field.py", "class A:\n    from bench.data import B", "circle: bench.data -> bench.data.field -> bench.data"),
     ("ordering.py", "import cupy", "imports cupy, which only backend may import"),
-    ("metrics.py", "def f():\n    from ctypes import c_int", "imports ctypes, which only backend and memory may import"),
+    ("metrics.py", "def f():\n    from ctypes import c_int", "imports ctypes, which only backend may import"),
     ("archive.py", "import dask.array as da", "imports dask.array, which only run may import"),
     ("bounds.py", "import holoviews as hv", "imports holoviews, which only lab may import"),
     ("data/field.py", "import scipy.fft", "imports scipy.fft when it is loaded"),

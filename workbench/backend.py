@@ -439,6 +439,12 @@ def side_by_side(work: Callable[[Item], Result], items: Sequence[Item]) -> Itera
             pool.shutdown(cancel_futures=True)
 
 
+def c_function(name: str) -> Callable[..., Any]:
+    """A function of the C library, or one that does nothing where there is none of this name."""
+    found: Callable[..., Any] = getattr(ctypes.CDLL(None), name, lambda *given: None)
+    return found
+
+
 def _thread_count(count: int) -> int:
     if count < 1:
         raise WorkbenchError(f"the number of threads must be at least 1; got {count}")

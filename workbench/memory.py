@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from workbench.backend import c_function
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3   # of glibc's mallopt
 USUAL_REUSED, MOST_REUSED = 2**17, 2**21       # bytes of an array whose memory is used again: by default, and in a step
@@ -19,9 +20,7 @@ def release_memory() -> None:
 
     >>> release_memory()
     """
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)   # glibc's
-    if trim is not None:
-        trim(0)
+    c_function("malloc_trim")(0)   # glibc's
 
 
 @contextmanager
@@ -72,7 +71,7 @@ class _ReusedMemory:
                 release_memory()
 
     def _set(self, kept: int, reused: int) -> None:
-        set_option = getattr(ctypes.CDLL(None), "mallopt", lambda option, value: None)   # glibc's
+        set_option = c_function("mallopt")   # glibc's
         set_option(M_TRIM_THRESHOLD, kept)
         set_option(M_MMAP_THRESHOLD, reused)
 
