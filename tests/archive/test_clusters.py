@@ -229,6 +229,16 @@ def test_whatever_the_particles_and_the_bound_groups_are_kept(case):
             np.testing.assert_array_equal(counted(found, keep.min_members), counted(wanted, keep.min_members))
 
 
+def test_a_finer_bound_that_was_chosen_for_groups_does_not_change_the_order_of_chunks():
+    """With a pointwise bound every chunk has a lattice of its own, which follows from the finer bound."""
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        positions = random.random((5, 2))[random.integers(0, 5, 60)] * 10 + random.normal(scale=0.2, size=(60, 2))
+        original, bound, keep = wb.Particles.wrapped(positions, 10.0), wb.PointwiseRelative(0.005), wb.KeepClusters(0.25, "length", 1)
+        archive = wb.compress(original, bound, "lattice", [keep], "free", chunk_values=30)
+        assert_clusters_kept(archive, original, keep, bound)
+
+
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("codec", [codec for codec in ("lattice", "draco", "zfp") if codec in CODECS])
 @pytest.mark.parametrize("eb", [1.0, 7.0, 26.0, 1e6])

@@ -15,7 +15,7 @@ def check(codec, positions, size):
     tolerance = Tolerance(absolute=size)
     data = codec.encode(positions, tolerance)
     decoded = codec.decode(data, positions.shape, positions.dtype)
-    order = codec.permutation(positions, tolerance, data)
+    order = codec.permutation(positions, data)
     assert (order is None) == (codec.order == "keep")
     order = np.arange(len(positions)) if order is None else order
     assert sorted(order.tolist()) == list(range(len(positions)))
@@ -110,9 +110,9 @@ def test_a_permutation_of_other_positions_is_refused():
     codec, tolerance = Draco("free"), Tolerance(absolute=1e-3)
     data = codec.encode(positions, tolerance)
     with pytest.raises(WorkbenchError, match="needs the positions that were encoded"):
-        codec.permutation(positions + 0.1, tolerance, data)
+        codec.permutation(positions + 0.1, data)
     with pytest.raises(CodecFailed, match="checksum"):
-        codec.permutation(positions[:-1], tolerance, data)
+        codec.permutation(positions[:-1], data)
 
 
 @pytest.mark.parametrize("order", ORDERS)

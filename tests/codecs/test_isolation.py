@@ -79,9 +79,9 @@ def test_where_points_went_is_found_there_too():
     codec, positions = get("draco", order="free"), np.random.default_rng(0).random((500, 3))
     data = codec.encode(positions, TOLERANCE)
     assert Isolated(codec).reorders
-    assert (Isolated(codec).permutation(positions, TOLERANCE, data) == codec.permutation(positions, TOLERANCE, data)).all()
+    assert (Isolated(codec).permutation(positions, data) == codec.permutation(positions, data)).all()
     kept = get("draco", order="keep")
-    assert Isolated(kept).permutation(positions, TOLERANCE, kept.encode(positions, TOLERANCE)) is None
+    assert Isolated(kept).permutation(positions, kept.encode(positions, TOLERANCE)) is None
 
 
 def test_what_is_harmless_stays_here():

@@ -27,7 +27,7 @@ def clustered(count: int = 20_000, dimensions: int = 3, dtype: type = np.float32
 def round_trip(codec: LatticeCodec, positions: np.ndarray, tolerance: float) -> tuple[bytes, np.ndarray, np.ndarray]:
     aim = Tolerance(absolute=tolerance)
     data = codec.encode(positions, aim)
-    order = codec.permutation(positions, aim, data)
+    order = codec.permutation(positions, data)
     return data, codec.decode(data, positions.shape, positions.dtype), positions if order is None else positions[order]
 
 

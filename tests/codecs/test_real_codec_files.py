@@ -56,7 +56,7 @@ def test_real_particles_come_back_within_the_tolerance(order, shared_data):
     codec, tolerance = get("draco", order=order), Tolerance(absolute=0.01)
     data = codec.encode(particles.positions, tolerance)
     decoded = codec.decode(data, particles.positions.shape, particles.positions.dtype)
-    found = codec.permutation(particles.positions, tolerance, data)
+    found = codec.permutation(particles.positions, data)
     found = np.arange(len(particles)) if found is None else found
     assert len(np.unique(found)) == len(particles)
     assert np.abs(decoded.astype(np.float64) - particles.positions[found]).max() <= 0.01

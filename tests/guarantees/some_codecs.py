@@ -62,11 +62,11 @@ class Sorting(ParticleCodec):
     def reorders(self) -> bool:
         return True
 
-    def permutation(self, positions: np.ndarray, tolerance: Tolerance, data: bytes) -> np.ndarray:
+    def permutation(self, positions: np.ndarray, data: bytes) -> np.ndarray:
         return np.argsort(positions[:, 0], kind="stable")
 
     def _encode(self, values: np.ndarray, tolerance: Tolerance) -> bytes:
-        return Rounding()._encode(values[self.permutation(values, tolerance, b"")], tolerance)
+        return Rounding()._encode(values[self.permutation(values, b"")], tolerance)
 
     def _decode(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         return Rounding()._decode(data, shape, dtype)
@@ -214,22 +214,22 @@ MISBEHAVING = sorted(Misbehaving.__subclasses__(), key=Misbehaving.name.__func__
 
 
 class LosesPoints(Sorting):
-    def permutation(self, positions: np.ndarray, tolerance: Tolerance, data: bytes) -> np.ndarray:
+    def permutation(self, positions: np.ndarray, data: bytes) -> np.ndarray:
         return np.zeros(len(positions), np.int64)
 
 
 class ForgetsAPoint(Sorting):
-    def permutation(self, positions: np.ndarray, tolerance: Tolerance, data: bytes) -> np.ndarray:
+    def permutation(self, positions: np.ndarray, data: bytes) -> np.ndarray:
         return np.arange(len(positions) - 1)
 
 
 class CannotSayWhere(Sorting):
-    def permutation(self, positions: np.ndarray, tolerance: Tolerance, data: bytes) -> np.ndarray:
+    def permutation(self, positions: np.ndarray, data: bytes) -> np.ndarray:
         if data:
             raise RuntimeError("no idea")
         return np.arange(len(positions))
 
 
 class SaysTheWrongPlaces(Sorting):
-    def permutation(self, positions: np.ndarray, tolerance: Tolerance, data: bytes) -> np.ndarray:
+    def permutation(self, positions: np.ndarray, data: bytes) -> np.ndarray:
         return np.arange(len(positions)) if data else np.argsort(positions[:, 0], kind="stable")

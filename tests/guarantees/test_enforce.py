@@ -315,7 +315,7 @@ def test_reordered_points_are_compared_with_those_they_stand_for(dtype, limit):
     assert decoded.tobytes() == guarded.decoded.tobytes()
     assert_kept(positions[guarded.permutation], decoded, limit)
     assert (guarded.permutation == np.argsort(positions[:, 0], kind="stable")).all()
-    again = decoded_permutation(Sorting(), guarded.sections, positions, limit)
+    again = decoded_permutation(Sorting(), guarded.sections, positions)
     assert (again == guarded.permutation).all()
     assert guarded.figures.stored_exactly is None
 
@@ -324,7 +324,7 @@ def test_an_exact_chunk_keeps_its_order():
     positions = points()
     guarded = encode_guarded(Sorting(), positions, Limit("absolute", 0.0))
     assert guarded.permutation is None
-    assert decoded_permutation(Sorting(), guarded.sections, positions, Limit("absolute", 0.0)) is None
+    assert decoded_permutation(Sorting(), guarded.sections, positions) is None
     assert guarded.decoded.tobytes() == positions.tobytes()
 
 

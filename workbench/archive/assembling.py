@@ -17,13 +17,11 @@ from workbench.archive.chunk import checksum_of_table, checksums_of
 from workbench.archive.frame import Damaged
 from workbench.archive.layout import ArrayLayout, Index
 from workbench.archive.sharding import end_of
-from workbench.archive.store import DirectoryStore, MemoryStore, Store
-from workbench.archive.writing import Draft
+from workbench.archive.store import Store
+from workbench.archive.writing import Place
 from workbench.errors import WorkbenchError
 from workbench.guarantees.sections import CHECKSUM
 from workbench.run.executors import Executor
-
-Place = MemoryStore | Draft
 
 
 def assemble(layout: ArrayLayout, place: Place, executor: Executor) -> None:
@@ -51,7 +49,7 @@ def stored_chunk(store: Store, layout: ArrayLayout, index: Index) -> bytes:
 def _assembled(shared: tuple[Place, ArrayLayout], shard: Index) -> bytes:
     """Make one shard, unless it is complete; returns its checksum."""
     place, layout = shared
-    store = place if isinstance(place, MemoryStore) else DirectoryStore(place.partial)
+    store = place.parts()
     indices = list(layout.chunks_of(shard))
     own = list(map(layout.chunk_key, indices))
     if not any(store.size(key, missing=0) for key in own):

@@ -29,8 +29,7 @@ from workbench.archive.encoding import (
 from workbench.archive.in_order import PERMUTATION, VELOCITIES
 from workbench.archive.layout import ArrayLayout
 from workbench.archive.request import Request
-from workbench.archive.store import MemoryStore
-from workbench.archive.writing import Draft
+from workbench.archive.writing import Place
 from workbench.codecs import Codec, Columns, ParticleCodec
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound, Limit
@@ -72,7 +71,7 @@ class _Array:
     name: str
     layout: ArrayLayout
     companions: Companions
-    place: MemoryStore | Draft
+    place: Place
     task: Task | None   # of velocities, which a codec encodes
 
     def encode(self, numbers: range) -> list[Done]:
@@ -91,7 +90,7 @@ class _Array:
 
 
 def encode_companions(
-    companions: Companions, count: int, dimensions: int, chunk: int, request: Request, place: MemoryStore | Draft,
+    companions: Companions, count: int, dimensions: int, chunk: int, request: Request, place: Place,
     executor: Executor,
 ) -> Iterator[EncodedArray]:
     """Encode and write all columns, in the order in which archives list them; the arrays are without bytes.

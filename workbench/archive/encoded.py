@@ -26,6 +26,7 @@ from workbench.archive.layout import ArrayLayout, Index
 from workbench.archive.missing import Hidden
 from workbench.archive.placing import on_disk
 from workbench.archive.store import DirectoryStore
+from workbench.archive.writing import Place
 from workbench.data.chunked import ChunkedParticles
 from workbench.errors import WorkbenchError
 from workbench.guarantees.enforce import Figures
@@ -44,18 +45,33 @@ class DoneChunk:
     source: int
 
 
+@dataclass(frozen=True)
+class Beside:
+    """A folder of chunks that are to be corrected before they become parts of an archive."""
+
+    folder: Path
+
+    def put(self, key: str, data: bytes) -> None:
+        """Write a chunk, completely or not at all."""
+        put_hidden(self.folder / key, data)
+
+    def parts(self) -> DirectoryStore:
+        """What was written so far."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return DirectoryStore(self.folder)
+
+
 class Encoded(ChunkedParticles):
     """The chunks in a folder. As a source of particles, they are the original rows in the order of the archive.
 
-    `rows` returns the positions at the places of a chunk; `put` writes a part of the archive, in one step. `records` is the
-    folder with the records.
+    `rows` returns the positions at the places of a chunk; the bytes go to the place. `records` is the folder with the
+    records.
     """
 
     def __init__(
-        self, task: Task, rows: Callable[[Slices], np.ndarray], folder: Path, put: Callable[[str, bytes], None],
-        records: Path,
+        self, task: Task, rows: Callable[[Slices], np.ndarray], place: Place | Beside, records: Path
     ) -> None:
-        self.task, self.rows, self.folder, self.put, self.records = task, rows, folder, put, records
+        self.task, self.rows, self.place, self.records = task, rows, place, records
         self.name = "the particles in the order of the archive"
         self.box = None if task.period is None else tuple(task.period)
         self.sizes, self.dtype, self.dimensions = task.layout.chunk_rows, task.layout.dtype, task.layout.shape[1]
@@ -78,20 +94,20 @@ class Encoded(ChunkedParticles):
     def encode(self, number: int) -> DoneChunk:
         """Encode, check and write one chunk, unless an earlier run did; returns everything but its bytes."""
         rows, source = self._rows(number)
-        if (found := recalled(self._record(number), self.folder, self.task.layout, (number, 0), source)) is not None:
+        if (found := recalled(self._record(number), self.place, self.task.layout, (number, 0), source)) is not None:
             return found
         ready = encode_values(self.task, rows)
         if ready.order is not None:
             raise WorkbenchError(f"{self.task.codec.id} returns particles in an order of its own: use another codec")
         data = ready.data.data
-        self.put(self.task.layout.chunk_key((number, 0)), data)
+        self.place.put(self.task.layout.chunk_key((number, 0)), data)
         done = dataclasses.replace(ready, data=EncodedChunk(b"", ready.data.checksum))
         put_hidden(self._record(number), record_of(done, source, data))
         return DoneChunk(done, len(data), source)
 
     def data(self, number: int) -> bytes:
         """The bytes of a chunk."""
-        return (self.folder / self.task.layout.chunk_key((number, 0))).read_bytes()
+        return self.place.parts().read(self.task.layout.chunk_key((number, 0)))
 
     def decoded(self, number: int) -> np.ndarray:
         """The decoded positions of a chunk."""
@@ -102,12 +118,12 @@ class Encoded(ChunkedParticles):
         return self.records / str(number)
 
 
-def recalled(record: Path, folder: Path, layout: ArrayLayout, index: Index, source: int) -> DoneChunk | None:
+def recalled(record: Path, place: Place | Beside, layout: ArrayLayout, index: Index, source: int) -> DoneChunk | None:
     """The chunk as an earlier run made it from the same source, if its record and its bytes are there and undamaged."""
-    if not (record.exists() and folder.is_dir()):
+    if not record.exists():
         return None
     try:
-        data = stored_chunk(DirectoryStore(folder), layout, index)
+        data = stored_chunk(place.parts(), layout, index)
     except Damaged:
         return None
     try:

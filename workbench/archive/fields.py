@@ -38,9 +38,8 @@ from workbench.archive.encoding import (
 from workbench.archive.layout import ArrayLayout
 from workbench.archive.plausibility import notes_on, notes_on_spread, on_earlier_loss
 from workbench.archive.request import Request, archive_of
-from workbench.archive.store import MemoryStore
 from workbench.archive.survey import Survey
-from workbench.archive.writing import Draft
+from workbench.archive.writing import Place
 from workbench.backend import Array
 from workbench.codecs import Codec, ParticleCodec
 from workbench.data import Field
@@ -59,7 +58,7 @@ Values = tuple[Array, Array | None]   # and where they are masked
 
 
 def compress_field(
-    field: ChunkedField, request: Request, place: MemoryStore | Draft, executor: Executor, folder: Path
+    field: ChunkedField, request: Request, place: Place, executor: Executor, folder: Path
 ) -> Archive:
     """The archive of a field, whose parts go to this place; for workers, an array in memory is written to the folder."""
     codec = codec_for(field, request)
@@ -228,20 +227,20 @@ def token_for(field: ChunkedField, request: Request) -> str:
 
 
 def _write_chunk(
-    task: Task, mask: ArrayLayout | None, survey: bool, place: MemoryStore | Draft, begin: int, number: int, part: Field
+    task: Task, mask: ArrayLayout | None, survey: bool, place: Place, begin: int, number: int, part: Field
 ) -> FieldChunk:
     """Encode, check and write one chunk, unless an earlier run did; returns everything but its bytes."""
     index = tuple(int(axis) for axis in np.unravel_index(number, task.layout.chunk_grid))
     key, done = task.layout.chunk_key(index), None
-    if isinstance(place, Draft):
-        record, source = place.folder / RECORDS / str(number), _checksum(begin, part)
-        if (before := recalled(record, place.partial, task.layout, index, source)) is not None:
+    if place.unfinished is not None:
+        record, source = place.unfinished / RECORDS / str(number), _checksum(begin, part)
+        if (before := recalled(record, place, task.layout, index, source)) is not None:
             hidden = None if mask is None else exact_chunk(backend.to_host(_hidden(part)))
             done = FieldChunk(before.ready, hidden, Survey.of(part.values, part.mask) if survey else None)
     if done is None:
         done = encoded(task, mask, survey, part)
         place.put(key, done.values.data.data)
-        if isinstance(place, Draft):
+        if place.unfinished is not None:
             put_hidden(record, record_of(done.values, source, done.values.data.data))
     if mask is not None and done.mask is not None:
         place.put(mask.chunk_key(index), done.mask.data)

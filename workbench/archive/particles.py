@@ -24,8 +24,7 @@ from workbench.archive.encoding import EncodedArray, Task, even_chunks, layout_f
 from workbench.archive.finer import smallest
 from workbench.archive.request import Request, archive_of, require_about
 from workbench.archive.sharding import MOST_CHUNKS
-from workbench.archive.store import MemoryStore
-from workbench.archive.writing import Draft
+from workbench.archive.writing import Place
 from workbench.codecs import Codec, Columns, ParticleCodec
 from workbench.codecs.curve import Lattice
 from workbench.data import Particles
@@ -63,13 +62,13 @@ class Supply(Protocol):
     def notes(self) -> tuple[str, ...]:
         """What is unusual about the request for these particles."""
 
-    def encoded(self, limit: Limit, place: MemoryStore | Draft) -> Positions:
+    def encoded(self, limit: Limit, place: Place) -> Positions:
         """The positions within this limit."""
 
-    def kept(self, place: MemoryStore | Draft, finer: Limit, allowance: Allowance) -> Positions:
+    def kept(self, place: Place, finer: Limit, allowance: Allowance) -> Positions:
         """The positions within this limit, corrected so that the guarantee is true; raises TooExpensive."""
 
-    def write(self, chosen: Positions, place: MemoryStore | Draft) -> None:
+    def write(self, chosen: Positions, place: Place) -> None:
         """Bring the chunks of positions to the archive, as far as they are not there."""
 
 
@@ -89,7 +88,7 @@ class Positions:
         return 0 if self.array.promise is None else sum(kept["bytes"] for kept in self.array.promise.keep)
 
 
-def compress_particles(supply: Supply, request: Request, place: MemoryStore | Draft, executor: Executor) -> Archive:
+def compress_particles(supply: Supply, request: Request, place: Place, executor: Executor) -> Archive:
     """The archive of particles, whose parts go to this place."""
     limit = supply.limit()
     chosen = supply.encoded(limit, place)
@@ -107,7 +106,7 @@ def compress_particles(supply: Supply, request: Request, place: MemoryStore | Dr
 
 
 def _kept(
-    supply: Supply, requested: Positions, guarantee: Guarantee, limit: Limit, place: MemoryStore | Draft
+    supply: Supply, requested: Positions, guarantee: Guarantee, limit: Limit, place: Place
 ) -> Positions:
     """The positions within the requested bound, or within a finer one where the guarantee takes fewer bytes there."""
     outline = supply.outline

@@ -18,7 +18,7 @@ import numpy as np
 
 from workbench.archive import provenance
 from workbench.archive.companions import require_velocities
-from workbench.archive.encoded import RECORDS, Encoded, put_hidden, token_of
+from workbench.archive.encoded import RECORDS, Beside, Encoded, token_of
 from workbench.archive.encoding import assembled
 from workbench.archive.in_order import VELOCITIES, Columns, OrderedInChunks, Rows
 from workbench.archive.keeping.finish import finished_file
@@ -27,9 +27,8 @@ from workbench.archive.keeping.terms import Terms
 from workbench.archive.particles import Plan, Positions, guarantee_of, particles_in_chunk
 from workbench.archive.plausibility import notes_on_outline, notes_on_spread, on_earlier_loss
 from workbench.archive.request import Request
-from workbench.archive.store import MemoryStore
 from workbench.archive.survey import Survey
-from workbench.archive.writing import Draft
+from workbench.archive.writing import Place
 from workbench.clusters.keep import KeepClusters
 from workbench.data import Particles
 from workbench.data.chunked import ChunkedParticles
@@ -43,8 +42,6 @@ from workbench.subdomains.decomposition import Decomposition
 from workbench.subdomains.plan import chosen_parts, require_room
 from workbench.subdomains.planned_steps import Order
 from workbench.subdomains.sources import outline_of, surveyed
-
-Place = MemoryStore | Draft
 
 
 class InChunks:
@@ -125,9 +122,8 @@ class InChunks:
             )
         hidden = self._hidden(place)
         beside = hidden / f".within-{limit.value.hex()}" if keep else hidden
-        within = place.partial if isinstance(place, Draft) and not keep else beside
-        put = functools.partial(_put_beside, within) if keep else place.put
-        encoded = Encoded(plan.task(request), rows, within, put, beside / RECORDS)
+        within = Beside(beside) if keep else place
+        encoded = Encoded(plan.task(request), rows, within, beside / RECORDS)
         numbers = range(len(encoded.sizes))
         done = self._executor.map("encode-chunks", Encoded.encode, numbers, "chunk of the archive", shared=encoded)
         if keep and isinstance(rows, SortedRows):
@@ -177,7 +173,7 @@ class InChunks:
 
     def _hidden(self, place: Place) -> Path:
         """The folder for what a later run of the same call goes on from."""
-        return place.folder if isinstance(place, Draft) else self._folder / "chunks"
+        return self._folder / "chunks" if place.unfinished is None else place.unfinished
 
 
 def _clusters_of(request: Request) -> KeepClusters | None:
@@ -193,11 +189,6 @@ def _clusters_of(request: Request) -> KeepClusters | None:
 
 def _survey(columns: Columns, chunk: int) -> Survey:
     return Survey.of(columns.read(chunk, (VELOCITIES,))[VELOCITIES])
-
-
-def _put_beside(folder: Path, key: str, data: bytes) -> None:
-    """Write a chunk that is to be corrected."""
-    put_hidden(folder / key, data)
 
 
 def _take(shared: tuple[Encoded, Place], chunk: int) -> None:

@@ -16,8 +16,7 @@ from workbench.archive.in_order import OrderedInMemory
 from workbench.archive.particles import Plan, Positions, guarantee_of
 from workbench.archive.plausibility import notes_on
 from workbench.archive.request import Request
-from workbench.archive.store import MemoryStore
-from workbench.archive.writing import Draft
+from workbench.archive.writing import Place
 from workbench.backend import Array
 from workbench.clusters.keep.repair import Step
 from workbench.data import Particles
@@ -52,12 +51,12 @@ class InMemory:
         """What is unusual about the request for these particles."""
         return notes_on(self.outline, self._request.bound, self._request.keep, self._request.velocities)
 
-    def encoded(self, limit: Limit, place: MemoryStore | Draft) -> Positions:
+    def encoded(self, limit: Limit, place: Place) -> Positions:
         """The positions within this limit."""
         self._requested = self._within(limit, self._request.progress)
         return self._requested
 
-    def kept(self, place: MemoryStore | Draft, finer: Limit, allowance: Allowance) -> Positions:
+    def kept(self, place: Place, finer: Limit, allowance: Allowance) -> Positions:
         """The positions within this limit, corrected so that the guarantee is true."""
         assert self.guarantee is not None
         progress = self._request.progress
@@ -69,7 +68,7 @@ class InMemory:
         array = with_guarantee(within.array, self.outline, within.source, finer, self.guarantee, progress, allowance)
         return dataclasses.replace(within, array=array, nbytes=_nbytes(array))
 
-    def write(self, chosen: Positions, place: MemoryStore | Draft) -> None:
+    def write(self, chosen: Positions, place: Place) -> None:
         """Bring the chunks of positions to the archive."""
         for key, data in chosen.array.entries():
             place.put(key, data)

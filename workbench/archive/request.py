@@ -19,11 +19,10 @@ from workbench.archive.choice import Speed
 from workbench.archive.content.consistency import FORMAT
 from workbench.archive.content.registry import KINDS
 from workbench.archive.encoding import EncodedArray, Progress
-from workbench.archive.key import ROOT
 from workbench.archive.plausibility import notes_on_groups
 from workbench.archive.root import documents_of
 from workbench.archive.store import MemoryStore
-from workbench.archive.writing import Draft
+from workbench.archive.writing import Draft, Place
 from workbench.arguments import function, one_of, whole_number
 from workbench.codecs import Codec
 from workbench.errors import WorkbenchError
@@ -93,7 +92,7 @@ class Compression:
     scratch: str | Path | None
 
     @contextmanager
-    def place(self, token: str | None) -> Iterator[MemoryStore | Draft]:
+    def place(self, token: str | None) -> Iterator[Place]:
         """A store, or a draft that the same call would continue after an error."""
         if self.out is None:
             yield MemoryStore()
@@ -146,7 +145,7 @@ def archive_of(
     described: Mapping[str, Any],
     codec: Codec,
     metadata: Mapping[str, Any],
-    place: MemoryStore | Draft,
+    place: Place,
     executor: Executor,
     notes: tuple[str, ...] = (),
     choice: str = "",
@@ -156,13 +155,7 @@ def archive_of(
     for layout in layouts:
         assemble(layout, place, executor)
     documents = documents_for(arrays, described, codec, metadata, notes, choice)
-    root = documents.pop(ROOT)
-    for key, data in documents.items():
-        place.put(key, data)
-    if isinstance(place, MemoryStore):
-        place.put(ROOT, root)
-        return Archive(place)
-    return Archive.open(place.commit(root, [key for layout in layouts for key in layout.file_keys()]))
+    return Archive(place.finished(documents, [key for layout in layouts for key in layout.file_keys()]))
 
 
 def documents_for(

@@ -36,6 +36,10 @@ class Store(Protocol):
 
     name: str
 
+    @property
+    def in_memory(self) -> bool:
+        """Whether this process made the bytes, and holds them."""
+
     def read(self, key: str, begin: int = 0, size: int | None = None) -> bytes:
         """The bytes of this key, or so many of them from this place on."""
 
@@ -52,6 +56,8 @@ class Store(Protocol):
 
 class _Listed:
     """The common part of stores in which the size of every part is known from the beginning."""
+
+    in_memory = False
 
     def __init__(self, name: str, sizes: Mapping[str, int]) -> None:
         self.name = name
@@ -75,16 +81,29 @@ class _Listed:
 
 
 class MemoryStore(_Listed):
-    """An archive that is not written yet.
+    """An archive that is not written yet, or that is being made in memory.
 
     >>> store = MemoryStore({"zarr.json": b"{}", "positions/c/0/0": b"LBC1"})
     >>> store.keys(), store.nbytes
     (['positions/c/0/0', 'zarr.json'], 6)
     """
 
+    in_memory = True
+    unfinished = None
+
     def __init__(self, entries: Mapping[str, bytes] = MappingProxyType({})) -> None:
         self._entries = {require_key(key): bytes(data) for key, data in entries.items()}
         super().__init__("the archive in memory", {key: len(data) for key, data in self._entries.items()})
+
+    def parts(self) -> MemoryStore:
+        """What was put so far."""
+        return self
+
+    def finished(self, documents: Mapping[str, bytes], chunks: Iterable[str]) -> MemoryStore:
+        """The archive, when its documents are added."""
+        for key, data in documents.items():
+            self.put(key, data)
+        return self
 
     def put(self, key: str, data: bytes) -> None:
         """Add a part; several threads may."""
@@ -108,6 +127,8 @@ class MemoryStore(_Listed):
 
 class DirectoryStore:
     """An archive as a directory. Files whose names cannot be keys are not part of it; no link is followed."""
+
+    in_memory = False
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)

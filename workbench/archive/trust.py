@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from workbench.archive.store import MemoryStore, Store
+from workbench.archive.store import Store
 from workbench.arguments import number, whole_number
 from workbench.codecs import Codec, Columns
 from workbench.codecs.isolation import isolated
@@ -72,7 +72,7 @@ class Trust:
 
     def decoder(self, codec: Codec, store: Store) -> Codec:
         """The codec that decodes the chunks of a store. Archives in memory were made and decoded here: no isolation."""
-        return isolated(codec, self.patience) if self.isolate and not isinstance(store, MemoryStore) else codec
+        return isolated(codec, self.patience) if self.isolate and not store.in_memory else codec
 
 
 DEFAULT = Trust()

@@ -20,7 +20,6 @@ from workbench.archive.checks import Inspected
 from workbench.archive.frame import Damaged, distinct
 from workbench.archive.layout import Index
 from workbench.archive.reading import StoredArray
-from workbench.archive.store import MemoryStore
 from workbench.arguments import whole_number
 from workbench.errors import WorkbenchError
 from workbench.guarantees.guarantee import Guarantee
@@ -81,7 +80,7 @@ def verify(
     if parts is not None:
         whole_number("parts", parts, least=1)
     executor = executor_of(client, progress, given)
-    if isinstance(executor, OnDask) and isinstance(archive.store, MemoryStore):
+    if isinstance(executor, OnDask) and archive.store.in_memory:
         raise WorkbenchError("workers read an archive from a file system that all see: save it first, and give its path")
     in_memory = given is None or isinstance(given, content.classes[0])
     if isinstance(executor, InProcess) and parts is None and in_memory:

@@ -23,15 +23,16 @@ import mmap
 import os
 import secrets
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 from workbench.archive.key import COPY, ROOT, is_document, is_key, require_key
 from workbench.archive.lock import LOCK, held
 from workbench.archive.placing import flush, on_disk, partial_of, remove, require_free, require_own, take_name, target_of
 from workbench.archive.recognition import require_suffix
+from workbench.archive.store import DirectoryStore, Store, open_store
 from workbench.errors import WorkbenchError
 
 PARTS = "parts"   # of a draft: the folder that becomes the archive
@@ -40,6 +41,29 @@ _PLAIN_FILE = 0o100644 << 16
 _UNIX = 3
 
 Put = Callable[[str, Any], None]
+
+
+class Place(Protocol):
+    """Where the parts of an archive go while it is made: memory, a draft, or a member's part of either."""
+
+    @property
+    def unfinished(self) -> Path | None:
+        """The folder for what the same call goes on from, if this one is killed; None in memory."""
+
+    def put(self, key: str, data: bytes) -> None:
+        """Add a part."""
+
+    def put_blocks(self, key: str, blocks: Iterable[bytes]) -> None:
+        """Add a part that is given in blocks."""
+
+    def remove(self, key: str) -> None:
+        """Remove a part, if it is there."""
+
+    def parts(self) -> Store:
+        """What was put so far."""
+
+    def finished(self, documents: Mapping[str, bytes], chunks: Iterable[str]) -> Store:
+        """The archive of these documents and chunks."""
 
 
 class Draft:
@@ -61,6 +85,24 @@ class Draft:
         with on_disk(self.target):
             self.folder.mkdir(exist_ok=token is not None)
             require_own(self.folder)
+
+    @property
+    def unfinished(self) -> Path:
+        """The folder for what the same call goes on from, if this one is killed."""
+        return self.folder
+
+    def parts(self) -> DirectoryStore:
+        """What was put so far."""
+        with on_disk(self.target):
+            self.partial.mkdir(exist_ok=True)
+        return DirectoryStore(self.partial)
+
+    def finished(self, documents: Mapping[str, bytes], chunks: Iterable[str]) -> Store:
+        """The archive under its name."""
+        for key, data in documents.items():
+            if key != ROOT:
+                self.put(key, data)
+        return open_store(self.commit(documents[ROOT], chunks))
 
     def put(self, key: str, data: bytes) -> None:
         """Write a part; repeating it is harmless. It is on the disk when this returns."""

@@ -302,7 +302,7 @@ class ParticleCodec(Codec):
         """The encoded points as blocks that can be decoded alone; None if only all of them can be decoded."""
         return None
 
-    def permutation(self, positions: Array, tolerance: Tolerance, data: bytes) -> Array | None:
+    def permutation(self, positions: Array, data: bytes) -> Array | None:
         """The original index of each decoded point: decoded[i] is positions[permutation[i]]; None if the order is kept.
 
         `data` is their encoding.

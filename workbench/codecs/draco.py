@@ -40,7 +40,7 @@ class Draco(pieces.InPieces, ParticleCodec):
     >>> codec, tolerance = Draco(order="free"), Tolerance(absolute=0.01)
     >>> data = codec.encode(positions, tolerance)
     >>> decoded = codec.decode(data, positions.shape, positions.dtype)
-    >>> bool(abs(decoded - positions[codec.permutation(positions, tolerance, data)]).max() <= 0.01)
+    >>> bool(abs(decoded - positions[codec.permutation(positions, data)]).max() <= 0.01)
     True
     """
 
@@ -63,7 +63,7 @@ class Draco(pieces.InPieces, ParticleCodec):
         """The codec in this order."""
         return replace(self, order=order)
 
-    def permutation(self, positions: np.ndarray, tolerance: Tolerance, data: bytes) -> np.ndarray | None:
+    def permutation(self, positions: np.ndarray, data: bytes) -> np.ndarray | None:
         """The original index of each decoded point: decoded[i] is positions[permutation[i]]; None if the order is kept.
 
         `data` is their encoding. Among points of one cell, those that came first in `positions` come first.

@@ -101,11 +101,10 @@ class LatticeCodec(ParticleCodec):
     def _reaching(self, lower: np.ndarray, upper: np.ndarray) -> Self:
         return replace(self, lower=tuple(lower.tolist()), upper=tuple(upper.tolist()))
 
-    def permutation(self, positions: Array, tolerance: Tolerance, data: bytes) -> Array | None:
+    def permutation(self, positions: Array, data: bytes) -> Array | None:
         """The original index of each decoded point: decoded[i] is positions[permutation[i]]; None if the order is kept."""
-        if Stream.of(data, tuple(positions.shape)).in_place:
-            return None
-        return _sorted_keys(self.lattice(positions, tolerance), positions)[1]
+        stream = Stream.of(data, tuple(positions.shape))
+        return None if stream.in_place else _sorted_keys(stream.lattice, positions)[1]
 
     def _encode(self, values: Array, tolerance: Tolerance) -> bytes:
         _check_shape(values)

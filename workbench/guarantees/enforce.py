@@ -145,13 +145,13 @@ def decode_guarded(codec: Codec, sections: Sections, shape: Sequence[int], dtype
     return apply_correction(_decode(codec, sections, shape, dtype, xp), sections.get(FIX, b""))
 
 
-def decoded_permutation(codec: Codec, sections: Sections, values: Array, limit: Limit) -> Array | None:
+def decoded_permutation(codec: Codec, sections: Sections, values: Array) -> Array | None:
     """The original index of each decoded value, or None where the order is kept."""
     if SAME in sections or not (isinstance(codec, ParticleCodec) and codec.reorders):
         return None
     xp, count = backend.namespace(values), len(values)
     try:
-        permutation = codec.permutation(values, _tolerance(codec, values, limit), sections[CODE])
+        permutation = codec.permutation(values, sections[CODE])
         if permutation is None:
             return None
         is_permutation = permutation.shape == (count,) and bool((xp.sort(permutation) == xp.arange(count)).all())
@@ -190,7 +190,7 @@ class _Chunk:
         try:
             sections = self._encode()
             decoded = _decode(self.codec, sections, self.values.shape, self.values.dtype, backend.namespace(self.values))
-            permutation = decoded_permutation(self.codec, sections, self.values, self.limit)
+            permutation = decoded_permutation(self.codec, sections, self.values)
         except WorkbenchError as error:
             raise _LeftOut(str(error)) from error
         return self._guarded(sections, decoded, permutation)

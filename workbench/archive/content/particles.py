@@ -226,14 +226,11 @@ def _order_of(archive: Archive, positions: Array) -> Array:
     """The permutation from these positions, which must be those of the original, to the decoded ones."""
     curve, data = curve_of(archive), archive.data
     order = ordering.sort_by_key(curve.keys(positions), curve.key_bits)
-    limit = archive.certificate["positions"].limit
-    if limit is None:
-        raise WorkbenchError("the certificate states no bound of the positions, and the permutation depends on it")
     for index in data.layout.chunk_indices():
         rows = data.layout.chunk_slices(index)[0]
         sections = {tag: bytes(part) for tag, part in data.frame(index).sections.items()}
         try:
-            within = decoded_permutation(data.decoder, sections, positions[order[rows]], limit)
+            within = decoded_permutation(data.decoder, sections, positions[order[rows]])
         except CodecFailed as error:
             raise Damaged(data.layout.chunk_key(index), str(error)) from error
         if within is not None:

@@ -210,15 +210,15 @@ def _chunk(
         rows = stored.layout.chunk_slices(index)[0]
         part = ordered.read(stored.layout.name, rows.start, rows.stop)
         if stored.layout.name == POSITIONS and not isinstance(ordered, OrderedInMemory):
-            _require_order(stored, opened, part, promise)
+            _require_order(stored, opened, part)
         found += checks.compared(stored.layout.chunk_key(index), here, part, promise.limit, period)
     return dataclasses.replace(found, chunks=[here]) if holding else found
 
 
-def _require_order(stored: StoredArray, opened: Frame, rows: np.ndarray, promise: Promise) -> None:
+def _require_order(stored: StoredArray, opened: Frame, rows: np.ndarray) -> None:
     """Refuse an archive whose codec has reordered the particles of a chunk, which only a search in memory undoes."""
     sections = {tag: bytes(part) for tag, part in opened.sections.items()}
-    if promise.limit is not None and decoded_permutation(stored.decoder, sections, rows, promise.limit) is not None:
+    if decoded_permutation(stored.decoder, sections, rows) is not None:
         raise WorkbenchError(
             f"{stored.codec.id} returns particles in an order of its own: verify it in one process, with wb.Particles"
         )

@@ -102,7 +102,7 @@ def labels_file(subdomains: Subdomains, number: int, chunk: int) -> Path:
 
 def finished_file(encoded: Encoded, chunk: int) -> Path:
     """A chunk with its edits."""
-    return encoded.folder / FINISHED / str(chunk)
+    return encoded.records.parent / FINISHED / str(chunk)
 
 
 def _labels(subdomains: Subdomains) -> ByChunk:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NoReturn
@@ -66,11 +65,10 @@ class Isolated(ParticleCodec):
         """The configuration of the other codec."""
         return self.codec.to_dict()
 
-    def permutation(self, positions: Array, tolerance: Tolerance, data: bytes) -> Array | None:
+    def permutation(self, positions: Array, data: bytes) -> Array | None:
         """The original index of each decoded point; None if the order is kept."""
         given = np.ascontiguousarray(positions)
-        request = {"work": "permutation", "tolerance": dataclasses.asdict(tolerance)}
-        request |= {"shape": given.shape, "dtype": given.dtype.name}
+        request = {"work": "permutation", "shape": given.shape, "dtype": given.dtype.name}
         return self._asked(request, [memoryview(data), given.data], (len(given),), np.dtype(np.int64))
 
     def _encode(self, values: Array, tolerance: Tolerance) -> NoReturn:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from workbench.codecs import registry
-from workbench.codecs.codec import Codec, CodecFailed, ParticleCodec, Tolerance
+from workbench.codecs.codec import Codec, CodecFailed, ParticleCodec
 from workbench.codecs.columns import Columns
 from workbench.codecs.isolation.exchange import SharedFile, receive, send
 from workbench.codecs.isolation.limits import Limits, write_no_files
@@ -80,7 +80,7 @@ def _permutation(codec: Codec, request: Mapping[str, Any], file: SharedFile) -> 
     if not isinstance(codec, ParticleCodec):
         raise CodecFailed(f"{codec.id} has no permutation: it is no codec for particles")
     positions = file.array(request["given"][1][0], tuple(request["shape"]), np.dtype(request["dtype"]))
-    found = codec.permutation(positions, Tolerance(**request["tolerance"]), file.read(*request["given"][0]))
+    found = codec.permutation(positions, file.read(*request["given"][0]))
     if found is None:
         return False
     if found.shape != positions.shape[:1] or found.dtype.kind not in "iu":
