@@ -234,7 +234,8 @@ def test_a_finer_bound_that_was_chosen_for_groups_does_not_change_the_order_of_c
     for seed in range(20):
         random = np.random.default_rng(seed)
         positions = random.random((5, 2))[random.integers(0, 5, 60)] * 10 + random.normal(scale=0.2, size=(60, 2))
-        original, bound, keep = wb.Particles.wrapped(positions, 10.0), wb.PointwiseRelative(0.005), wb.KeepClusters(0.25, "length", 1)
+        original, bound = wb.Particles.wrapped(positions, 10.0), wb.PointwiseRelative(0.005)
+        keep = wb.KeepClusters(0.25, "length", 1)
         archive = wb.compress(original, bound, "lattice", [keep], "free", chunk_values=30)
         assert_clusters_kept(archive, original, keep, bound)
 
