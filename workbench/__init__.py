@@ -14,7 +14,7 @@ import importlib
 import typing
 
 from workbench import bounds, clusters, codecs, distributed, limits, metrics, propagation
-from workbench.archive import Archive, compress
+from workbench.archive import Archive, Collection, Dataset, compress
 from workbench.bounds import (
     PSNR,
     SSIM,
@@ -32,11 +32,11 @@ from workbench.bounds import (
     sweep,
 )
 from workbench.clusters import Groups, KeepClusters
-from workbench.data import Field, Particles, synthetic
+from workbench.data import Field, Particles, Variable, synthetic
 from workbench.data.readers import open_chunked, open_series
 from workbench.data.readers import open_file as open
 from workbench.errors import GuaranteeBroken, WorkbenchError
-from workbench.guarantees import Absolute, PointwiseRelative, Relative, Safeguard
+from workbench.guarantees import Absolute, Exact, PointwiseRelative, Relative, Safeguard
 from workbench.limits import rate_distortion
 from workbench.metrics import compare
 from workbench.progress import ProgressBar
@@ -53,6 +53,9 @@ __all__ = [
     "Absolute",
     "All",
     "Archive",
+    "Collection",
+    "Dataset",
+    "Exact",
     "Field",
     "Found",
     "Groups",
@@ -69,6 +72,7 @@ __all__ = [
     "Relative",
     "Safeguard",
     "Sweep",
+    "Variable",
     "WorkbenchError",
     "bounds",
     "clusters",

@@ -2,15 +2,18 @@
 
 from workbench.archive.archive import Archive
 from workbench.archive.certificate import Certificate, Promise
+from workbench.archive.collection.collection import Collection
+from workbench.archive.collection.dataset import Dataset
 from workbench.archive.compress import compress
 from workbench.archive.content.field import FIELD
 from workbench.archive.content.particles import PARTICLES
 from workbench.archive.content.registry import enter
+from workbench.archive.content.variable import VARIABLE
 from workbench.archive.frame import Damaged
 from workbench.archive.opening import ARCHIVE
 from workbench.data.readers import register
 
-enter(PARTICLES, FIELD)
+enter(PARTICLES, FIELD, VARIABLE)
 register(ARCHIVE)   # from here on wb.open knows archives
 
-__all__ = ["Archive", "Certificate", "Damaged", "Promise", "compress"]
+__all__ = ["Archive", "Certificate", "Collection", "Damaged", "Dataset", "Promise", "compress"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,14 +91,19 @@ class Archive:
 
         Only the parts of the archive are written. Damaged documents are repaired from the root.
         """
-        documents = self._described.documents
+        documents = self.documents
         parts = ((key, documents[key] if key in documents else self.store.read(key)) for key in in_order(self._keys))
         return write(path, parts, overwrite)
 
     @functools.cached_property
     def _keys(self) -> list[str]:
         """The keys of all parts. Other files in a folder are not parts."""
-        return [*self._described.documents, *(key for stored in self.arrays.values() for key in stored.layout.file_keys())]
+        return [*self.documents, *(key for stored in self.arrays.values() for key in stored.layout.file_keys())]
+
+    @property
+    def documents(self) -> Mapping[str, bytes]:
+        """The correct bytes of its documents, by key."""
+        return self._described.documents
 
     def chunked_field(self) -> ChunkedField:
         """The field, of which each part is decoded where it is read."""

@@ -9,10 +9,12 @@ from typing import Any
 
 from workbench.archive.archive import Archive
 from workbench.archive.choice import Speed
+from workbench.archive.collection.compressing import Making, compress_dataset
+from workbench.archive.collection.sources import first_chunked, is_dataset, opened_dataset
 from workbench.archive.content.registry import content_of, is_content
 from workbench.archive.request import Compression, Request, promises, require_storable
 from workbench.archive.writing import require_writable
-from workbench.arguments import whole_number
+from workbench.arguments import function, whole_number
 from workbench.codecs import Codec
 from workbench.data import Field
 from workbench.data.readers import open_chunked, open_file
@@ -81,13 +83,21 @@ def compress(
     >>> bool(abs(decoded.positions - snapshot.positions[order]).max() <= 0.01)
     True
     """
-    request = Request(
-        bound, codec, promises(keep), order, progress, velocities, store_permutation, chunk_values, speed=speed
-    )
     if parts is not None:
         whole_number("parts", parts, least=1)
     if out is not None:
         require_writable(out, overwrite)
+    if is_dataset(source) or isinstance(bound, Mapping):
+        options = {
+            "codec": codec, "keep": keep, "order": order, "velocities": velocities,
+            "store_permutation": store_permutation, "chunk_values": chunk_values, "speed": speed,
+        }
+        if metadata is not None:
+            raise WorkbenchError("metadata= is for one array; those of a dataset are attributes of its members and groups")
+        return _compress_dataset(source, bound, options, out, overwrite, client, parts, scratch, progress)
+    request = Request(
+        bound, codec, promises(keep), order, progress, velocities, store_permutation, chunk_values, speed=speed
+    )
     given = source_of(source)
     described = given.metadata if metadata is None else metadata
     require_storable(described)
@@ -97,6 +107,20 @@ def compress(
     if isinstance(executor, OnDask) and out is None:
         raise WorkbenchError("workers write the archive: give out=, a path on a file system that all of them see")
     return content.compressed(Compression(given, described, request, out, overwrite, executor, parts, scratch))
+
+
+def _compress_dataset(
+    source: Any, rules: Any, options: Mapping[str, Any], out: str | os.PathLike[str] | None, overwrite: bool, client: Any,
+    parts: int | None, scratch: str | Path | None, progress: Progress | None,
+) -> Any:
+    """The collection of a dataset, of which each member is encoded where it is read."""
+    with opened_dataset(source) as dataset:
+        executor = executor_of(client, progress, first_chunked(dataset))
+        if isinstance(executor, OnDask) and out is None:
+            raise WorkbenchError("workers write the archive: give out=, a path on a file system that all of them see")
+        function("progress", progress)
+        making = Making(executor, parts, scratch, progress)
+        return compress_dataset(dataset, rules, options, out, overwrite, making)
 
 
 def source_of(given: Any) -> Any:

@@ -13,9 +13,10 @@ import functools
 import json
 import math
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -58,9 +59,13 @@ Values = tuple[Array, Array | None]   # and where they are masked
 
 
 def compress_field(
-    field: ChunkedField, request: Request, place: Place, executor: Executor, folder: Path
+    field: ChunkedField, request: Request, place: Place, executor: Executor, folder: Path,
+    about: Mapping[str, Any] = MappingProxyType({}),
 ) -> Archive:
-    """The archive of a field, whose parts go to this place; for workers, an array in memory is written to the folder."""
+    """The archive of a field, whose parts go to this place; for workers, an array in memory is written to the folder.
+
+    `about` is what its description says of another kind of content, which is stored as this field.
+    """
     codec = codec_for(field, request)
     known = KnownValues.of(field, request, executor)
     field = field.reachable(executor, folder, "field")
@@ -74,7 +79,7 @@ def compress_field(
         survey = functools.reduce(Survey.__add__, (one.survey for one in chunks if one.survey is not None))
         notes = notes_on_survey(field, request, survey)
     arrays = arrays_of(plan, mask, chunks)
-    described, choice = plan.described(field), plan.request.choice
+    described, choice = {**plan.described(field), **about}, plan.request.choice
     return archive_of(arrays, described, plan.codec, field.metadata, place, executor, notes, choice)
 
 

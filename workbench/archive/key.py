@@ -11,6 +11,7 @@ _MOST_CHARACTERS = 512
 
 ROOT = "zarr.json"      # the document of the archive
 COPY = "root.json.z"    # the second copy of the root, deflated, in the folder of the data
+COPY_OF_COLLECTION = f"lossbench/{COPY}"
 
 
 def require_key(key: str) -> str:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Sequence
 from typing import Any
 
 from workbench.archive.archive import Archive
+from workbench.archive.collection.collection import Collection as CollectionOfArchives
+from workbench.archive.collection.description import is_collection
 from workbench.archive.recognition import is_archive
+from workbench.archive.root import intact_root
+from workbench.archive.store import open_store
 from workbench.data.readers.format import Format
 from workbench.data.readers.options import Cell
 from workbench.data.readers.snapshots import Snapshot
@@ -22,10 +27,17 @@ def read(
     isolate: bool = True,
     patience: float | None = None,
     damaged: bool = False,
-) -> Archive:
+) -> Archive | CollectionOfArchives:
     """The archive, with nothing decoded yet; when `damaged`, its readable part."""
     trust: dict[str, Any] = {"codecs": codecs, "most_bytes": most_bytes, "isolate": isolate, "patience": patience}
-    return Archive.open(source.path, **trust, damaged=damaged)
+    return opened(source.path, **trust, damaged=damaged)
+
+
+def opened(path: str | os.PathLike[str], damaged: bool = False, **trust: Any) -> Archive | CollectionOfArchives:
+    """The archive at a path, of one array or of many members."""
+    root, _, _ = intact_root(open_store(path, damaged), damaged)
+    kind = CollectionOfArchives if is_collection(root) else Archive
+    return kind.open(path, **trust, damaged=damaged)
 
 
 def snapshot(
@@ -42,7 +54,9 @@ def snapshot(
         raise WorkbenchError(f"{sources[1].name}: an archive is a whole snapshot; open several by wb.open_series(...)")
     allowed = None if codecs is None else tuple(codecs)
     trust: dict[str, Any] = {"codecs": allowed, "most_bytes": most_bytes, "isolate": isolate, "patience": patience}
-    archive = Archive.open(first.path, **trust)
+    archive = opened(first.path, **trust)
+    if isinstance(archive, CollectionOfArchives):
+        raise WorkbenchError(f"{first.name} holds {len(archive)} members: open it by wb.open(...), and choose one by name")
     table = archive.content.table(archive, first.path.absolute(), trust)
     cell = None if archive.box is None else Cell(archive.box)
     metadata = archive.attributes.get("metadata", {})

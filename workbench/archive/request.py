@@ -91,6 +91,10 @@ class Compression:
     parts: int | None
     scratch: str | Path | None
 
+    def kept(self, archive: Archive) -> Archive:
+        """An archive in memory, or where it is written."""
+        return archive if self.out is None else Archive.open(archive.save(self.out, self.overwrite))
+
     @contextmanager
     def place(self, token: str | None) -> Iterator[Place]:
         """A store, or a draft that the same call would continue after an error."""
@@ -176,4 +180,4 @@ def documents_for(
         "metadata": provenance.plain(metadata),
     }
     content = KINDS[described["kind"]]
-    return documents_of(attributes, [content.named(array.layout, metadata) for array in arrays])
+    return documents_of(attributes, [content.named(array.layout, attributes) for array in arrays])

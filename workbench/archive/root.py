@@ -38,11 +38,16 @@ class Description:
 
     def checked(self, store: Store) -> list[Damaged]:
         """Every damaged document."""
-        found = {damaged.where: damaged for damaged in self.damage}
-        for key, expected in self.documents.items():
-            if key not in found and (reason := _difference(store, key, expected)):
-                found[key] = Damaged(key, reason)
-        return list(found.values())
+        return documents_differing(store, self.documents, self.damage)
+
+
+def documents_differing(store: Store, documents: Mapping[str, bytes], known: Sequence[Damaged]) -> list[Damaged]:
+    """Every document in a store that differs from these, and the damage that is known."""
+    differing = {damaged.where: damaged for damaged in known}
+    for key, expected in documents.items():
+        if key not in differing and (reason := _difference(store, key, expected)):
+            differing[key] = Damaged(key, reason)
+    return list(differing.values())
 
 
 def group_metadata(attributes: Mapping[str, Any], layouts: Sequence[ArrayLayout] = ()) -> dict[str, Any]:
@@ -80,6 +85,12 @@ def read_root(store: Store, damaged: bool = False) -> Description:
     >>> described.attributes["kind"], described.layouts["density"] == layout
     ('field', True)
     """
+    root, key, damage = intact_root(store, damaged)
+    return _described(root, key, damage)
+
+
+def intact_root(store: Store, damaged: bool = False) -> tuple[dict[str, Any], str, tuple[Damaged, ...]]:
+    """The first intact root, where it is, and the damage of those before it."""
     copies = [key for key in copy_keys() if store.size(key, missing=0)]
     if store.size(ROOT, missing=-1) < 0 and not (copies and damaged):
         hint = f"; a copy of it exists: {HINT}" if copies else ""
@@ -93,7 +104,7 @@ def read_root(store: Store, damaged: bool = False) -> Description:
             first = first or error
             damage.append(Damaged(key, error.reason if isinstance(error, Damaged) else str(error)))
             continue
-        return _described(root, key, tuple(damage))
+        return root, key, tuple(damage)
     assert first is not None   # there is at least one candidate
     raise first
 

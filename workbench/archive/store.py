@@ -34,7 +34,9 @@ MOST_AT_ONCE = 2**30   # bytes of one read; systems have limits of their own
 class Store(Protocol):
     """Bytes by key. A missing key is damage, because keys come from the archive's own description."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What messages call it."""
 
     @property
     def in_memory(self) -> bool:

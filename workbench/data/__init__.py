@@ -2,5 +2,6 @@
 
 from workbench.data.field import Field
 from workbench.data.particles import Particles
+from workbench.data.variable import Variable
 
-__all__ = ["Field", "Particles"]
+__all__ = ["Field", "Particles", "Variable"]

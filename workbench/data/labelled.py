@@ -269,7 +269,7 @@ def _coordinate(name: str, array: Any) -> dict[str, Any]:
     if type(variable.dtype).__name__ in OF_PANDAS:   # their values would come back as plain text or objects
         raise _unkept(name, variable.dtype)
     if variable.dtype.kind == "O" and not all(isinstance(one, str) for one in variable.values.flat):
-        variable, coded = _as_numbers(name, variable), True
+        variable, coded = as_numbers(name, variable), True
     values = variable.values
     if values.dtype.kind not in "biufMmUO":
         raise _unkept(name, values.dtype)
@@ -281,7 +281,7 @@ def _coordinate(name: str, array: Any) -> dict[str, Any]:
     }
 
 
-def _as_numbers(name: str, variable: Any) -> Any:
+def as_numbers(name: str, variable: Any) -> Any:
     """Dates of calendars that NumPy does not have, as CF writes them: numbers since a date."""
     from xarray import conventions
 
@@ -340,10 +340,10 @@ def to_data_array(values: np.ndarray, mask: np.ndarray | None, name: str | None,
         key: _variable(xarray, key, stated, sizes)
         for key, stated in (coordinates.items() if isinstance(coordinates, Mapping) else ())
     }
-    return xarray.DataArray(_with_nan(values, mask), found, dimensions, name, _shown(metadata))
+    return xarray.DataArray(with_nan(values, mask), found, dimensions, name, _shown(metadata))
 
 
-def _with_nan(values: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
+def with_nan(values: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
     """NaN where values are masked, which is how xarray has them; integers become float64 for that."""
     if mask is None:
         return values

@@ -1,6 +1,6 @@
 """Guarantees about decoded data: stated, enforced for any codec, and checked to the last bit."""
 
-from workbench.guarantees.bounds import Absolute, Bound, Limit, PointwiseRelative, Relative, bound_from_dict
+from workbench.guarantees.bounds import Absolute, Bound, Exact, Limit, PointwiseRelative, Relative, bound_from_dict
 from workbench.guarantees.check import Check, broken, check, holds, largest_error
 from workbench.guarantees.enforce import (
     Figures,
@@ -17,6 +17,7 @@ __all__ = [
     "Absolute",
     "Bound",
     "Check",
+    "Exact",
     "Figures",
     "Guarantee",
     "Guarded",

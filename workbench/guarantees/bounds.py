@@ -1,4 +1,4 @@
-"""The three kinds of error bound, and the limit that each gives for one array.
+"""The kinds of error bound, and the limit that each gives for one array.
 
 A user asks for a bound; a `Limit` is its value for a given array, and is checked. The two differ only for `Relative`, whose
 limit depends on the range of the whole array: it is resolved once, so that every chunk of the array has the same limit, and
@@ -140,6 +140,22 @@ class Absolute(Bound):
         return f"within {self.eb:.6g} of the original"
 
 
+class Exact(Absolute):
+    """Every value comes back as it was, bit for bit: the bound of ids, coordinates and labels.
+
+    >>> Exact().describe()
+    'every value exactly as it was, bit for bit'
+    """
+
+    kind = "exact"
+
+    def __init__(self) -> None:
+        super().__init__(0.0)
+
+    def __repr__(self) -> str:
+        return "Exact()"
+
+
 class Relative(Bound):
     """Every value stays within `eb` times the range (largest minus smallest) of the whole array.
 
@@ -183,7 +199,7 @@ class PointwiseRelative(Bound):
         return f"within {self.eb:.6g} of its own size"
 
 
-_KINDS = {found.kind: found for found in (Absolute, Relative, PointwiseRelative)}
+_KINDS: dict[str, Any] = {found.kind: found for found in (Absolute, Exact, Relative, PointwiseRelative)}
 
 
 def bound_from_dict(described: Mapping[str, Any]) -> Bound:
@@ -196,7 +212,8 @@ def bound_from_dict(described: Mapping[str, Any]) -> Bound:
     if kind not in _KINDS or set(described) != {"kind", "eb"}:
         kinds = ", ".join(_KINDS)
         raise WorkbenchError(f"a bound must have a kind ({kinds}) and an eb; got {dict(described)!r}")
-    return _KINDS[kind](described["eb"])
+    bound: Bound = Exact() if kind == Exact.kind else _KINDS[kind](described["eb"])
+    return bound
 
 
 def _quantity(given: Any) -> tuple[Any, str | None]:

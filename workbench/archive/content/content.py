@@ -60,21 +60,21 @@ class Content(ABC):
     def contradiction(self, attributes: Mapping[str, Any], layouts: Mapping[str, ArrayLayout], damaged: bool) -> str | None:
         """The contradiction in a description that has the data, if any; when `damaged`, other arrays may be missing."""
 
-    def axes(self, layout: ArrayLayout, metadata: Mapping[str, Any]) -> tuple[str, ...] | None:
+    def axes(self, layout: ArrayLayout, about: Mapping[str, Any]) -> tuple[str, ...] | None:
         """The names of the axes of an array, for xarray, which opens a group only if all arrays have them."""
         return (f"{self.kind}_row", *(f"{layout.name}_{axis}" for axis in range(1, len(layout.shape))))
 
-    def shown(self, layout: ArrayLayout, metadata: Mapping[str, Any]) -> dict[str, str]:
+    def shown(self, layout: ArrayLayout, about: Mapping[str, Any]) -> dict[str, str]:
         """Attributes of an array for programs that plot it, such as its units."""
         return {}
 
-    def named(self, layout: ArrayLayout, metadata: Mapping[str, Any]) -> ArrayLayout:
-        """The layout with the names of its axes, and the units of its values."""
-        axes = self.axes(layout, metadata)
+    def named(self, layout: ArrayLayout, about: Mapping[str, Any]) -> ArrayLayout:
+        """The layout with the names of its axes, and the units of its values; `about` are the attributes of the archive."""
+        axes = self.axes(layout, about)
         if layout.role == "model":
             axes = tuple(f"{layout.name}_{axis}" for axis in range(len(layout.shape)))
         return dataclasses.replace(
-            layout, attributes={**self.shown(layout, metadata), **layout.attributes}, dimension_names=axes
+            layout, attributes={**self.shown(layout, about), **layout.attributes}, dimension_names=axes
         )
 
     # Decoding.

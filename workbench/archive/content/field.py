@@ -99,15 +99,11 @@ class FieldContent(Content):
             return f"the name of a field must be text; got {name!r:.80}"
         return wrong_array(layouts.get(MASK), values.shape, "b")
 
-    def axes(self, layout: ArrayLayout, metadata: Mapping[str, Any]) -> tuple[str, ...]:
-        given, count = metadata.get("dimensions"), len(layout.shape)
-        names = [name for name in given if isinstance(name, str) and 0 < len(name) <= 64] if isinstance(given, list) else []
-        return tuple(names) if len(names) == len(set(names)) == count else tuple(f"axis_{axis}" for axis in range(count))
+    def axes(self, layout: ArrayLayout, about: Mapping[str, Any]) -> tuple[str, ...]:
+        return axes_of_grid(layout, about)
 
-    def shown(self, layout: ArrayLayout, metadata: Mapping[str, Any]) -> dict[str, str]:
-        attributes = metadata.get("attributes")
-        found = attributes if isinstance(attributes, Mapping) and layout.name == VALUES else {}
-        return {name: found[name] for name in SHOWN if isinstance(found.get(name), str)}
+    def shown(self, layout: ArrayLayout, about: Mapping[str, Any]) -> dict[str, str]:
+        return shown_of_grid(layout, about)
 
     def assembled(self, archive: Archive, arrays: Mapping[str, np.ndarray]) -> Field:
         name, metadata = (archive.attributes.get(key) for key in ("name", "metadata"))
@@ -119,10 +115,7 @@ class FieldContent(Content):
         return self.assembled(archive, {name: regions.grid_part(stored, slices) for name, stored in arrays})
 
     def region(self, ends: Ends) -> list[slice]:
-        if not all(end.is_integer() for pair in ends for end in pair if end is not None):
-            words = ",".join(":".join("" if end is None else f"{end:g}" for end in pair) for pair in ends)
-            raise WorkbenchError(f"the region of a field must be whole numbers of grid points; got {words}")
-        return [slice(*(None if end is None else int(end) for end in pair)) for pair in ends]
+        return grid_region(ends)
 
     def salvaged(self, archive: Archive) -> tuple[Field, list[Damaged]]:
         values, gone, damage = salvage({VALUES: archive.data}, len(archive.data.layout.shape), VALUES)
@@ -189,6 +182,28 @@ class FieldContent(Content):
 
 
 FIELD = FieldContent()
+
+
+def axes_of_grid(layout: ArrayLayout, about: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of the axes that came with the values, or numbers."""
+    given, count = about.get("metadata", {}).get("dimensions"), len(layout.shape)
+    names = [name for name in given if isinstance(name, str) and 0 < len(name) <= 64] if isinstance(given, list) else []
+    return tuple(names) if len(names) == len(set(names)) == count else tuple(f"axis_{axis}" for axis in range(count))
+
+
+def shown_of_grid(layout: ArrayLayout, about: Mapping[str, Any]) -> dict[str, str]:
+    """The attributes of the values that plotting programs read."""
+    attributes = about.get("metadata", {}).get("attributes")
+    own = attributes if isinstance(attributes, Mapping) and layout.name == VALUES else {}
+    return {name: own[name] for name in SHOWN if isinstance(own.get(name), str)}
+
+
+def grid_region(ends: Ends) -> list[slice]:
+    """A region that was given as text, as slices of grid points."""
+    if not all(end.is_integer() for pair in ends for end in pair if end is not None):
+        words = ",".join(":".join("" if end is None else f"{end:g}" for end in pair) for pair in ends)
+        raise WorkbenchError(f"the region of a field must be whole numbers of grid points; got {words}")
+    return [slice(*(None if end is None else int(end) for end in pair)) for pair in ends]
 
 
 @dataclass(frozen=True)

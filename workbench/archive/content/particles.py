@@ -66,8 +66,7 @@ class ParticlesContent(Content):
         if isinstance(given, Particles) and isinstance(call.executor, InProcess) and call.parts is None:
             given = given if call.metadata is given.metadata else replace(given, metadata=call.metadata)
             request = replace(request, bound=request.bound.for_data(given))
-            archive = compress_particles(InMemory(given, request), request, MemoryStore(), call.executor)
-            return archive if call.out is None else Archive.open(archive.save(call.out, call.overwrite))
+            return call.kept(compress_particles(InMemory(given, request), request, MemoryStore(), call.executor))
         with scratch_folder(call.scratch, call.executor) as folder:
             executor = call.executor.within(folder)
             source = chunked(given, executor, folder)
@@ -100,7 +99,7 @@ class ParticlesContent(Content):
             or (None if damaged or "extents" in layouts else "there are positions, but no extents")
         )
 
-    def axes(self, layout: ArrayLayout, metadata: Mapping[str, Any]) -> tuple[str, ...] | None:
+    def axes(self, layout: ArrayLayout, about: Mapping[str, Any]) -> tuple[str, ...] | None:
         return AXES.get(layout.name)
 
     def assembled(self, archive: Archive, arrays: Mapping[str, np.ndarray]) -> Particles:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from workbench.archive.key import COPY
+from workbench.archive.key import COPY, COPY_OF_COLLECTION
 
 if TYPE_CHECKING:
     from workbench.archive.content.content import Content
@@ -39,16 +39,16 @@ def in_words() -> str:
     """All kinds, for messages.
 
     >>> in_words()
-    'particles or a field'
+    'particles, a field or a variable'
     """
     *others, last = (content.words for content in KINDS.values())
     return f"{', '.join(others)} or {last}"
 
 
 def copy_keys() -> list[str]:
-    """Where the second copy of a root may be: beside the chunks of the data.
+    """Where the second copy of a root may be: beside the chunks of the data or, for many members, in a folder of its own.
 
     >>> copy_keys()
-    ['positions/root.json.z', 'values/root.json.z']
+    ['positions/root.json.z', 'values/root.json.z', 'lossbench/root.json.z']
     """
-    return [f"{content.data}/{COPY}" for content in KINDS.values()]
+    return list(dict.fromkeys([*(f"{content.data}/{COPY}" for content in KINDS.values()), COPY_OF_COLLECTION]))

@@ -1,0 +1,259 @@
+"""A collection: one archive of many named members, as `wb.compress` returns it for a dataset.
+
+Each member is an archive like any other, with its own bound and certificate; it is looked at when it is asked for.
+"""
+
+from __future__ import annotations
+
+import html
+import os
+from collections.abc import Collection as Names
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from workbench.archive.archive import Archive
+from workbench.archive.collection.dataset import Dataset
+from workbench.archive.collection.description import CollectionRoot
+from workbench.archive.collection.names import require_known
+from workbench.archive.collection.reports import Reports, Row, table
+from workbench.archive.frame import Damaged
+from workbench.archive.root import documents_differing
+from workbench.archive.store import Store, open_store
+from workbench.archive.trust import DEFAULT, Trust
+from workbench.archive.writing import in_order, write
+from workbench.data.summary_html import LEFT, size, summary
+from workbench.errors import GuaranteeBroken, WorkbenchError, briefly
+from workbench.run.executors import Progress
+from workbench.run.submission import submittable
+
+
+class Collection(Mapping[str, Archive]):
+    """Archives by the names of their members: `archive["T"]`, or of those in groups, `archive["ocean/T"]`.
+
+    >>> import numpy as np, workbench as wb
+    >>> data = {"T": np.linspace(0, 1, 1000).reshape(10, 100), "station": np.array(["A", "B"])}
+    >>> archive = wb.compress(data, {"T": wb.Absolute(1e-3)})
+    >>> archive["T"].certificate["values"].bound, archive["station"].decompress().values.tolist()
+    (Absolute(eb=0.001), ['A', 'B'])
+    >>> archive.verify(data).passed
+    True
+    """
+
+    kind = "collection"
+
+    def __init__(self, store: Store, trust: Trust = DEFAULT, damaged: bool = False) -> None:
+        self.store, self._trust, self._damaged = store, trust, damaged
+        self._root = CollectionRoot.read(store, damaged)
+        self._opened: dict[str, Archive] = {}
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        codecs: Names[str] | None = None,
+        most_bytes: int | None = None,
+        isolate: bool = True,
+        patience: float | None = None,
+        damaged: bool = False,
+    ) -> Collection:
+        """The collection at a path; the options are those of `wb.Archive.open`, and `wb.open` opens all known formats."""
+        return cls(open_store(path, damaged), Trust(codecs, most_bytes, isolate, patience), damaged)
+
+    def __getitem__(self, name: str) -> Archive:
+        if name not in self._opened:
+            require_known(name, self._root.members, "a member")
+            try:
+                self._opened[name] = Archive(self._root.member(self.store, name), self._trust, self._damaged)
+            except Damaged:
+                raise
+            except WorkbenchError as error:
+                raise WorkbenchError(f"{name!r} in {self.store.name}: {error}") from None
+        return self._opened[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._root.members)
+
+    def __len__(self) -> int:
+        return len(self._root.members)
+
+    @property
+    def groups(self) -> dict[str, Mapping[str, Any]]:
+        """What is known of each group of members: attributes, and which members are coordinates; "" is the whole."""
+        return self._root.groups
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """The attributes of the dataset."""
+        return dict(self.groups[""].get("attributes", {}))
+
+    # Size.
+
+    @property
+    def nbytes(self) -> int:
+        """The size of all parts together."""
+        documents = sum(map(len, self._root.documents.values()))
+        return documents + sum(row.nbytes for row in self.rows())
+
+    @property
+    def original_nbytes(self) -> int:
+        """The size of the original numbers in their own types; of fields, of the valid values only."""
+        return sum(row.original_nbytes for row in self.rows())
+
+    @property
+    def ratio(self) -> float:
+        """The compression ratio, `original_nbytes` divided by `nbytes`."""
+        return self.original_nbytes / self.nbytes
+
+    def rows(self) -> list[Row]:
+        """What each member costs: its kind, shape, type, bound, bytes and ratio."""
+        return [Row.of(name, self[name]) for name in self]
+
+    def to_dataframe(self) -> Any:
+        """What each member costs, as a DataFrame of pandas."""
+        import pandas
+
+        return pandas.DataFrame([row.to_dict() for row in self.rows()]).set_index("name")
+
+    # Contents.
+
+    def decompress(self) -> Dataset:
+        """All members, decoded."""
+        return Dataset({name: self[name].decompress() for name in self}, self.groups)
+
+    def to_xarray(self) -> Any:
+        """All members as a Dataset of xarray, decoded; `xarray.open_dataset` of the file decodes when values are used."""
+        return self.decompress().to_xarray()
+
+    def read(self, region: Mapping[str, Any]) -> Dataset:
+        """The members that have one of these dimensions, in this region: a slice or a pair (start, stop) for each.
+
+        The other dimensions are read whole. Only the chunks that hold the region are decoded.
+
+        >>> import numpy as np, workbench as wb
+        >>> field = wb.Field(np.zeros((4, 5)), metadata={"dimensions": ["time", "x"]})
+        >>> archive = wb.compress({"T": field}, wb.Absolute(0.1))
+        >>> archive.read({"time": (1, 3)})["T"]
+        Field(2 x 5, float64)
+        """
+        if not isinstance(region, Mapping) or not region:
+            raise WorkbenchError(f'region must be as {{"time": (0, 10)}}; got {briefly(region)}')
+        axes = {name: self.dimensions(name) for name in self}
+        for dimension in region:
+            require_known(dimension, dict.fromkeys(axis for names in axes.values() for axis in names), "a dimension")
+        wanted = {name: names for name, names in axes.items() if set(names) & set(region)}
+        return Dataset({
+            name: self[name].read([region.get(axis) for axis in names]) for name, names in wanted.items()
+        }, self.groups)
+
+    def dimensions(self, name: str) -> tuple[str, ...]:
+        """The names of the axes of a field, or of an array; particles have none."""
+        archive = self[name]
+        given = archive.attributes.get("metadata", {}).get("dimensions")
+        return tuple(given) if isinstance(given, list) and archive.kind != "particles" else ()
+
+    # Writing.
+
+    def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
+        """Write one file (`x.zip`) or a directory (`x.zarr` or `x`), completely or not at all."""
+        documents = self._root.documents
+        keys = in_order([*documents, *self._root.file_keys()])
+        return write(path, ((key, documents[key] if key in documents else self.store.read(key)) for key in keys), overwrite)
+
+    # Checking.
+
+    def damage(self) -> list[Damaged]:
+        """Every damaged document and chunk, each with the reason; empty if all is intact."""
+        found = self.damaged_documents()
+        for name in self:
+            found += [self._here(name, one) for one in self[name].damage()]
+        return found
+
+    def damaged_documents(self) -> list[Damaged]:
+        """Every document that is damaged or missing, with the reason."""
+        return documents_differing(self.store, self._root.documents, self._root.damage)
+
+    def salvage(self) -> tuple[Dataset, list[Damaged]]:
+        """The undamaged values, and the damage; members of which nothing is left are not among them."""
+        damage, members = self.damaged_documents(), {}
+        for name in self:
+            try:
+                members[name], lost = self[name].salvage()
+            except Damaged as error:
+                lost = [error]
+            damage += [self._here(name, one) for one in lost]
+        if not members:
+            raise WorkbenchError(f"nothing of {self.store.name} can be read: {len(damage)} parts are damaged")
+        return Dataset(members, self.groups), damage
+
+    @submittable
+    def verify(
+        self,
+        original: Any = None,
+        *,
+        client: Any = None,
+        parts: int | None = None,
+        scratch: str | Path | None = None,
+        progress: Progress | None = None,
+    ) -> Reports:
+        """Decode every member and check it, against its checksums and, when given, against the original dataset.
+
+        Raises `wb.GuaranteeBroken` with the reason and the name of each member whose promise does not hold. The arguments
+        are those of `Archive.verify`.
+        """
+        given = None if original is None else Dataset.of(original)
+        if given is not None and (strangers := sorted(set(given) ^ set(self))):
+            raise WorkbenchError(
+                f"the original must have the members of the archive; only one of them has {strangers[0]!r}"
+            )
+        reports, broken = {}, []
+        for number, name in enumerate(self):
+            within = _share_of(progress, name, number, len(self))
+            member = None if given is None else given[name]
+            try:
+                reports[name] = self[name].verify(member, client=client, parts=parts, scratch=scratch, progress=within)
+            except GuaranteeBroken as error:
+                broken.append(f"{name!r}: {error}")
+            except WorkbenchError as error:
+                raise WorkbenchError(f"{name!r}: {error}") from error
+        if damaged := self.damaged_documents():
+            broken.append(str(damaged[0]))
+        if broken:
+            raise GuaranteeBroken(f"{len(broken)} of {len(self)} members do not hold: " + "; ".join(broken))
+        return Reports(reports)
+
+    def _here(self, name: str, damage: Damaged) -> Damaged:
+        """The damage of a member under its key in the collection."""
+        array, slash, rest = damage.where.partition("/")
+        stored = self._root.members[name]["arrays"].get(array, array)
+        return Damaged(f"{stored}{slash}{rest}", damage.reason)
+
+    def __repr__(self) -> str:
+        rows = self.rows()
+        return f"{self._in_one_line()}\n{table(rows)}"
+
+    def _in_one_line(self) -> str:
+        ratio = self.ratio
+        change = f"{ratio:.3g}x smaller" if ratio >= 1 else f"{1 / ratio:.3g}x larger" if ratio else "no valid value"
+        return f"Collection of {len(self)} members, {self.nbytes:,} bytes, {change}"
+
+    def _repr_html_(self) -> str:
+        rows = self.rows()
+        heads = "".join(f"<th {LEFT}>{html.escape(name)}</th>" for name in rows[0].in_words())
+        cells = "".join(
+            f"<tr>{''.join(f'<td {LEFT}>{html.escape(text)}</td>' for text in row.in_words().values())}</tr>"
+            for row in rows
+        )
+        below = f"<table><thead><tr>{heads}</tr></thead><tbody>{cells}</tbody></table>"
+        original = f"{size(self.original_nbytes)}: {self.ratio:.4g} times as large"
+        return summary(self._in_one_line(), {"size": size(self.nbytes), "original": original}, self.attributes, below)
+
+
+def _share_of(progress: Progress | None, name: str, number: int, count: int) -> Progress | None:
+    """The progress of one member as that of all."""
+    if progress is None:
+        return None
+    return lambda share, text: progress((number + (share or 0.0)) / count, f"{name}: {text}")
+
+

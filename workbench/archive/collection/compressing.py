@@ -1,0 +1,122 @@
+"""`wb.compress` for datasets: every member is encoded, checked, and put into one archive."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from workbench.archive.archive import Archive
+from workbench.archive.collection.collection import Collection
+from workbench.archive.collection.dataset import Dataset
+from workbench.archive.collection.description import CollectionRoot
+from workbench.archive.collection.member import MemberCall, MemberPlace
+from workbench.archive.collection.names import places_of
+from workbench.archive.collection.rules import options_for
+from workbench.archive.content.registry import content_of
+from workbench.archive.encoded import token_of
+from workbench.archive.request import Request, promises, require_storable
+from workbench.archive.store import MemoryStore
+from workbench.archive.writing import Draft, Place
+from workbench.errors import WorkbenchError
+from workbench.run.executors import Executor, Progress
+
+FLAT = ("field", "variable")   # kinds whose arrays stand beside each other
+
+
+@dataclass(frozen=True)
+class Making:
+    """What all members of a collection share."""
+
+    executor: Executor
+    parts: int | None
+    scratch: str | Path | None
+    progress: Progress | None
+
+
+def compress_dataset(
+    dataset: Dataset, rules: Any, options: Mapping[str, Any], out: str | os.PathLike[str] | None, overwrite: bool,
+    making: Making,
+) -> Collection:
+    """The archive of a dataset; `options` hold for members whose rule does not say otherwise."""
+    requests = {name: _request(name, own, options) for name, own in options_for(dataset, rules).items()}
+    for name, member in dataset.items():
+        _named(name, content_of(member).require, requests[name])
+        _named(name, require_storable, member.metadata)
+    places = places_of({name: content_of(member).kind in FLAT for name, member in dataset.items()})
+    place: Place = MemoryStore() if out is None else Draft(out, overwrite, _token(dataset, requests, making))
+
+    def made() -> Collection:
+        members = {}
+        for number, (name, member) in enumerate(dataset.items()):
+            at = MemberPlace(place, name, places[name])
+            request = dataclasses.replace(requests[name], progress=_within(making.progress, name, number, len(dataset)))
+            call = MemberCall(
+                member, member.metadata, request, None, False, making.executor, making.parts, making.scratch, at
+            )
+            members[name] = _named(name, content_of(member).compressed, call)
+        root = CollectionRoot.of(members, dataset.groups)
+        return Collection(place.finished(root.documents, root.file_keys()))
+
+    if isinstance(place, Draft):
+        with place.continued():
+            return made()
+    return made()
+
+
+def gathered(members: Mapping[str, Archive], groups: Mapping[str, Mapping[str, Any]]) -> Collection:
+    """A collection in memory of archives that are there already: their bytes are copied, and nothing is encoded again."""
+    place = MemoryStore()
+    places = places_of({name: archive.kind in FLAT for name, archive in members.items()})
+    kept = {}
+    for name, archive in members.items():
+        at = MemberPlace(place, name, places[name])
+        keys = [key for stored in archive.arrays.values() for key in stored.layout.file_keys()]
+        for key in keys:
+            at.put(key, archive.store.read(key))
+        kept[name] = Archive(at.finished(archive.documents, keys))
+    root = CollectionRoot.of(kept, groups)
+    return Collection(place.finished(root.documents, root.file_keys()))
+
+
+def _request(name: str, own: Mapping[str, Any], options: Mapping[str, Any]) -> Request:
+    given = {**options, **own}
+    given["keep"] = promises(given.get("keep", ()))
+    request: Request = _named(name, Request, **given)
+    return request
+
+
+def _named(name: str, work: Callable[..., Any], *given: Any, **options: Any) -> Any:
+    """What `work` returns; its error begins with the name of the member."""
+    try:
+        return work(*given, **options)
+    except WorkbenchError as error:
+        if type(error) is not WorkbenchError:
+            error.add_note(f"This is about {name!r}.")
+            raise
+        raise WorkbenchError(f"{name!r}: {error}") from error
+
+
+def _within(progress: Progress | None, name: str, number: int, count: int) -> Progress | None:
+    """The progress of one member as that of all."""
+    if progress is None:
+        return None
+    return lambda share, text: progress((number + (share or 0.0)) / count, f"{name}: {text}")
+
+
+def _token(dataset: Dataset, requests: Mapping[str, Request], making: Making) -> str:
+    """A name for this call: the same for the same rules and a dataset of the same members."""
+    described = {}
+    for name, member in dataset.items():
+        request = requests[name]
+        array = getattr(member, "values", getattr(member, "positions", member))
+        described[name] = [
+            content_of(member).kind, list(getattr(array, "shape", ())), str(getattr(array, "dtype", "")),
+            request.bound.to_dict(), request.order, [kept.to_dict() for kept in request.keep],
+        ]
+    return token_of({"members": described, "parts": making.parts})
+
+

@@ -1,0 +1,101 @@
+"""Tables of a collection: what each member costs, and what its verification found."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+from workbench.archive.archive import Archive
+from workbench.metrics.report import Report
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one member costs."""
+
+    name: str
+    kind: str
+    size: str
+    codec: str
+    bound: str
+    nbytes: int
+    original_nbytes: int
+    largest_error: float
+
+    @classmethod
+    def of(cls, name: str, archive: Archive) -> Self:
+        """The row of a member, from its description; nothing is decoded."""
+        promise = archive.certificate[archive.data.layout.name]
+        bound = "exact" if promise.bound is None or promise.bound.eb == 0 else repr(promise.bound)
+        nbytes = sum(stored.nbytes for stored in archive.arrays.values())
+        error = promise.figures.get("largest_error", 0.0)
+        return cls(
+            name, archive.kind, archive.content.size(archive), archive.codec.to_dict()["id"], bound, nbytes,
+            archive.original_nbytes, float(error),
+        )
+
+    @property
+    def ratio(self) -> float:
+        """How many times smaller it is."""
+        return self.original_nbytes / self.nbytes if self.nbytes else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row, ready for JSON."""
+        return {**asdict(self), "ratio": self.ratio}
+
+    def in_words(self) -> dict[str, str]:
+        """The row, for people."""
+        return {
+            "name": self.name, "holds": self.size, "bound": self.bound, "codec": self.codec, "bytes": f"{self.nbytes:,}",
+            "ratio": f"{self.ratio:.3g}", "largest error": f"{self.largest_error:.4g}",
+        }
+
+
+class Reports(Mapping[str, Report]):
+    """The reports of all members, by name."""
+
+    def __init__(self, reports: Mapping[str, Report]) -> None:
+        self._reports = dict(reports)
+
+    def __getitem__(self, name: str) -> Report:
+        return self._reports[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._reports)
+
+    def __len__(self) -> int:
+        return len(self._reports)
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check of every member holds."""
+        return all(report.passed is not False for report in self._reports.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The reports, ready for JSON."""
+        return {name: report.to_dict() for name, report in self._reports.items()}
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name}: {report}" for name, report in self._reports.items())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return "".join(f"<h4>{html.escape(name)}</h4>{report._repr_html_()}" for name, report in self._reports.items())
+
+
+def table(rows: Sequence[Row]) -> str:
+    """The rows as aligned text, with the names of the columns above."""
+    words = [row.in_words() for row in rows]
+    columns = list(words[0])
+    widths = {name: max(len(name), *(len(row[name]) for row in words)) for name in columns}
+    right = {"bytes", "ratio", "largest error"}
+
+    def line(texts: Mapping[str, str]) -> str:
+        return "  ".join(
+            texts[name].rjust(widths[name]) if name in right else texts[name].ljust(widths[name]) for name in columns
+        ).rstrip()
+
+    return "\n".join([line({name: name for name in columns}), *map(line, words)])

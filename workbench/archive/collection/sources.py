@@ -1,0 +1,50 @@
+"""What may be given as a dataset: an object that is one, or the file of one, which xarray opens without reading values."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from workbench.archive.collection.collection import Collection
+from workbench.archive.collection.dataset import Dataset
+from workbench.archive.collection.tables import is_table
+from workbench.errors import WorkbenchError
+
+
+def is_dataset(given: Any) -> bool:
+    """Whether these are several arrays with names.
+
+    >>> is_dataset({"T": [1.0]}), is_dataset([1.0])
+    (True, False)
+    """
+    package, kind = type(given).__module__.partition(".")[0], type(given).__name__
+    named = isinstance(given, Mapping | Dataset) or is_table(given)
+    return named or (package == "xarray" and kind in ("Dataset", "DataTree"))
+
+
+@contextmanager
+def opened_dataset(given: Any) -> Iterator[Dataset]:
+    """The dataset that is given, or that in a file, which stays open meanwhile."""
+    if isinstance(given, Collection):
+        yield given.decompress()
+        return
+    if not isinstance(given, str | os.PathLike):
+        yield Dataset.of(given)
+        return
+    try:
+        import xarray
+
+        opened = xarray.open_dataset(given, decode_timedelta=False)
+    except ImportError:
+        raise WorkbenchError("a file of several arrays needs xarray, which is not installed: pip install xarray") from None
+    except Exception as error:   # xarray and its libraries raise errors of many kinds for files that they cannot read
+        raise WorkbenchError(f"{given} must be a file that xarray opens as a dataset: {error}") from error
+    with opened:
+        yield Dataset.of(opened)
+
+
+def first_chunked(dataset: Dataset) -> Any:
+    """A member that tells where the steps run: one whose values Dask computes, if there is any."""
+    return next((member for member in dataset.values() if getattr(member, "on_dask", False)), None)

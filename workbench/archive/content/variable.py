@@ -1,0 +1,195 @@
+"""A variable: an array of any type and shape, stored as numbers on a grid (its form), and bounded like a field.
+
+A bound is about the numbers that a user sees. A complex number is two, so each part gets a share of the bound; a number of
+16 bits is rounded to its type when it is decoded, so the bound is finer by half of the coarsest step among the values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workbench.archive import region as regions
+from workbench.archive.archive import Archive
+from workbench.archive.checks import Inspected
+from workbench.archive.content.consistency import type_and_shape
+from workbench.archive.content.content import Content, Ends
+from workbench.archive.content.field import VALUES, FieldExamination, axes_of_grid, grid_region, shown_of_grid
+from workbench.archive.fields import codec_for, compress_field, token_for
+from workbench.archive.frame import Damaged
+from workbench.archive.layout import ArrayLayout
+from workbench.archive.request import Compression
+from workbench.backend import Array
+from workbench.data import Field
+from workbench.data.variable import Form, Variable
+from workbench.errors import WorkbenchError
+from workbench.guarantees import Absolute, Bound, Exact, PointwiseRelative
+from workbench.run.chunked_field import ChunkedField
+from workbench.run.executors import Executor
+from workbench.subdomains.sources import scratch_folder
+
+UNITS_OF_TIME = {
+    "D": "days", "h": "hours", "m": "minutes", "s": "seconds", "ms": "milliseconds", "us": "microseconds",
+    "ns": "nanoseconds",
+}
+
+
+class VariableExamination(FieldExamination):
+    """The verification of a variable: the numbers of the original, in the form of the archive, are compared."""
+
+    @classmethod
+    def reachable(cls, given: Any, executor: Executor, folder: Path) -> Any:
+        """The original where workers can read it."""
+        return given
+
+    def arrays(self) -> dict[str, Inspected]:
+        """The findings in the numbers."""
+        if isinstance(self.given, Variable):
+            form, own = form_of(self.archive), Form.of(self.given.values)
+            if own != form:
+                got = f"{own.dtype} of shape {own.shape}"
+                raise WorkbenchError(f"the original must be {form.dtype} of shape {form.shape}; got {got}")
+            self.given = Field(form.numbers(self.given.values, self.archive.data.layout.dtype == np.float32))
+        return super().arrays()
+
+
+class VariableContent(Content):
+    """What an archive knows of a variable."""
+
+    kind, words = "variable", "a variable"
+    data = VALUES
+    classes = (Variable,)
+    takes, told = "nothing", ("name", "dtype", "shape")
+    examination = VariableExamination
+
+    def compressed(self, call: Compression) -> Archive:
+        variable, form = call.data, Form.of(call.data.values)
+        numbers, bound = numbers_within(variable, form, call.request.bound)
+        field = ChunkedField(Field(numbers).values, name=variable.name, metadata=call.metadata)
+        request = replace(call.request, bound=bound, codec="pcodec" if bound.eb == 0 else call.request.codec)
+        codec_for(field, request)
+        about = {"kind": self.kind, "dtype": form.dtype, "shape": list(form.shape)}
+        with scratch_folder(call.scratch, call.executor) as folder, call.place(token_for(field, request)) as place:
+            return compress_field(field, request, place, call.executor.within(folder), folder, about)
+
+    def contradiction(self, attributes: Mapping[str, Any], layouts: Mapping[str, ArrayLayout], damaged: bool) -> str | None:
+        dtype, given = attributes.get("dtype"), attributes.get("shape")
+        values, form = layouts[VALUES], Form.stated(dtype, given)
+        if form is None:
+            return f"a variable has a type and a shape; got {dtype!r:.40} and {given!r:.40}"
+        shape = form.stored_shape(values.dtype)
+        if values.dtype.name not in form.stored_kinds() or shape not in (None, values.shape) or len(values.shape) > 4:
+            return f"{form.dtype} of shape {form.shape} is not stored as {type_and_shape(values)}"
+        name = attributes.get("name")
+        return None if isinstance(name, str | None) else f"the name of a variable must be text; got {name!r:.80}"
+
+    def axes(self, layout: ArrayLayout, about: Mapping[str, Any]) -> tuple[str, ...]:
+        as_it_is = list(layout.shape) == list(about.get("shape", ()))
+        return axes_of_grid(layout, about if as_it_is else {})
+
+    def shown(self, layout: ArrayLayout, about: Mapping[str, Any]) -> dict[str, str]:
+        """What other programs need to read dates and truth values from numbers, as CF and xarray define it."""
+        return {**shown_of_grid(layout, about), **_meaning(about.get("dtype", ""))}
+
+    def assembled(self, archive: Archive, arrays: Mapping[str, np.ndarray]) -> Variable:
+        name, metadata = (archive.attributes.get(key) for key in ("name", "metadata"))
+        return Variable(form_of(archive).values(arrays[VALUES]), name, metadata)
+
+    def read(self, archive: Archive, region: Any) -> Variable:
+        form, layout = form_of(archive), archive.data.layout
+        slices = regions.slices_of(region, form.shape)
+        if form.stored_shape(layout.dtype) is not None and layout.shape[: len(slices)] == form.shape:
+            inner = tuple(slice(0, size) for size in layout.shape[len(slices) :])
+            numbers = regions.grid_part(archive.data, (*slices, *inner))
+            values = Form(form.dtype, tuple(part.stop - part.start for part in slices)).values(numbers)
+        else:
+            values = archive.decompress().values[slices]
+        name, metadata = (archive.attributes.get(key) for key in ("name", "metadata"))
+        return Variable(values, name, metadata)
+
+    def salvaged(self, archive: Archive) -> tuple[Variable, list[Damaged]]:
+        if damage := archive.data.damage():
+            raise damage[0]
+        return archive.decompress(), []
+
+    def lost(self, archive: Archive, data: Any, damage: Sequence[Damaged]) -> int:
+        return 0
+
+    def region(self, ends: Ends) -> list[slice]:
+        return grid_region(ends)
+
+    def original(self, given: Any) -> Any:
+        return given if isinstance(given, Variable) else Variable(given)
+
+    def arrays(self, data: Variable) -> dict[str, Array]:
+        return {VALUES: data.values}
+
+    def exported(self, data: Variable) -> dict[str, Any]:
+        return {VALUES: data.values.astype(str) if data.values.dtype.kind == "O" else data.values}
+
+    def summary(self, data: Variable) -> dict[str, Any]:
+        return {"name": data.name, "shape": list(data.shape), "dtype": Form.of(data.values).dtype}
+
+    def scale(self, data: Variable) -> tuple[dict[str, Any], np.ndarray]:
+        return {}, np.array([0.0])
+
+    def size(self, archive: Archive) -> str:
+        form = form_of(archive)
+        return f"{form.dtype} of {' x '.join(map(str, form.shape)) or 'one value'}"
+
+
+VARIABLE = VariableContent()
+
+
+def _meaning(dtype: str) -> dict[str, str]:
+    """The attributes that say what numbers stand for: dates since 1970, lengths of time, or truth values."""
+    if dtype == "bool":
+        return {"dtype": "bool"}
+    kind, unit = dtype[1:2], UNITS_OF_TIME.get(dtype.partition("[")[2].rstrip("]"), "")
+    if kind == "M" and unit:
+        return {"units": f"{unit} since 1970-01-01", "calendar": "proleptic_gregorian"}
+    return {"units": unit, "dtype": f"timedelta64[{dtype.partition('[')[2]}"} if kind == "m" and unit else {}
+
+
+def form_of(archive: Archive) -> Form:
+    """The type and shape of the array that an archive holds."""
+    form = Form.stated(archive.attributes.get("dtype"), archive.attributes.get("shape"))
+    assert form is not None   # the description was checked
+    return form
+
+
+def numbers_within(variable: Variable, form: Form, bound: Bound) -> tuple[np.ndarray, Bound]:
+    """The numbers of an array that are stored, and the bound of these from which that of the array follows."""
+    if bound.eb == 0:
+        return form.numbers(variable.values), Exact()
+    if not form.is_number:
+        raise WorkbenchError(f"only numbers have a bound; got {variable!r} and {bound!r}: give wb.Exact()")
+    if isinstance(bound, PointwiseRelative):
+        if form.is_half:
+            raise WorkbenchError(f"the bound of {form.dtype} must be wb.Absolute or wb.Relative; got {bound!r}")
+        return form.numbers(variable.values), bound
+    numbers = form.numbers(variable.values, widened=True)
+    if not (form.is_half or form.is_complex):
+        return numbers, bound
+    limit = bound.for_data(Field([0.0], metadata=variable.metadata)).limit(numbers).value
+    if form.is_complex:
+        return numbers, Absolute(math.nextafter(limit * math.sqrt(0.5), 0) * (1 - 2**-50))
+    finer = limit - _coarsest_step(numbers, form) / 2
+    return (numbers, Absolute(finer)) if finer > 0 else (form.numbers(variable.values), Exact())
+
+
+def _coarsest_step(numbers: np.ndarray, form: Form) -> float:
+    """The largest distance to the next number of 16 bits, beyond the largest value."""
+    finite = np.abs(numbers[np.isfinite(numbers)])
+    if not finite.size:
+        return 0.0
+    largest = np.nextafter(finite.max(), np.float32(np.inf))
+    _, exponent = np.frexp(np.float64(largest))
+    digits = {"float16": 11, "bfloat16": 8, "float8_e4m3fn": 4, "float8_e5m2": 3}[form.dtype]
+    least = {"float16": -24, "bfloat16": -133, "float8_e4m3fn": -9, "float8_e5m2": -16}[form.dtype]
+    return 2.0 ** max(int(exponent) + 1 - digits, least)

@@ -1,0 +1,96 @@
+"""Variables of xarray: what they carry beside their values, as metadata of plain values, and the variables again.
+
+Values that xarray has unpacked stay unpacked: an archive bounds the errors of numbers that mean something. How the file had
+stored them is kept as their encoding, so that xarray writes such a file again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from workbench.data.attributes import from_plain, to_plain
+from workbench.data.labelled import UNSTATED, as_numbers, stored_as, with_nan
+from workbench.errors import WorkbenchError
+
+LEFT_OUT = {   # of the encoding: it says where the values were, not what they are
+    "source", "original_shape", "preferred_chunks", "compressors", "filters", "serializer", "compressor",
+}
+OF_TEXT = "text of any length"
+
+
+def metadata_of(name: str, variable: Any) -> dict[str, Any]:
+    """The dimensions, attributes and encoding of a variable."""
+    if strangers := [axis for axis in variable.dims if not isinstance(axis, str)]:
+        raise WorkbenchError(f"the dimensions of {name!r} must be text; got {strangers[0]!r}: rename it")
+    attributes, types = to_plain(repr(name), variable.attrs)
+    encoding = encoding_of(variable.encoding)
+    units, stored = attributes.get("units"), stored_as(variable.encoding)
+    found = {
+        "units": units if isinstance(units, str) else "",
+        "dimensions": list(variable.dims),
+        "attributes": attributes,
+        "types": types,
+        "encoding": encoding,
+        "stored": stored if stored.get("dtype") != variable.dtype.name else {},
+    }
+    return {key: entry for key, entry in found.items() if entry or key == "dimensions"}
+
+
+def with_plain_dates(name: str, variable: Any) -> tuple[Any, dict[str, Any]]:
+    """The variable, where its dates are of a calendar that NumPy lacks as numbers that CF defines; and a note of that."""
+    objects = variable.dtype.kind == "O" and any(not isinstance(one, str | None) for one in variable.values.flat)
+    return (as_numbers(name, variable), {"calendar_coded": True}) if objects else (variable, {})
+
+
+def encoding_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The entries of an encoding that plain values can hold."""
+    kept = {name: value for name, value in given.items() if name not in LEFT_OUT and value is not None}
+    if (dtype := kept.pop("dtype", None)) is not None:
+        kept["dtype"] = OF_TEXT if dtype is str else np.dtype(dtype).str
+    plain, types = {}, {}   # type: dict[str, Any], dict[str, str]
+    for name, value in kept.items():
+        try:
+            entries, of_type = to_plain("the encoding", {name: value})
+        except WorkbenchError:   # an object of a library
+            continue
+        plain, types = plain | entries, types | of_type
+    return {**plain, "types": types} if types else plain
+
+
+def encoding_from(stated: Any) -> dict[str, Any]:
+    """The encoding that `encoding_of` described."""
+    plain = dict(stated) if isinstance(stated, Mapping) else {}
+    types = plain.pop("types", {})
+    encoding = from_plain(plain, types if isinstance(types, Mapping) else {})
+    if "dtype" in encoding:
+        encoding["dtype"] = str if encoding["dtype"] == OF_TEXT else np.dtype(encoding["dtype"])
+    for name in ("chunksizes", "shards", "chunks"):
+        if isinstance(encoding.get(name), list):
+            encoding[name] = tuple(encoding[name])
+    return encoding
+
+
+def dimensions_of(name: str, shape: tuple[int, ...], metadata: Mapping[str, Any]) -> list[str]:
+    """The names of the axes of an array; other arrays have none in common with one that came without."""
+    given = metadata.get("dimensions")
+    if isinstance(given, list | tuple) and len(given) == len(shape) and all(isinstance(each, str) for each in given):
+        return list(given)
+    return [f"{name}_{axis}" for axis in range(len(shape))]
+
+
+def to_variable(name: str, values: Any, mask: np.ndarray | None, metadata: Mapping[str, Any]) -> Any:
+    """The variable of xarray with these values, which are NaN where they are masked."""
+    import xarray
+
+    types = metadata.get("types")
+    attributes = from_plain(metadata.get("attributes", {}), types if isinstance(types, Mapping) else {})
+    units = metadata.get("units")
+    if isinstance(units, str) and not units.startswith(UNSTATED):
+        attributes.setdefault("units", units)
+    shown = values if mask is None else with_nan(values, mask)
+    encoding = encoding_from(metadata.get("encoding"))
+    variable = xarray.Variable(dimensions_of(name, values.shape, metadata), shown, attributes, encoding)
+    return xarray.conventions.decode_cf_variable(name, variable) if metadata.get("calendar_coded") else variable

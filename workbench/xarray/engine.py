@@ -1,0 +1,141 @@
+"""Archives as datasets of xarray: `xarray.open_dataset("x.zip")`, with values that are decoded where they are used.
+
+A variable is read by region, so only the chunks that are needed are decoded; with `chunks={}` it is an array of Dask whose
+blocks are those chunks. Names, dimensions, attributes, encodings and coordinates are those that the archive was made from.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import xarray
+from xarray.backends import BackendArray, BackendEntrypoint
+from xarray.core import indexing
+
+from workbench.archive.archive import Archive
+from workbench.archive.collection.collection import Collection
+from workbench.archive.collection.dataset import dataset_of, in_group, variable_of
+from workbench.archive.content.variable import form_of
+from workbench.archive.opening import opened
+from workbench.archive.recognition import is_archive
+from workbench.data import Field
+from workbench.data.xarray_variables import dimensions_of, to_variable
+from workbench.errors import WorkbenchError
+
+WHOLE = "values"   # the name of the variable of an archive of one array without a name
+
+
+class LossbenchEngine(BackendEntrypoint):
+    """The engine `lossbench`."""
+
+    description = "Lossbench archives: error-bounded, checked when they are decoded"
+    open_dataset_parameters = ("filename_or_obj", "drop_variables", "group", "codecs", "most_bytes", "isolate")
+    supports_groups = True
+
+    def open_dataset(   # type: ignore[override]
+        self,
+        filename_or_obj: str | os.PathLike[str],
+        *,
+        drop_variables: str | Iterable[str] | None = None,
+        group: str | None = None,
+        codecs: Iterable[str] | None = None,
+        most_bytes: int | None = None,
+        isolate: bool = True,
+    ) -> xarray.Dataset:
+        """The archive as a dataset; nothing is decoded yet. `group` is one of a collection with groups."""
+        allowed = None if codecs is None else tuple(codecs)
+        archive = opened(filename_or_obj, codecs=allowed, most_bytes=most_bytes, isolate=isolate)
+        dropped = {drop_variables} if isinstance(drop_variables, str) else set(drop_variables or ())
+        return _dataset(archive, "" if group is None else group.strip("/"), dropped)
+
+    def open_groups_as_dict(self, filename_or_obj: str | os.PathLike[str], **options: Any) -> dict[str, xarray.Dataset]:   # type: ignore[override]
+        """A dataset for each group, by its path."""
+        drop, archive = set(options.pop("drop_variables", None) or ()), opened(filename_or_obj, **options)
+        groups = archive.groups if isinstance(archive, Collection) else {"": {}}
+        return {f"/{name}": _dataset(archive, name, drop) for name in groups}
+
+    def open_datatree(self, filename_or_obj: str | os.PathLike[str], **options: Any) -> xarray.DataTree:   # type: ignore[override]
+        """All groups as a tree."""
+        return xarray.DataTree.from_dict(self.open_groups_as_dict(filename_or_obj, **options))
+
+    def guess_can_open(self, filename_or_obj: Any) -> bool:
+        """Whether this is the path of an archive."""
+        return isinstance(filename_or_obj, str | os.PathLike) and is_archive(filename_or_obj)
+
+
+class ArchivedValues(BackendArray):
+    """The values of a member, decoded by region; those that are masked are NaN."""
+
+    def __init__(self, archive: Archive) -> None:
+        if archive.kind == "variable":
+            form = form_of(archive)
+            self.shape, self.dtype = form.shape, form.numpy
+        else:
+            self.shape, self.dtype = archive.data.layout.shape, archive.data.layout.dtype
+            if "mask" in archive.arrays and self.dtype.kind in "iu":
+                self.dtype = np.dtype(np.float64)
+        self.archive = archive
+
+    @property
+    def chunks(self) -> tuple[int, ...] | None:
+        """The shape of the chunks, where these are parts of the array as it is."""
+        layout = self.archive.data.layout
+        return layout.chunk_shape if layout.shape == self.shape else None
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.BASIC, self._at)
+
+    def _at(self, key: tuple[int | slice, ...]) -> np.ndarray:
+        """The values at integers and slices."""
+        pairs = list(zip(key, self.shape, strict=True))
+        spans = [
+            range(*part.indices(size)) if isinstance(part, slice) else range(int(part), int(part) + 1)
+            for part, size in pairs
+        ]
+        if not all(spans):
+            return np.empty(self.shape, self.dtype)[key]
+        ends = [(min(span[0], span[-1]), max(span[0], span[-1]) + 1) for span in spans]
+        values = variable_of("", self.archive.read(ends) if ends else self.archive.decompress()).values
+        for axis, (span, (low, _)) in enumerate(zip(spans, ends, strict=True)):
+            if span.step != 1:
+                values = values.take(np.array(span) - low, axis)
+        whole = tuple(slice(None) if isinstance(part, slice) else 0 for part in key)
+        return np.asarray(values[whole], self.dtype)
+
+
+def _dataset(archive: Archive | Collection, group: str, dropped: set[str]) -> xarray.Dataset:
+    if isinstance(archive, Archive):
+        if group:
+            raise WorkbenchError(f"{archive.store.name} holds one array and no groups; got group={group!r}")
+        return _of_one(archive)
+    names, about = in_group(archive, archive.groups, group), archive.groups[group]
+    variables = {own: _lazy(own, archive[name]) for own, name in names.items() if own not in dropped}
+    return dataset_of(xarray, variables, about)
+
+
+def _of_one(archive: Archive) -> xarray.Dataset:
+    """An archive of one field, with the coordinates that it carries."""
+    if archive.kind == "particles":
+        raise WorkbenchError(f"{archive.store.name} holds particles: open it by wb.open(...)")
+    name = archive.attributes.get("name") or WHOLE
+    metadata = archive.attributes.get("metadata", {})
+    shape = archive.data.layout.shape
+    shown = Field(np.broadcast_to(np.zeros((), archive.data.layout.dtype), shape), name=name, metadata=metadata).to_xarray()
+    return xarray.Dataset({name: _lazy(name, archive)}, shown.coords)
+
+
+def _lazy(name: str, archive: Archive) -> xarray.Variable:
+    values = ArchivedValues(archive)
+    metadata = archive.attributes.get("metadata", {})
+    empty = to_variable(name, np.broadcast_to(np.zeros((), values.dtype), values.shape), None, {
+        **metadata, "dimensions": dimensions_of(name, values.shape, metadata), "calendar_coded": False,
+    })
+    if values.chunks is not None:
+        empty.encoding["preferred_chunks"] = dict(zip(empty.dims, values.chunks, strict=True))
+    lazy = xarray.Variable(empty.dims, indexing.LazilyIndexedArray(values), empty.attrs, empty.encoding)
+    return xarray.conventions.decode_cf_variable(name, lazy) if metadata.get("calendar_coded") else lazy
+
+
