@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from workbench.data.attributes import from_plain, to_plain
-from workbench.data.labelled import UNSTATED, as_numbers, stored_as
+from workbench.data.labelled import UNSTATED, as_numbers, attributes_of, stored_as
 from workbench.errors import WorkbenchError
 
 LEFT_OUT = {   # of the encoding: it says where the values were, not what they are
@@ -87,9 +87,7 @@ def to_variable(name: str, values: np.ndarray, metadata: Mapping[str, Any]) -> A
     """The variable of xarray with these values."""
     import xarray
 
-    types = metadata.get("types")
-    attributes = from_plain(metadata.get("attributes", {}), types if isinstance(types, Mapping) else {})
-    units = metadata.get("units")
+    attributes, units = attributes_of(metadata), metadata.get("units")
     if isinstance(units, str) and not units.startswith(UNSTATED):
         attributes.setdefault("units", units)
     encoding = encoding_from(metadata.get("encoding"))

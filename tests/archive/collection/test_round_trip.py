@@ -5,11 +5,11 @@ import warnings
 import numpy as np
 import pytest
 import xarray as xr
-from archive.collection.samples import BOUNDED, RULES, arrays, sample, unbounded
 from hypothesis import given
 from hypothesis import strategies as st
 
 import workbench as wb
+from archive.collection.samples import BOUNDED, RULES, arrays, sample, unbounded
 from workbench.archive.collection.dataset import Dataset
 from workbench.data.attributes import from_plain, to_plain
 

@@ -180,8 +180,8 @@ class Collection(Mapping[str, Archive]):
         for name in self:
             try:
                 members[name], lost = self[name].salvage()
-            except Damaged as error:
-                lost = [error]
+            except GuaranteeBroken:   # nothing of it can be read
+                lost = self[name].damage()
             damage += [self._here(name, one) for one in lost]
         if not members:
             raise WorkbenchError(f"nothing of {self.store.name} can be read: {len(damage)} parts are damaged")
@@ -209,7 +209,7 @@ class Collection(Mapping[str, Archive]):
             )
         reports, broken = {}, []
         for number, name in enumerate(self):
-            within = _share_of(progress, name, number, len(self))
+            within = share_of(progress, name, number, len(self))
             member = None if given is None else given[name]
             try:
                 reports[name] = self[name].verify(member, client=client, parts=parts, scratch=scratch, progress=within)
@@ -250,7 +250,7 @@ class Collection(Mapping[str, Archive]):
         return summary(self._in_one_line(), {"size": size(self.nbytes), "original": original}, self.attributes, below)
 
 
-def _share_of(progress: Progress | None, name: str, number: int, count: int) -> Progress | None:
+def share_of(progress: Progress | None, name: str, number: int, count: int) -> Progress | None:
     """The progress of one member as that of all."""
     if progress is None:
         return None

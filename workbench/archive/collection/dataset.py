@@ -19,8 +19,8 @@ from workbench.archive.collection.names import require_known, require_name, requ
 from workbench.archive.collection.tables import columns_of, is_table, to_frame
 from workbench.archive.content.registry import is_content
 from workbench.data import Field
-from workbench.data.attributes import from_plain, to_plain
-from workbench.data.labelled import Labelled, is_data_array, with_nan
+from workbench.data.attributes import to_plain
+from workbench.data.labelled import Labelled, attributes_of, is_data_array, with_nan
 from workbench.data.variable import Variable
 from workbench.data.xarray_variables import encoding_from, encoding_of, metadata_of, to_variable, with_plain_dates
 from workbench.errors import WorkbenchError, briefly
@@ -189,11 +189,9 @@ def plain_values(member: Field | Variable) -> np.ndarray:
 
 def dataset_of(xarray: Any, variables: Mapping[str, Any], group: Mapping[str, Any]) -> Any:
     """The Dataset of these variables, with the attributes and coordinates of their group."""
-    types = group.get("types")
-    attributes = from_plain(group.get("attributes", {}), types if isinstance(types, Mapping) else {})
     coordinates = {name for name in _texts(group.get("coordinates")) if name in variables}
-    data = {name: variable for name, variable in variables.items() if name not in coordinates}
-    dataset = xarray.Dataset(data, {name: variables[name] for name in variables if name in coordinates}, attributes)
+    data, beside = ({name: one for name, one in variables.items() if (name in coordinates) is each} for each in (False, True))
+    dataset = xarray.Dataset(data, beside, attributes_of(group))
     dataset.encoding = encoding_from(group.get("encoding"))
     return dataset
 
