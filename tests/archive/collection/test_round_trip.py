@@ -27,8 +27,10 @@ def assert_same(found, wanted):
 def test_any_arrays_under_any_names(members):
     try:
         dataset = Dataset(members)
-    except wb.WorkbenchError as error:
-        assert "the name of a member" in str(error) or "is the name of a member and of a group" in str(error)
+    except wb.WorkbenchError:
+        assert any(not part.strip() or not name.isprintable() for name in members for part in name.split("/")) or any(
+            other.startswith(f"{name}/") for name in members for other in members
+        )
         return
     archive = wb.compress(dataset, wb.Exact())
     assert list(archive) == list(members)
@@ -64,7 +66,8 @@ def test_groups_come_back_with_their_attributes(tmp_path):
     archive = wb.compress(tree, wb.Exact(), out=tmp_path / "x.zarr")
     assert "sea ice/deep/q" in archive
     xr.testing.assert_identical(wb.open(tmp_path / "x.zarr").to_xarray(), tree)
-    xr.testing.assert_identical(archive.decompress()["sea ice/deep"].to_xarray(), tree["sea ice/deep"].to_dataset(inherit=False))
+    inner = tree["sea ice/deep"].to_dataset(inherit=False)
+    xr.testing.assert_identical(archive.decompress()["sea ice/deep"].to_xarray(), inner)
 
 
 @pytest.mark.parametrize("file", FILES)

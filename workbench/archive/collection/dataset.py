@@ -190,7 +190,8 @@ def plain_values(member: Field | Variable) -> np.ndarray:
 def dataset_of(xarray: Any, variables: Mapping[str, Any], group: Mapping[str, Any]) -> Any:
     """The Dataset of these variables, with the attributes and coordinates of their group."""
     coordinates = {name for name in _texts(group.get("coordinates")) if name in variables}
-    data, beside = ({name: one for name, one in variables.items() if (name in coordinates) is each} for each in (False, True))
+    data = {name: variable for name, variable in variables.items() if name not in coordinates}
+    beside = {name: variable for name, variable in variables.items() if name in coordinates}
     dataset = xarray.Dataset(data, beside, attributes_of(group))
     dataset.encoding = encoding_from(group.get("encoding"))
     return dataset
