@@ -1,6 +1,7 @@
 """Sources that are not what they say, or that change while they are read: an error names the part, and nothing is lost."""
 
 import os
+import pickle
 
 import numpy as np
 import pytest
@@ -174,3 +175,45 @@ def test_a_file_that_changes_after_it_was_opened(tmp_path, damage):
     with pytest.raises(WorkbenchError, match=r"values at \[.*\] .*(cannot be read|as the source says)|must not be empty"):
         wb.compress(field, wb.Absolute(0.1), "prequantised", chunk_values=160, out=tmp_path / "a.zarr")
     assert not (tmp_path / "a.zarr").exists()
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("by_path", [True, False])
+def test_a_zarr_array_is_read_at_its_own_place_or_not_at_all(tmp_path, monkeypatch, zarr_format, by_path):
+    zarr = pytest.importorskip("zarr")
+    monkeypatch.chdir(tmp_path)
+    group = zarr.create_group("z.zarr", zarr_format=zarr_format)
+    for name, values in {"values": VALUES, "mask": VALUES > 1}.items():
+        group.create_array(name, data=values, chunks=(8, 40))
+    values, mask = ("z.zarr/values", "z.zarr/mask") if by_path else (group["values"], group["mask"])
+    field = ChunkedField(values, mask=mask)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+    place = (slice(3, 20), slice(0, 9))
+    part = field.part(place)
+    assert pickle.loads(pickle.dumps(field.values)) == field.values
+    np.testing.assert_array_equal(part.values, VALUES[place])
+    np.testing.assert_array_equal(part.mask, VALUES[place] > 1)
+    assert field.chunk_shape == (24, 40)
+    (tmp_path / "z.zarr").rename(tmp_path / "y.zarr")
+    with pytest.raises(WorkbenchError, match="must be a Zarr array that all processes see under this path"):
+        field.part(place)
+
+
+def test_a_zarr_array_outside_of_folders_stays_as_it_is():
+    zarr = pytest.importorskip("zarr")
+    array = zarr.create_array({}, data=VALUES)
+    assert ChunkedField(array).values is array
+
+
+def test_a_file_that_holds_several_arrays_is_refused(tmp_path):
+    np.savez(tmp_path / "a.npz", VALUES)
+    with pytest.raises(WorkbenchError, match=r"a\.npz must be a \.npy file of numbers; open files with wb\.open"):
+        ChunkedField(tmp_path / "a.npz")
+
+
+def test_a_spacing_that_is_not_known_stays_unknown():
+    field = ChunkedField(VALUES)
+    assert not field.with_metadata({}).knows_spacing
+    assert not field.over(VALUES).knows_spacing
+    assert field.over(VALUES, spacing=(2.0, 2.0)).with_metadata({}).over(VALUES).knows_spacing
