@@ -10,6 +10,8 @@ import workbench as wb
 from workbench.data.chunked import ParticlesInMemory, even_sizes
 from workbench.errors import WorkbenchError
 from workbench.run.chunked_field import ChunkedField
+from workbench.run.executors import OnDask
+from workbench.subdomains.sources import chunked
 
 VALUES = np.random.default_rng(1).standard_normal((24, 40)).cumsum(1)
 WEB = wb.synthetic.cosmic_web(n=10, seed=2)
@@ -217,3 +219,37 @@ def test_a_spacing_that_is_not_known_stays_unknown():
     assert not field.with_metadata({}).knows_spacing
     assert not field.over(VALUES).knows_spacing
     assert field.over(VALUES, spacing=(2.0, 2.0)).with_metadata({}).over(VALUES).knows_spacing
+
+
+def in_dask(particles):
+    da = pytest.importorskip("dask.array")
+    return wb.distributed.from_dask(da.from_array(particles.positions, 300), particles.box)
+
+
+COPIES = {   # in the scratch folder, and how they are read
+    "values": (
+        lambda executor, folder: ChunkedField(VALUES).reachable(executor, folder, "a"),
+        lambda field: field.part((slice(0, 24), slice(0, 40))).values, VALUES,
+    ),
+    "particles": (
+        lambda executor, folder: chunked(PARTICLES, executor, folder),
+        lambda source: source.chunk(0, ["velocities", "ids"]).positions, WEB.positions,
+    ),
+    "particles in Dask": (
+        lambda executor, folder: chunked(in_dask(PARTICLES), executor, folder),
+        lambda source: source.chunk(1).positions, WEB.positions[300:600],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", COPIES)
+def test_a_scratch_copy_that_has_changed_is_an_error_that_names_its_file(client, tmp_path, kind):
+    copy, read, expected = COPIES[kind]
+    copied = copy(OnDask(client), tmp_path)
+    np.testing.assert_array_equal(read(copied), expected)
+    for file in tmp_path.iterdir():
+        data = bytearray(file.read_bytes())
+        data[len(data) // 2] ^= 1
+        file.write_bytes(data)
+    with pytest.raises(WorkbenchError, match=r"\.npy cannot be read \(its bytes have changed since they were written"):
+        read(copied)

@@ -23,7 +23,6 @@ from workbench.errors import WorkbenchError
 from workbench.run.array_in_files import ArrayInFiles
 from workbench.run.executors import Executor, OnDask
 from workbench.run.graph import in_one_graph
-from workbench.run.scratch_files import save
 from workbench.run.stored_arrays import InHdf5, InNpy, InZarr
 from workbench.slabs import Slices
 
@@ -155,8 +154,7 @@ class ChunkedField:
         arrays = list(self.arrays)
         for place, kind in enumerate(("values", "mask")):
             if isinstance(arrays[place], np.ndarray):
-                save(folder / f"{name}-{kind}.npy", arrays[place])
-                arrays[place] = InNpy.open(folder / f"{name}-{kind}.npy")
+                arrays[place] = _written(folder / f"{name}-{kind}", arrays[place])
         return self.over(*arrays)
 
     def saved(self, executor: Executor, folder: Path, name: str) -> ChunkedField:
@@ -235,6 +233,14 @@ def parts_at(executor: Executor, field: ChunkedField, places: Sequence[Slices]) 
         return [field.part(place) for place in places]
     items = [(place, *part) for place, part in zip(places, _parts(field, None, places), strict=True)]
     return in_one_graph(executor, "fetch-parts", functools.partial(_fetched, field.dtype), items)
+
+
+def _written(stem: Path, values: np.ndarray) -> ArrayInFiles:
+    """An array in the memory of this process, in files."""
+    array = ArrayInFiles(stem, values.shape, values.dtype, _enlarged((1,) * values.ndim, values.shape))
+    for number, place in enumerate(grid(array.shape, array.chunks)):
+        array.write(number, values[place])
+    return array
 
 
 def _save(values: ArrayInFiles, mask: ArrayInFiles | None, number: int, part: Field) -> bool:
