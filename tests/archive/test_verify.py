@@ -223,6 +223,20 @@ def test_a_damaged_chunk_is_named_and_the_others_can_be_read(on_disk, tmp_path, 
             assert_same_bits(archive.arrays[name].values(), getattr(whole, name))
 
 
+@pytest.mark.parametrize("opened", [wb.open, str])
+def test_a_damaged_original_is_not_reported_as_damage_of_the_archive(on_disk, tmp_path, opened):
+    original, path = on_disk
+    broken, field = shutil.copytree(path, tmp_path / "first.zarr"), tmp_path / "field.zarr"
+    damaged(broken, "positions/c/0/0", "flipped")
+    masked_field()[1].save(field)
+    archives = {broken: wb.compress(original, wb.Absolute(0.1)), field: wb.compress(opened(field), wb.Absolute(0.2))}
+    damaged(field, "values/c/1/0", "flipped")
+    for place, archive in archives.items():
+        with pytest.raises(WorkbenchError, match=rf"{place.name}: chunk .*/c/[01]/0 is damaged") as raised:
+            archive.verify(opened(place))
+        assert not isinstance(raised.value, GuaranteeBroken)
+
+
 def test_regions_away_from_the_damage_can_be_read():
     random = np.random.default_rng(0)
     positions = np.sort(random.random((900, 1)), axis=0) * [10, 1, 1] + random.random((900, 3)) * [0, 9, 9]

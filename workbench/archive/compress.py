@@ -10,6 +10,7 @@ from typing import Any
 from workbench.archive.archive import Archive
 from workbench.archive.choice import Speed
 from workbench.archive.content.registry import content_of, is_content
+from workbench.archive.recognition import is_archive
 from workbench.archive.request import Compression, Request, promises, require_storable
 from workbench.archive.writing import require_writable
 from workbench.arguments import whole_number
@@ -122,6 +123,8 @@ def _file(path: str | os.PathLike[str]) -> Any:
     try:
         return open_chunked(path)
     except WorkbenchError as no_particles:
+        if is_archive(path):   # before others: a folder of Zarr may be one
+            return source_of(open_file(path))
         if Path(path).suffix == ".npy" or (Path(path) / "zarr.json").exists() or (Path(path) / ".zarray").exists():
             return ChunkedField(path)
         if not Path(path).is_file():

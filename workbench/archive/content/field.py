@@ -21,7 +21,7 @@ from workbench.archive.compress import source_of
 from workbench.archive.content.consistency import are_lengths, type_and_shape, wrong_array
 from workbench.archive.content.content import Content, Ends
 from workbench.archive.fields import MASK, codec_for, compress_field, token_for
-from workbench.archive.frame import Damaged
+from workbench.archive.frame import Damaged, as_source
 from workbench.archive.layout import ArrayLayout
 from workbench.archive.missing import COMMENT
 from workbench.archive.plausibility import spread_of
@@ -218,7 +218,8 @@ class ArchivedArray:
         return MASK in self.archive.arrays
 
     def __getitem__(self, place: Slices) -> Any:
-        found = FIELD.read(self.archive, [(part.start, part.stop) for part in place])
+        with as_source(self.archive.store.name):
+            found = FIELD.read(self.archive, [(part.start, part.stop) for part in place])
         return found.values if found.mask is None else np.ma.MaskedArray(found.values, found.mask)
 
 
