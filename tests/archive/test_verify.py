@@ -11,6 +11,7 @@ from archive import samples
 from archive.samples import assert_equal, assert_same_bits, from_parts, parts, reopened, resealed
 from workbench.archive import Damaged
 from workbench.archive import chunk as chunks
+from workbench.archive.checks import Inspected
 from workbench.archive.frame import pack, unpack
 from workbench.archive.second_copy import deflated
 from workbench.data.readers import open_file
@@ -304,6 +305,15 @@ def test_many_damaged_chunks_are_counted_and_some_named():
 
 
 # Parts that are whole, in the wrong place.
+
+def test_findings_in_pieces_are_joined_in_order():
+    pieces = [
+        Inspected([("a", "torn")], [], 2, 0.5, True), Inspected(), Inspected([("b", "cut"), ("c", "cut")], ["d"], 1, 0.25),
+    ]
+    expected = Inspected([("a", "torn"), ("b", "cut"), ("c", "cut")], ["d"], 3, 0.5, True)
+    assert Inspected.joined(pieces) == pieces[0] + pieces[1] + pieces[2] == expected
+    assert Inspected.joined([]) == Inspected()
+
 
 def test_chunks_that_changed_places_are_noticed_when_they_are_read():
     for archive, a, b in (
