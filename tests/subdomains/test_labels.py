@@ -69,6 +69,19 @@ def test_copies_read_the_files_and_leave_them(tmp_path):
         labels.compute(scheduler="synchronous")
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_leaves_the_files(tmp_path):
+    with search(scratch=tmp_path) as groups:
+        if not (child := os.fork()):
+            try:
+                groups.close()
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        np.testing.assert_array_equal(groups.gathered().labels, LABELS)
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("on_workers", [False, True])
 def test_labels_become_a_zarr_array(tmp_path, request, on_workers):
     with search(request.getfixturevalue("client") if on_workers else None) as groups:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -142,6 +143,12 @@ class _Rows:
         return self.groups._labels.between(start, end)[::step]
 
 
+def _remove(folder: Path, process: int) -> None:
+    """Remove the files of a search in the process that made it: a fork of that inherits the groups, not the files."""
+    if os.getpid() == process:
+        remove_owned(folder)
+
+
 class DistributedGroups:
     """A partition of particles into groups; the labels are in files, which `close` or the end of a `with` block deletes."""
 
@@ -149,7 +156,7 @@ class DistributedGroups:
         self._of_search, self._executor, self.ghosts = labels, executor, ghosts
         self._catalogues: dict[tuple[int, tuple[str, ...]], Catalogue] = {}
         self._summaries: dict[tuple[int, int], CatalogueSummary] = {}
-        self._files: weakref.finalize | None = weakref.finalize(self, remove_owned, labels.folder)
+        self._files: weakref.finalize | None = weakref.finalize(self, _remove, labels.folder, os.getpid())
 
     def __getstate__(self) -> dict[str, Any]:
         """What a copy in another process needs to read labels: neither the client nor the right to delete the files."""
