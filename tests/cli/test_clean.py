@@ -18,7 +18,8 @@ from cli.conftest import Run, names
 from workbench.archive import lock
 from workbench.archive.writing import Draft
 from workbench.cli import orphans
-from workbench.run.owner import OWNER, remove_owned, started, this_process
+from workbench.run import owner as owners
+from workbench.run.owner import BOOT, OWNER, lives, remove_owned, started, this_process
 
 WEB = wb.synthetic.cosmic_web(n=8, seed=1)
 SEARCH = """
@@ -39,8 +40,8 @@ def scratch(folder: Path, name: str, owner: str | None) -> Path:
     return place
 
 
-def named(host: str | None = None, pid: int = DEAD, began: str | None = "1") -> str:
-    return json.dumps({"host": socket.gethostname() if host is None else host, "pid": pid, "started": began})
+def named(host: str | None = None, pid: int = DEAD, began: str | None = "1", **machine: str) -> str:
+    return json.dumps({"host": socket.gethostname() if host is None else host, "pid": pid, "started": began, **machine})
 
 
 def age(path: Path, days: float) -> None:
@@ -71,14 +72,24 @@ def test_the_scratch_folder_of_a_killed_search_is_removed_and_that_of_a_living_o
 
 @pytest.mark.parametrize("owner", [
     named(host="another machine"), named(pid=os.getpid(), began=started(os.getpid())), named(pid=1, began="-1"), "", "{",
-    named(pid=-1), None,
-], ids=["other machine", "this process", "of unknown age", "empty", "cut off", "no number", "no owner"])
+    named(pid=-1), None, named(boot="another"), named(pids="pid:[1]"),
+], ids=["other machine", "this process", "of unknown age", "empty", "cut off", "no number", "no owner", "restarted",
+        "other container"])
 def test_what_lives_or_may_live_is_not_touched(run: Run, tmp_path: Path, owner: str | None) -> None:
     age(scratch(tmp_path, "lossbench-a1b2", owner), 365)
     age(scratch(tmp_path, "others-a1b2", named()), 365)
     (tmp_path / "lossbench-link").symlink_to(scratch(tmp_path, "elsewhere", named()))
     assert run("clean", tmp_path, "--yes", "--older-than", 0).out == "nothing to remove\n"
     assert len(names(tmp_path)) == 4
+
+
+@pytest.mark.skipif(not BOOT.exists(), reason="needs Linux")
+def test_machines_without_numbers_of_their_runs_are_known_by_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    full = this_process()
+    monkeypatch.setattr(owners, "BOOT", Path("none"))
+    short = this_process()
+    assert set(json.loads(full)) - set(json.loads(short)) == {"boot", "pids"}
+    assert lives(full) is lives(short) is True
 
 
 def test_folders_that_are_empty_as_of_a_run_killed_when_it_made_one_are_removed_once_they_are_old(
