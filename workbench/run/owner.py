@@ -50,7 +50,8 @@ def lives(text: str) -> bool | None:
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
     here = _machine()
-    if host != here["host"] or any(owner.get(name, own) != own for name, own in here.items()) or not 0 < pid < MOST_PROCESSES:
+    elsewhere = host != here["host"] or any(owner.get(name, own) != own for name, own in here.items())
+    if elsewhere or not 0 < pid < MOST_PROCESSES:
         return None
     now = started(pid)
     return None if now is not None and UNKNOWN in (now, began) else now == began
