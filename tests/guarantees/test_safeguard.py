@@ -1,6 +1,8 @@
 """Safeguards: they hold together with the bound, and a reader needs nothing for it."""
 
+import copy
 import json
+import pickle
 import subprocess
 import sys
 
@@ -98,10 +100,11 @@ def test_a_safeguard_that_does_not_fit_the_field_is_named():
 
 
 @pytest.mark.parametrize("safeguard", [SIGN, DERIVATIVE, LOGARITHM])
-def test_json_makes_the_same_safeguard(safeguard):
-    again = Safeguard.from_dict(json.loads(json.dumps(safeguard.to_dict())))
-    assert again == safeguard
-    assert hash(again) == hash(safeguard)
+def test_copies_are_the_same_safeguard(safeguard):
+    by_json = Safeguard(**json.loads(json.dumps(safeguard.to_dict())))
+    for again in (by_json, pickle.loads(pickle.dumps(safeguard)), copy.deepcopy(safeguard)):
+        assert again == safeguard
+        assert hash(again) == hash(safeguard)
 
 
 def test_which_safeguards_need_neighbours():
