@@ -18,6 +18,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
+from workbench.archive.encoded import RECORDS
 from workbench.archive.lock import LOCK, STALE_SECONDS, held
 from workbench.archive.recognition import is_archive
 from workbench.archive.writing import PARTS
@@ -94,4 +95,4 @@ def _is_empty_scratch(path: Path) -> bool:
 
 def _is_draft(path: Path) -> bool:
     """Whether this is an unfinished archive."""
-    return (path / PARTS).is_dir() or (path / LOCK).is_file() or is_archive(path)
+    return any((path / name).exists() for name in (PARTS, LOCK, RECORDS)) or is_archive(path)
