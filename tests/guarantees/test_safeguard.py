@@ -9,9 +9,10 @@ import sys
 import numpy as np
 import pytest
 
+from guarantees.checks import holds
 from guarantees.some_codecs import Misbehaving, Negates, Rounding, Sorting
 from workbench.errors import WorkbenchError
-from workbench.guarantees import Limit, Safeguard, decode_guarded, encode_guarded, enforce, holds, safeguards_hold
+from workbench.guarantees import Limit, Safeguard, decode_guarded, encode_guarded, enforce, safeguards_hold
 
 pytest.importorskip("compression_safeguards")
 

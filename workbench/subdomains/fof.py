@@ -20,7 +20,7 @@ from workbench import backend
 from workbench.clusters.friends import link
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.data import Particles
-from workbench.data.chunked import ChunkedParticles
+from workbench.data.chunked import ChunkedParticles, rows_between
 from workbench.run.executors import Executor
 from workbench.run.gpu_workers import on_card
 from workbench.run.scratch_files import Mapped
@@ -86,10 +86,7 @@ class Labels:
 
     def between(self, start: int, end: int) -> np.ndarray:
         """The final labels of the particles with these indices in the whole set."""
-        starts = self.source.starts
-        first, last = int(np.searchsorted(starts, start, "right")) - 1, int(np.searchsorted(starts, end))
-        labels = np.concatenate([self.of_chunk(chunk) for chunk in range(first, last)])
-        return labels[start - starts[first] : end - starts[first]]
+        return np.concatenate([self.of_chunk(chunk)[rows] for chunk, rows in rows_between(self.source.starts, start, end)])
 
     def groups_in(self, part: int) -> int:
         """The number of groups whose particle of the smallest index this subdomain owns."""
