@@ -129,13 +129,13 @@ def test_pieces_of_groups_come_back_to_their_owners(tmp_path):
     sent = Moments(label, label + 1, *(random.random((4, *shape)) for shape in ((), (3,), (), (0,), ())))
     Sent(tmp_path, 5).write(sent, 3)
     for owner in range(3):
-        found = Sent(tmp_path, 5).read(owner, 3, (3, 0))
+        found = Sent(tmp_path, 5).read(owner, (3, 0))
         expected = sent.chosen(np.flatnonzero(label % 3 == owner))
         assert all(np.array_equal(getattr(found, name), getattr(expected, name)) for name in vars(expected))
     path = tmp_path / "subdomain-5"
     path.write_bytes(bytes([path.read_bytes()[0] ^ 1]) + path.read_bytes()[1:])
     with pytest.raises(WorkbenchError, match="subdomain-5 cannot be read"):
-        Sent(tmp_path, 5).read(0, 3, (3, 0))
+        Sent(tmp_path, 5).read(0, (3, 0))
 
 
 def test_a_catalogue_is_a_table():
