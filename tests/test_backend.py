@@ -14,7 +14,7 @@ import pytest
 
 import fake_cupy
 from conftest import ROOT
-from workbench import backend, host_library
+from workbench import backend, host_library, memory
 from workbench.errors import WorkbenchError
 
 
@@ -471,6 +471,24 @@ def test_steps_use_freed_memory_again_until_none_has_run_for_a_moment():
     before, within, again, after = map(int, run.stdout.split())
     assert again <= within < before / 4
     assert after > 4 * within
+
+
+def test_a_step_does_not_fail_for_the_memory_that_is_returned_after_it(monkeypatch):
+    def refuse(*_):
+        raise RuntimeError("can't start new thread")
+
+    options = []
+    monkeypatch.setattr(memory, "c_function", lambda name: lambda *given: options.append(given))
+    monkeypatch.setattr(memory.threading.Timer, "start", refuse)
+    with memory.reusing_memory():
+        pass
+    for stated, trimmed, mapped in (("65536", 2**16, 2**17), ("64K", 2**17, 2**17), ("", 2**17, 2**17)):
+        monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", stated)
+        memory._reused._give_back()
+        assert options[-3:] == [(memory.M_TRIM_THRESHOLD, trimmed), (memory.M_MMAP_THRESHOLD, mapped), (0,)]
+    monkeypatch.setenv("MALLOC_MMAP_THRESHOLD_", "4096")
+    memory._reused._give_back()
+    assert options[-2] == (memory.M_MMAP_THRESHOLD, 4096)
 
 
 def test_addresses_of_arrays_are_those_that_numpy_states(tmp_path):

@@ -58,6 +58,18 @@ class KeepTotals(Guarantee):
         return f"the totals of all coordinates, within {stated['tolerance']}"
 
 
+def test_a_kind_stays_that_of_the_class_that_has_introduced_it():
+    class Derived(KeepTotals):
+        pass
+
+    with pytest.raises(WorkbenchError, match=r"Other\.kind must be a new name; got 'totals', which KeepTotals has"):
+
+        class Other(KeepTotals):
+            kind = "totals"
+
+    assert known("totals") is KeepTotals
+
+
 def totals_away(archive: wb.Archive, order: np.ndarray | slice = slice(None)) -> float:
     errors = archive.decompress().positions.astype(np.float64) - WEB.positions[order]
     return float(np.abs(errors.sum(axis=0)).max())

@@ -14,13 +14,13 @@ import workbench as wb
 from archive import samples
 from archive.samples import CODECS, assert_equal, assert_kept, assert_same_bits, assert_within, parts, registered, reopened
 from guarantees.some_codecs import (
+    ALWAYS_RAISE,
     MISBEHAVING,
     CannotSayWhere,
     EncodesDifferentlyEachTime,
     ForgetsAPoint,
     LosesPoints,
     Misbehaving,
-    RaisesInEncode,
     ReturnsZeros,
     Rounding,
     SaysTheWrongPlaces,
@@ -36,7 +36,7 @@ from workbench.errors import WorkbenchError
 BOUNDS = [wb.Absolute(1e-3), wb.Relative(1e-4), wb.PointwiseRelative(1e-3)]
 ORDERS = "keep", "free"
 OF_4_CHUNKS = {3: 3 * 128, 2: 2 * 128}   # values in a chunk, for 500 particles
-BAD_POINTS = [LosesPoints, ForgetsAPoint, CannotSayWhere, SaysTheWrongPlaces]
+BAD_POINTS = [LosesPoints, SaysTheWrongPlaces]
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ def test_real_galaxies_keep_the_bound(shared_data):
 # Codecs that do what they like.
 
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("bad", [bad for bad in MISBEHAVING if bad is not RaisesInEncode], ids=Misbehaving.name.__func__)
+@pytest.mark.parametrize("bad", [bad for bad in MISBEHAVING if bad not in ALWAYS_RAISE], ids=Misbehaving.name.__func__)
 def test_whatever_a_codec_does_the_bound_holds(bad, order, tmp_path):
     original = samples.particles(200)
     with registered(bad), warnings.catch_warnings():
@@ -282,6 +282,12 @@ def test_whatever_a_codec_says_about_where_points_went_the_bound_holds(codec):
         archive = wb.compress(original, wb.Absolute(0.01), codec(), order="free", chunk_values=150)
         assert_kept(archive, original, wb.Absolute(0.01))
         archive.verify(original)
+
+
+@pytest.mark.parametrize(("codec", "what"), [(ForgetsAPoint, "decode"), (CannotSayWhere, "give the order of the points")])
+def test_a_codec_that_raises_for_any_points_is_an_error(codec, what):
+    with registered(codec), pytest.raises(WorkbenchError, match=f"sorting could not {what}.* all 2 chunks of positions"):
+        wb.compress(samples.particles(200), wb.Absolute(0.01), codec(), order="free", chunk_values=300)
 
 
 def test_a_codec_that_moves_points_is_refused_when_the_order_must_stay():

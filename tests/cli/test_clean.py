@@ -18,7 +18,8 @@ from cli.conftest import Run, names
 from workbench.archive import lock
 from workbench.archive.writing import Draft
 from workbench.cli import orphans
-from workbench.run.owner import OWNER, remove_owned, started, this_process
+from workbench.run import owner as owners
+from workbench.run.owner import BOOT, OWNER, lives, remove_owned, started, this_process
 
 WEB = wb.synthetic.cosmic_web(n=8, seed=1)
 SEARCH = """
@@ -39,8 +40,8 @@ def scratch(folder: Path, name: str, owner: str | None) -> Path:
     return place
 
 
-def named(host: str | None = None, pid: int = DEAD, began: str | None = "1") -> str:
-    return json.dumps({"host": socket.gethostname() if host is None else host, "pid": pid, "started": began})
+def named(host: str | None = None, pid: int = DEAD, began: str | None = "1", **machine: str) -> str:
+    return json.dumps({"host": socket.gethostname() if host is None else host, "pid": pid, "started": began, **machine})
 
 
 def age(path: Path, days: float) -> None:
@@ -71,8 +72,9 @@ def test_the_scratch_folder_of_a_killed_search_is_removed_and_that_of_a_living_o
 
 @pytest.mark.parametrize("owner", [
     named(host="another machine"), named(pid=os.getpid(), began=started(os.getpid())), named(pid=1, began="-1"), "", "{",
-    named(pid=-1), None,
-], ids=["other machine", "this process", "of unknown age", "empty", "cut off", "no number", "no owner"])
+    named(pid=-1), None, named(boot="another"), named(pids="pid:[1]"),
+], ids=["other machine", "this process", "of unknown age", "empty", "cut off", "no number", "no owner", "restarted",
+        "other container"])
 def test_what_lives_or_may_live_is_not_touched(run: Run, tmp_path: Path, owner: str | None) -> None:
     age(scratch(tmp_path, "lossbench-a1b2", owner), 365)
     age(scratch(tmp_path, "others-a1b2", named()), 365)
@@ -81,29 +83,57 @@ def test_what_lives_or_may_live_is_not_touched(run: Run, tmp_path: Path, owner: 
     assert len(names(tmp_path)) == 4
 
 
+@pytest.mark.skipif(not BOOT.exists(), reason="needs Linux")
+def test_machines_without_numbers_of_their_runs_are_known_by_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    full = this_process()
+    monkeypatch.setattr(owners, "BOOT", Path("none"))
+    short = this_process()
+    assert set(json.loads(full)) - set(json.loads(short)) == {"boot", "pids"}
+    assert lives(full) is lives(short) is True
+
+
 def test_folders_that_are_empty_as_of_a_run_killed_when_it_made_one_are_removed_once_they_are_old(
     run: Run, tmp_path: Path
 ) -> None:
-    for name in ("lossbench-empty", "lossbench-named", "lossbench-used"):
+    for name in ("lossbench-0123456789ab", "lossbench-named", "lossbench-used", "lossbench-results"):
         (tmp_path / name).mkdir()
+    (tmp_path / "lossbench-log").touch()
     (tmp_path / "lossbench-named" / f".{OWNER}.0123456789abcdef").touch()
     (tmp_path / "lossbench-used" / "chunk-0").touch()
     assert run("clean", tmp_path, "--yes").out == "nothing to remove\n"
     for name in names(tmp_path):
         age(tmp_path / name, 8)
     run("clean", tmp_path, "--yes")
-    assert names(tmp_path) == {"lossbench-used"}
+    assert names(tmp_path) == {"lossbench-used", "lossbench-results", "lossbench-log"}
 
 
 def test_an_old_archive_is_removed_once_the_new_one_has_its_name(run: Run, tmp_path: Path) -> None:
     old = tmp_path / ".a.zarr.0123abcd.old"
-    old.mkdir()
-    (old / "zarr.json").write_text("{}")
+    wb.compress(np.arange(9.0), wb.Absolute(0.1), out=tmp_path / "a.zarr")
+    (tmp_path / "a.zarr").rename(old)
     age(old, 8)
     assert run("clean", tmp_path, "--yes").out == "nothing to remove\n"
     wb.compress(np.arange(9.0), wb.Absolute(0.1), out=tmp_path / "a.zarr")
     run("clean", tmp_path, "--yes")
     assert names(tmp_path) == {"a.zarr"}
+
+
+def test_what_other_programs_have_named_alike_is_not_touched(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("notes", ".notes.20240101.partial", ".notes.20240101.old"):
+        (tmp_path / name).write_text("precious")
+    for name in ("data", ".data.20240101.partial", ".data.20240101.old"):
+        scratch(tmp_path, name, None)
+    age(tmp_path, 365)
+    assert run("clean", tmp_path, "--yes").out == "nothing to remove\n"
+
+    def refuse(*given: object) -> bool:
+        raise PermissionError
+
+    monkeypatch.setattr(orphans, "is_abandoned", refuse)
+    assert run("clean", tmp_path, "--yes").out == "nothing to remove\n"
+    assert len(names(tmp_path)) == 6
 
 
 @pytest.mark.parametrize("at", range(3))
@@ -143,19 +173,24 @@ def test_an_unfinished_archive_stays_until_it_is_old_or_while_a_run_writes_it(ru
     draft.put("values/c/0", b"LBC1")
     (draft.folder / lock.LOCK).write_text(named())
     zipped = tmp_path / ".b.zip.0123456789abcdef.partial"
-    zipped.write_bytes(b"PK")
+    wb.compress(np.arange(9.0), wb.Absolute(0.1), out=tmp_path / "b.zip")
+    zipped.write_bytes((tmp_path / "b.zip").read_bytes()[:-100])
+    (tmp_path / "b.zip").unlink()
+    table = tmp_path / ".c.npz.01234567.lossbench.partial"
+    table.touch()
     age(tmp_path, 6)
     assert run("clean", tmp_path, "--yes").out == "nothing to remove\n"
     age(tmp_path, 8)
     (draft.folder / lock.LOCK).write_text(this_process())
     age(tmp_path, 8)
-    assert [entry["path"] for entry in run("clean", tmp_path, "--json").json["orphans"]] == [str(zipped)]
+    assert [entry["path"] for entry in run("clean", tmp_path, "--json").json["orphans"]] == [str(zipped), str(table)]
     (draft.folder / lock.LOCK).write_text(named())
     age(tmp_path, 8)
     found = run("clean", tmp_path, "--json").json["orphans"]
-    assert [Path(entry["path"]).name for entry in found] == [draft.folder.name, zipped.name]
-    assert all(entry["why"] == "an unfinished archive without a change for 7 days" for entry in found)
-    assert run("clean", tmp_path, "--yes").out.count("removed\n") == 2
+    assert [Path(entry["path"]).name for entry in found] == [draft.folder.name, zipped.name, table.name]
+    kinds = "archive", "archive", "file"
+    assert [entry["why"] for entry in found] == [f"an unfinished {kind} without a change for 7 days" for kind in kinds]
+    assert run("clean", tmp_path, "--yes").out.count("removed\n") == 3
     assert names(tmp_path) == set()
 
 

@@ -84,7 +84,9 @@ def test_safeguards(run: Run, field: Path, snapshot: Path, tmp_path: Path) -> No
     archive = wb.open(tmp_path / "a.zip")
     np.testing.assert_array_equal(np.sign(archive.decompress().values), np.sign(wave().values))
     assert [kept["kind"] for kept in archive.certificate["values"].keep] == ["sign", "same"]
-    for wrong, message in (("{", "must be a kind, or JSON"), ('{"eb": 1}', "must be a kind, or JSON"), ("magic", "magic")):
+    needs_json = "must be a kind, or JSON"
+    wrongs = ("{", needs_json), ('{"eb": 1}', needs_json), ("magic", "magic"), ('{"kind": "sign", "self": 1}', "'self'")
+    for wrong, message in wrongs:
         refused = compress("--overwrite", "--safeguard", wrong)
         assert refused.status == 2
         assert message in refused.err

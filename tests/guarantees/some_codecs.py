@@ -211,6 +211,7 @@ class EncodesDifferentlyEachTime(Misbehaving):
 
 
 MISBEHAVING = sorted(Misbehaving.__subclasses__(), key=Misbehaving.name.__func__)
+ALWAYS_RAISE = [RaisesInDecode, RaisesInEncode, WritesNothing, WritesToItsInput]   # whatever the values are
 
 
 class LosesPoints(Sorting):

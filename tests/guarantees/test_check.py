@@ -9,9 +9,10 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from guarantees.checks import broken, holds, largest_error
 from workbench import backend
 from workbench.errors import WorkbenchError
-from workbench.guarantees import Limit, broken, check, holds, largest_error
+from workbench.guarantees import Limit, check
 
 DTYPES = [np.float32, np.float64]
 LARGEST = sys.float_info.max

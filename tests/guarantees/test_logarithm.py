@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from guarantees.checks import broken
 from workbench.errors import WorkbenchError
-from workbench.guarantees import Limit, broken
+from workbench.guarantees import Limit
 from workbench.guarantees.logarithm import from_logs, log_dtype, to_logs
 
 DTYPES = [np.float32, np.float64]

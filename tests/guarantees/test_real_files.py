@@ -5,9 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from guarantees.checks import broken, holds, largest_error
 from guarantees.some_codecs import Rounding
 from workbench.codecs import get
-from workbench.guarantees import Absolute, PointwiseRelative, Relative, broken, encode_guarded, holds, largest_error
+from workbench.guarantees import Absolute, PointwiseRelative, Relative, encode_guarded
 
 
 def variable(folder: Path, file: str, name: str) -> np.ndarray:

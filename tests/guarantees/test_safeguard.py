@@ -1,15 +1,18 @@
 """Safeguards: they hold together with the bound, and a reader needs nothing for it."""
 
+import copy
 import json
+import pickle
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
+from guarantees.checks import holds
 from guarantees.some_codecs import Misbehaving, Negates, Rounding, Sorting
 from workbench.errors import WorkbenchError
-from workbench.guarantees import Limit, Safeguard, decode_guarded, encode_guarded, enforce, holds, safeguards_hold
+from workbench.guarantees import Limit, Safeguard, decode_guarded, encode_guarded, enforce, safeguards_hold
 
 pytest.importorskip("compression_safeguards")
 
@@ -98,10 +101,11 @@ def test_a_safeguard_that_does_not_fit_the_field_is_named():
 
 
 @pytest.mark.parametrize("safeguard", [SIGN, DERIVATIVE, LOGARITHM])
-def test_json_makes_the_same_safeguard(safeguard):
-    again = Safeguard.from_dict(json.loads(json.dumps(safeguard.to_dict())))
-    assert again == safeguard
-    assert hash(again) == hash(safeguard)
+def test_copies_are_the_same_safeguard(safeguard):
+    by_json = Safeguard(**json.loads(json.dumps(safeguard.to_dict())))
+    for again in (by_json, pickle.loads(pickle.dumps(safeguard)), copy.deepcopy(safeguard)):
+        assert again == safeguard
+        assert hash(again) == hash(safeguard)
 
 
 def test_which_safeguards_need_neighbours():

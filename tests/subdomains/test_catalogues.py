@@ -2,6 +2,8 @@
 
 import pickle
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,7 @@ from workbench.clusters.moments import Moments
 from workbench.data.chunked import ParticlesInMemory, even_sizes
 from workbench.errors import WorkbenchError
 from workbench.run.executors import InProcess
+from workbench.subdomains.exchange import Exchange
 from workbench.subdomains.groups import search
 from workbench.subdomains.shards import Sent
 
@@ -105,19 +108,34 @@ def test_what_comes_to_the_client_does_not_grow_with_the_number_of_groups(tmp_pa
     assert largest[1] < 1.1 * largest[0] < 4000
 
 
+def test_threads_that_ask_for_catalogues_at_once_send_the_columns_once(monkeypatch):
+    sent, distribute = [], Exchange.distribute
+
+    def slowly(self, executor, name="send-particles"):
+        sent.append(name)
+        time.sleep(0.2)
+        return distribute(self, executor, name)
+
+    monkeypatch.setattr(Exchange, "distribute", slowly)
+    with groups_of() as groups, ThreadPoolExecutor(2) as threads:
+        every, halos = threads.map(groups.catalogue, (1, 20))
+    np.testing.assert_array_equal(halos.labels, every.labels[every.members >= 20])
+    assert sent == ["send-particles", "send-columns"]
+
+
 def test_pieces_of_groups_come_back_to_their_owners(tmp_path):
     random = np.random.default_rng(2)
     label = np.array([3, 4, 7, 2**40])
     sent = Moments(label, label + 1, *(random.random((4, *shape)) for shape in ((), (3,), (), (0,), ())))
     Sent(tmp_path, 5).write(sent, 3)
     for owner in range(3):
-        found = Sent(tmp_path, 5).read(owner, 3, (3, 0))
+        found = Sent(tmp_path, 5).read(owner, (3, 0))
         expected = sent.chosen(np.flatnonzero(label % 3 == owner))
         assert all(np.array_equal(getattr(found, name), getattr(expected, name)) for name in vars(expected))
     path = tmp_path / "subdomain-5"
     path.write_bytes(bytes([path.read_bytes()[0] ^ 1]) + path.read_bytes()[1:])
     with pytest.raises(WorkbenchError, match="subdomain-5 cannot be read"):
-        Sent(tmp_path, 5).read(0, 3, (3, 0))
+        Sent(tmp_path, 5).read(0, (3, 0))
 
 
 def test_a_catalogue_is_a_table():

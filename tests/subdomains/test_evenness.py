@@ -1,14 +1,18 @@
 """Subdomains have equally many particles, in whatever order the source has them."""
 
+from contextlib import suppress
+
 import numpy as np
 import pytest
 
 import workbench as wb
 from workbench.codecs.curve import Lattice
 from workbench.data.chunked import ParticlesInMemory, even_sizes
+from workbench.errors import WorkbenchError
 from workbench.run.executors import InProcess
 from workbench.subdomains import sources
 from workbench.subdomains.decomposition import Decomposition
+from workbench.subdomains.exchange import Exchange
 from workbench.subdomains.fof import find_groups
 
 UNIFORM = np.random.default_rng(1).random((200_000, 3)).astype(np.float32) * np.float32(0.999999)
@@ -52,11 +56,26 @@ class Misleading(ParticlesInMemory):
         return found if share > 0.1 else found / 4
 
 
+class WithStraggler(InProcess):
+    """A worker that was given up goes on with the first division while the last one is searched."""
+
+    def map(self, name, step, items, *args, shared=None, **options):
+        if name == "send-particles":
+            divisions.append(shared)
+        if name == "find-groups":
+            with suppress(WorkbenchError):
+                divisions[0].send(0)
+        return super().map(name, step, items, *args, shared=shared, **options)
+
+
+divisions: list[Exchange] = []
+
+
 def test_a_sample_that_has_misled_is_replaced_by_a_larger_one(monkeypatch, tmp_path, steps):
     monkeypatch.setattr(sources, "SAMPLE", 5_000)
     particles = wb.Particles(UNIFORM, 1.0)
     source = Misleading(particles, even_sizes(len(particles), 50_000))
-    labels, _ = find_groups(source, 0.002, 16, tmp_path, InProcess())
+    labels, _ = find_groups(source, 0.002, 16, tmp_path, WithStraggler())
     assert steps.count("send-particles") == steps.count("sample-particles") == 3   # 0.025, 0.1 and 0.4 of the particles
     owned = [len(labels.joint.own(part)) for part in range(16)]
     assert max(owned) <= 1.1 * len(particles) / 16

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from workbench.run.executors import InProcess
 from workbench.subdomains import label_tree
 from workbench.subdomains.label_tree import LabelTree
-from workbench.subdomains.merging import Renaming, different
+from workbench.subdomains.merging import different, roots
 
 
 @given(data=st.data())
@@ -44,12 +44,12 @@ def test_any_labels_of_any_subdomains(tmp_path_factory, data):
             members = np.bincount(np.array(owned, np.int64), minlength=count)
             tree.enter(part, every[-1], known[0], tree.heights(part, known[1]), members.__getitem__)
         tree.merge(InProcess())
-        expected = Renaming.of(np.concatenate(every))
+        final = roots(count, np.concatenate(every))
         own = np.array([label[part, particle] for particle, part in enumerate(owner.tolist())])
-        sizes = np.bincount(expected.applied(own), minlength=count)
+        sizes = np.bincount(final[own], minlength=count)
         for (part, _), name in label.items():
             names, known = np.array([name]), tree.known(part)
-            assert tree.renaming(part).applied(names) == expected.applied(names)
+            assert tree.renaming(part).applied(names) == final[names]
             assert known.members.tolist() == sizes[known.final].tolist()
 
 

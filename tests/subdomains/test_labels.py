@@ -10,6 +10,8 @@ import pytest
 import workbench as wb
 from workbench.data.chunked import ParticlesInMemory
 from workbench.errors import WorkbenchError
+from workbench.subdomains.by_chunk import ByChunk
+from workbench.subdomains.exchange import Exchange
 
 da = pytest.importorskip("dask.array", reason="needs the dask extra")
 delayed = pytest.importorskip("dask").delayed
@@ -69,6 +71,19 @@ def test_copies_read_the_files_and_leave_them(tmp_path):
         labels.compute(scheduler="synchronous")
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_leaves_the_files(tmp_path):
+    with search(scratch=tmp_path) as groups:
+        if not (child := os.fork()):
+            try:
+                groups.close()
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        np.testing.assert_array_equal(groups.gathered().labels, LABELS)
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("on_workers", [False, True])
 def test_labels_become_a_zarr_array(tmp_path, request, on_workers):
     with search(request.getfixturevalue("client") if on_workers else None) as groups:
@@ -79,6 +94,22 @@ def test_labels_become_a_zarr_array(tmp_path, request, on_workers):
         with pytest.raises(WorkbenchError, match=r"labels\.zarr exists: choose another name"):
             groups.to_zarr(tmp_path / "labels.zarr")
     assert os.listdir(tmp_path) == ["labels.zarr"]
+
+
+def test_particles_that_no_file_names_are_noticed(monkeypatch):
+    def all_but_one(read):
+        return lambda *given: list(read(*given))[1:]
+
+    monkeypatch.setattr(Exchange, "owners", all_but_one(Exchange.owners))
+    monkeypatch.setattr(ByChunk, "read", all_but_one(ByChunk.read))
+    source = ParticlesInMemory(wb.Particles(WEB.positions, WEB.box), SIZES)
+    message = r"must have a label for each of the [\d,]+ particles in chunk 1; [\d,]+ have none"
+    for parts in (5, 20):
+        with wb.friends_of_friends(source, parts=parts) as groups, pytest.raises(WorkbenchError, match=message):
+            groups.chunk(0)
+    keep = wb.KeepClusters(groups.linking_length, unit="length")
+    with pytest.raises(WorkbenchError, match=message):
+        wb.compress(source, wb.Absolute(0.01), keep=keep, parts=4)
 
 
 def test_what_cannot_be_written_leaves_nothing(tmp_path):

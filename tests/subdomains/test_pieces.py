@@ -1,12 +1,14 @@
 """Files of pieces: each column of each piece comes back, and nothing that has changed does."""
 
+from io import FileIO
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.errors import WorkbenchError
-from workbench.run.pieces import pieces_of, write_pieces
+from workbench.run.pieces import PieceFile, pieces_of, write_pieces
 
 WIDTHS = (4, 24, 3)
 
@@ -25,6 +27,21 @@ def test_any_columns_of_any_piece(tmp_path_factory, rows, seed):
             with pieces_of(path) as file:
                 read = file.read(number, WIDTHS, range(first, last))
             assert [array.tobytes() for array in read] == [column.tobytes() for column in piece[first:last]]
+
+
+class FewAtOnce(FileIO):
+    """A file as systems read it, but in fewer bytes at once."""
+
+    def readinto(self, buffer):
+        return super().readinto(memoryview(buffer)[:5])
+
+
+def test_a_piece_is_read_however_few_bytes_come_at_once(tmp_path):
+    piece = columns(40, np.random.default_rng(0))
+    write_pieces(tmp_path / "file", 1, [piece])
+    with FewAtOnce(tmp_path / "file") as file:
+        read = PieceFile(file).read(0, WIDTHS, range(3))
+    assert [array.tobytes() for array in read] == [column.tobytes() for column in piece]
 
 
 def test_a_wrong_number_of_pieces_leaves_no_file(tmp_path):

@@ -1,6 +1,8 @@
 """Plans of searches: the figures against what real exchanges ship, and what is refused."""
 
+import copy
 import functools
+import pickle
 import shutil
 
 import numpy as np
@@ -62,6 +64,11 @@ def test_a_linking_length_beyond_a_subdomain_copies_everything_at_most_everywher
     assert plan(1000, 50.0, parts=8).ghosts <= 1.15 * 7
     particles = uniform(10)
     assert plan(1000, 50.0, parts=8, sample=particles).ghosts == 7
+
+
+def test_copies_are_the_same_plan():
+    one = plan(10**6, 0.2)
+    assert pickle.loads(pickle.dumps(one)) == copy.deepcopy(one) == one
 
 
 def test_memory_decides_how_many_subdomains_there_are():

@@ -4,6 +4,7 @@ import inspect
 import threading
 import time
 from concurrent.futures import CancelledError
+from contextvars import copy_context
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import workbench as wb
 from workbench import backend
 from workbench.archive import fields
 from workbench.errors import WorkbenchError
+from workbench.run.cancelling import CANCELLED
 from workbench.run.executors import OnDask
 from workbench.run.submission import Submitted
 
@@ -68,6 +70,19 @@ def test_a_cancelled_run_ends_at_the_next_item_and_leaves_nothing(tmp_path, name
     assert not list(tmp_path.iterdir())
 
 
+def test_a_cancelled_run_ends_though_its_result_cannot_be_closed():
+    class Stuck:
+        def close(self):
+            raise OSError("stuck")
+
+    go_on = threading.Event()
+    run = Submitted(lambda: go_on.wait(60) and Stuck(), "stuck")
+    assert run.cancel()
+    go_on.set()
+    assert isinstance(run.exception(timeout=60), CancelledError)
+    assert str(run.exception().__cause__) == "stuck"
+
+
 def rest(seconds):
     time.sleep(seconds)
 
@@ -90,6 +105,19 @@ def test_a_long_step_on_workers_is_given_up(client):
 def steps_of(client):
     """The steps that the scheduler knows."""
     return client.run_on_scheduler(lambda dask_scheduler: [key for key in dask_scheduler.tasks if "rest-" in str(key)])
+
+
+def test_what_items_share_goes_if_the_run_was_cancelled_before_the_step(client, tmp_path):
+    cancelled = threading.Event()
+    cancelled.set()
+
+    def step():
+        CANCELLED.set(cancelled)
+        OnDask(client, folder=tmp_path).map("power", pow, [1], shared=2)
+
+    with pytest.raises(CancelledError):
+        copy_context().run(step)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_result_that_comes_after_the_run_was_cancelled_is_closed(tmp_path):

@@ -19,12 +19,10 @@ from workbench.archive.certificate import Promise, summed
 from workbench.archive.chunk import EncodedChunk, exact_chunk, guarded_chunk, with_checksums
 from workbench.archive.layout import ArrayLayout
 from workbench.backend import Array
-from workbench.codecs import Codec, CodecFailed, Tolerance
-from workbench.codecs.codec import EncoderRaised
+from workbench.codecs import Codec, CodecFailed
 from workbench.codecs.pcodec import PCodec
 from workbench.codecs.together import Pieces
 from workbench.data.extent import extent, extents
-from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound, Limit, Safeguard, encode_guarded, encode_guarded_pieces
 from workbench.guarantees.check import Period
 from workbench.guarantees.enforce import Figures
@@ -123,7 +121,7 @@ def encode_together(task: Task, values: Array, rows: int) -> Iterator[ReadyChunk
 
 def assembled(task: Task, chunks: Sequence[ReadyChunk]) -> EncodedArray:
     """The array that consists of these chunks, given in its order."""
-    _require_encoder(task, chunks)
+    _require_working(task, chunks)
     kept, figures = tuple(kept.to_dict() for kept in task.keep), summed(chunk.figures for chunk in chunks)
     promise = Promise(task.layout.name, task.bound, task.limit, kept, figures)
     data, orders, ends = ([getattr(chunk, name) for chunk in chunks] for name in ("data", "order", "ends"))
@@ -172,19 +170,16 @@ def even_chunks(size: int, most: int) -> int:
     return -(-size // -(-size // max(most, 1)))
 
 
-def _require_encoder(task: Task, chunks: Sequence[ReadyChunk]) -> None:
+def _require_working(task: Task, chunks: Sequence[ReadyChunk]) -> None:
     """Refuse a codec that raised for every chunk and also raises for plain values: wrong options, or a broken codec."""
-    if not all(chunk.figures.encoder_raised for chunk in chunks):
+    if not all(chunk.figures.codec_raised for chunk in chunks):
         return
     shape = [min(size, 8) for size in task.layout.shape]
     plain = np.linspace(0, 1, math.prod(shape)).astype(task.layout.dtype).reshape(shape)
-    try:
-        task.codec.encode(backend.read_only(plain), Tolerance(absolute=0.1))
-    except EncoderRaised as error:
+    tried = encode_guarded(task.codec, plain, Limit("absolute", 0.1)).figures
+    if tried.codec_raised:   # else it may not take plain values, so the trial shows nothing
         every = f"all {len(chunks):,} chunks of {task.layout.name}"
-        raise CodecFailed(f"{error} (as for {every}): check its options") from error
-    except WorkbenchError:   # this codec does not take plain values, so the trial shows nothing
-        return
+        raise CodecFailed(f"{tried.stored_exactly} (as for {every}): check its options")
 
 
 def _chunks(task: Task, part: Part) -> Iterator[ReadyChunk]:

@@ -12,7 +12,7 @@ import numpy as np
 from workbench import backend, ordering
 from workbench.backend import Array
 from workbench.data import Particles
-from workbench.data.chunked import MASSES, POSITIONS, WHOLE, ChunkedParticles
+from workbench.data.chunked import MASSES, POSITIONS, WHOLE, ChunkedParticles, rows_between
 from workbench.data.particles import COMPANIONS
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound, Limit
@@ -171,9 +171,7 @@ def _between(
     source: ChunkedParticles, begin: int, end: int, read: Callable[[int, slice], np.ndarray]
 ) -> np.ndarray:
     """What chunks hold of the particles between two places in the source: rows that are not wanted are not read."""
-    starts = source.starts
-    first, last = int(np.searchsorted(starts, begin, "right")) - 1, int(np.searchsorted(starts, end))
-    pieces = [read(chunk, slice(max(begin - starts[chunk], 0), end - starts[chunk])) for chunk in range(first, last)]
+    pieces = [read(chunk, rows) for chunk, rows in rows_between(source.starts, begin, end)]
     return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
 

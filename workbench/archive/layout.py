@@ -2,8 +2,7 @@
 
 An archive is a Zarr group (format 3) that any Zarr library can open, so its documents are Zarr's. They are read here and
 not by a Zarr library because an archive states very little: one kind of grid, one codec, a handful of types. Everything
-else in a document is refused, and so is every number that the bytes in the archive cannot justify: a short file must not
-cause the allocation of a large array.
+else in a document is refused; `array_files.py` refuses numbers that the bytes in the archive cannot justify.
 
 Each chunk is a file of its own or, in an array of many chunks, one of several in a shard (`sharding.py`). A chunk without a
 shard counts as a shard of one.

@@ -4,7 +4,7 @@ zarr-python finds this codec by its entry point (group `zarr.codecs`, name `loss
 It only decodes. The promises of an archive concern the whole data, and Zarr passes single chunks; so writing is refused,
 with a pointer to `wb.compress`.
 
-This is the only file that imports Zarr, and nothing else imports this file.
+No other file here imports Zarr, and no other file imports this one.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 """Files left beside a target NAME by a killed run: `.NAME.xxxxxxxx.partial`, and the replaced data, `.NAME.xxxxxxxx.old`.
 
+What is no archive is named `.NAME.xxxxxxxx.lossbench.partial`, as its bytes do not say which program has written it.
 Ctrl-C and SIGTERM leave nothing; `kill -9` and a power cut do. The next run with the same target removes partial files
 that the user owns and that have not changed for an hour; a newer one may belong to a process that is still writing. `.old`
 files are only reported, because they may be the last copy.
@@ -16,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ABANDONED = 3600.0   # seconds without a change
-_KIND = re.compile(r"\.[0-9a-f]{8}\.(partial|old)")
+_KIND = re.compile(r"\.[0-9a-f]{8}(?:\.lossbench)?\.(partial|old)")
 
 
 def clear_leftovers(target: Path) -> list[str]:

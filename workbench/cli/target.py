@@ -44,7 +44,7 @@ def require_free(path: str, overwrite: bool, source: str | None = None) -> Path:
 def new_file(path: str, overwrite: bool, source: str | None = None) -> Iterator[BinaryIO]:
     """A file to write to, renamed to `path` when complete; after an error or an interrupt, nothing is left."""
     target = require_free(path, overwrite, source)
-    partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
+    partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.lossbench.partial")
     try:
         try:
             with partial.open("xb") as file:

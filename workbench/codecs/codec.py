@@ -41,10 +41,6 @@ class CodecFailed(WorkbenchError):
     """A codec raised, or returned an impossible result."""
 
 
-class EncoderRaised(CodecFailed):
-    """A codec raised an unexpected exception while encoding: wrong options, or a bug in it."""
-
-
 @dataclass(frozen=True, slots=True)
 class Tolerance:
     """The largest error to aim at: in the unit of the values, or relative to each value. Zero means lossless.
@@ -174,7 +170,7 @@ class Codec(ABC):
             raise
         except Exception as error:
             reason = f"{self.id} could not encode {_describe(values)}: {type(error).__name__}: {error}"
-            raise EncoderRaised(reason) from error
+            raise CodecFailed(reason) from error
 
     def encode_with_gaps(self, values: Array, valid: Array, tolerance: Tolerance) -> bytes:
         """What `encode` returns where invalid values may be any: those that take few bits are put in their place."""

@@ -140,6 +140,25 @@ class ChunkedParticles(ABC):
         return f"{type(self).__name__}({self.name}: {', '.join([count, str(self.dtype), where, *self.columns])})"
 
 
+def chunks_between(starts: Sequence[int], begin: int, end: int) -> range:
+    """The chunks that hold the particles between two places; chunks begin at `starts`.
+
+    >>> chunks_between([0, 4, 8, 12], 5, 9)
+    range(1, 3)
+    """
+    return range(int(np.searchsorted(starts, begin, "right")) - 1, int(np.searchsorted(starts, end)))
+
+
+def rows_between(starts: Sequence[int], begin: int, end: int) -> Iterator[tuple[int, slice]]:
+    """These chunks, each with the rows of these particles there.
+
+    >>> list(rows_between([0, 4, 8, 12], 5, 9))
+    [(1, slice(1, 5, None)), (2, slice(0, 1, None))]
+    """
+    for chunk in chunks_between(starts, begin, end):
+        yield chunk, slice(max(begin - starts[chunk], 0), end - starts[chunk])
+
+
 def even_sizes(count: int, most: int, unit: int = 1) -> tuple[int, ...]:
     """Nearly equal sizes, none above `most`; with a `unit`, whole multiples of it before the last, and at least one.
 

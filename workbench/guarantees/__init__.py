@@ -1,7 +1,7 @@
 """Guarantees about decoded data: stated, enforced for any codec, and checked to the last bit."""
 
 from workbench.guarantees.bounds import Absolute, Bound, Exact, Limit, PointwiseRelative, Relative, bound_from_dict
-from workbench.guarantees.check import Check, broken, check, holds, largest_error
+from workbench.guarantees.check import Check, check
 from workbench.guarantees.enforce import (
     Figures,
     Guarded,
@@ -27,13 +27,10 @@ __all__ = [
     "Replaced",
     "Safeguard",
     "bound_from_dict",
-    "broken",
     "check",
     "decode_guarded",
     "decoded_permutation",
     "encode_guarded",
     "encode_guarded_pieces",
-    "holds",
-    "largest_error",
     "safeguards_hold",
 ]

@@ -88,37 +88,6 @@ def check_pieces(
     return host[0].astype(np.int64), host[1]
 
 
-def broken(original: Array, decoded: Array, limit: Limit, period: Period = None, mask: Array | None = None) -> Array:
-    """The flat indices (int64, increasing) of the values that break the promise.
-
-    >>> broken(np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.5, 3.25]), Limit("absolute", 0.25)).tolist()
-    [1]
-    """
-    return check(original, decoded, limit, period, mask).broken
-
-
-def holds(original: Array, decoded: Array, limit: Limit, period: Period = None, mask: Array | None = None) -> bool:
-    """Whether every value keeps the promise.
-
-    >>> holds(np.array([[0.9, 0.1]]), np.array([[1.0, 0.1]]), Limit("absolute", 0.25), period=[1.0, 1.0])
-    False
-    """
-    return check(original, decoded, limit, period, mask).holds
-
-
-def largest_error(original: Array, decoded: Array, period: Period = None, relative: bool = False) -> float:
-    """The largest |x - y| or, when `relative`, the largest |x - y| / |x|; infinite where a value is missing.
-
-    >>> largest_error(np.array([1.0, 4.0]), np.array([1.5, 3.0]))
-    1.0
-    >>> largest_error(np.array([1.0, 4.0]), np.array([1.5, 3.0]), relative=True)
-    0.5
-    """
-    nearly_one = math.nextafter(1.0, 0.0)
-    limit = Limit("relative", nearly_one) if relative else Limit("absolute", np.finfo(np.float64).max)
-    return check(original, decoded, limit, period).largest_error
-
-
 def bits_of(values: Array) -> Array:
     """The bits of numbers, as unsigned integers of the same width."""
     return values.view(f"u{values.dtype.itemsize}")

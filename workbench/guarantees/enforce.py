@@ -20,7 +20,7 @@ import numpy as np
 
 from workbench import backend
 from workbench.backend import Array
-from workbench.codecs.codec import Codec, CodecFailed, EncoderRaised, ParticleCodec, Tolerance
+from workbench.codecs.codec import Codec, CodecFailed, ParticleCodec, Tolerance
 from workbench.codecs.crc import crc32, crc32_of_pieces
 from workbench.codecs.gaps import filled
 from workbench.codecs.pcodec import PCodec
@@ -48,7 +48,7 @@ class Figures:
     largest_error: float
     stored_exactly: str | None   # why the codec was not used
     crc: int                     # of the decoded bytes: readers return no others
-    encoder_raised: bool = False   # whether the codec was not used because it raised
+    codec_raised: bool = False   # whether the codec was not used because it raised
     remark: str | None = None      # what the codec says of its bytes
 
 
@@ -97,7 +97,7 @@ def encode_guarded(
     try:
         guarded = chunk.with_codec()
     except _LeftOut as reason:
-        return chunk.exactly(str(reason), isinstance(reason.__cause__, EncoderRaised))
+        return chunk.exactly(str(reason), _raised(reason.__cause__))
     if _helps(guarded, values):
         return guarded
     exact = chunk.exactly(f"all bits take less room than {codec.id} with {guarded.figures.corrected:,} corrections")
@@ -195,7 +195,7 @@ class _Chunk:
             raise _LeftOut(str(error)) from error
         return self._guarded(sections, decoded, permutation)
 
-    def exactly(self, reason: str, encoder_raised: bool = False) -> Guarded:
+    def exactly(self, reason: str, codec_raised: bool = False) -> Guarded:
         """The chunk, stored losslessly."""
         host = np.ascontiguousarray(backend.to_host(self.values))
         code = PCodec().encode(host, Tolerance(absolute=0.0))
@@ -203,7 +203,7 @@ class _Chunk:
         if (bits_of(decoded) != bits_of(host)).any():
             raise GuaranteeBroken("a chunk that was stored losslessly does not decode to the same bits: please report this")
         decoded = backend.namespace(self.values).asarray(decoded)
-        figures = dataclasses.replace(self._figures(decoded, 0, 0.0, reason), encoder_raised=encoder_raised)
+        figures = dataclasses.replace(self._figures(decoded, 0, 0.0, reason), codec_raised=codec_raised)
         return Guarded({SAME: code}, decoded, figures)
 
     def _encode(self) -> dict[str, bytes]:
@@ -287,6 +287,11 @@ def _check_fits(codec: Codec, values: Array) -> None:
         raise WorkbenchError(
             f"{codec.id} takes {' or '.join(codec.dtypes)} of {dimensions} dimensions; got {values.dtype} of {values.ndim}"
         )
+
+
+def _raised(error: BaseException | None) -> bool:
+    """Whether a codec raised an exception that it does not foresee: wrong options, unsuitable values, or a bug in it."""
+    return isinstance(error, CodecFailed) and not isinstance(error.__cause__, WorkbenchError | None)
 
 
 def _can_keep_all(codec: Codec, values: Array) -> bool:

@@ -98,6 +98,12 @@ class Guarantee(Promised):
         kind = getattr(cls, "kind", None)
         if not isinstance(kind, str) or not kind:
             raise WorkbenchError(f"{cls.__name__}.kind must be the name of the guarantee in archives; got {kind!r}")
+        if "kind" not in vars(cls):   # it states, and is checked as, what it is derived from
+            return
+        other = Guarantee._known.get(kind, cls)
+        if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):   # a notebook may define one again
+            got = f"{kind!r}, which {other.__name__} has"
+            raise WorkbenchError(f"{cls.__name__}.kind must be a new name; got {got}: choose another")
         Guarantee._known[kind] = cls
 
     @abstractmethod

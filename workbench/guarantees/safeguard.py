@@ -11,7 +11,6 @@ import functools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,20 +35,15 @@ class Safeguard(Promised):
     kind: str
     options: Mapping[str, Any] = field(hash=False)
 
-    def __init__(self, kind: str, **options: Any) -> None:
+    def __init__(self, /, kind: str, **options: Any) -> None:
         object.__setattr__(self, "kind", kind)
-        object.__setattr__(self, "options", MappingProxyType(_plain(kind, options)))
+        object.__setattr__(self, "options", _plain(kind, options))
         late = sorted(map(str, self._library.late_bound - self._library.builtin_late_bound))
         if late:
             raise WorkbenchError(
                 f"the options of safeguard {kind!r} must be values; got the names {', '.join(late)}, "
                 "which stand for arrays that are supplied later: that is not supported"
             )
-
-    @classmethod
-    def from_dict(cls, described: Mapping[str, Any]) -> Safeguard:
-        """The safeguard that `to_dict` described."""
-        return cls(**described)
 
     def to_dict(self) -> dict[str, Any]:
         """Kind and options, ready for JSON."""

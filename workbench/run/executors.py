@@ -12,7 +12,8 @@ import itertools
 import queue
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -114,20 +115,19 @@ class OnDask:
         shared: Any = None, together: bool = False,
     ) -> list[Result]:
         """The results, in the order of the items. The first error stops the others."""
-        chosen, file = self._gpus if on_gpu and self._gpus() else None, self._written(shared)
-        run = _Run(self.client, name, with_shared(step, file), items, each, chosen, self.progress)
-        try:
-            return run.results()
-        except WorkbenchError:
-            raise
-        except Exception as error:
-            if self.client.status == "running":
+        chosen = self._gpus if on_gpu and self._gpus() else None
+        with self._written(shared) as file:
+            run = _Run(self.client, name, with_shared(step, file), items, each, chosen, self.progress)
+            try:
+                return run.results()
+            except WorkbenchError:
                 raise
-            raise lost(name, error) from error
-        finally:
-            run.stop()
-            if file is not None:
-                file.delete()
+            except Exception as error:
+                if self.client.status == "running":
+                    raise
+                raise lost(name, error) from error
+            finally:
+                run.stop()
 
     def within(self, folder: Path) -> Self:
         """The same, with a folder that all workers see, for what is shared."""
@@ -137,13 +137,19 @@ class OnDask:
         """The same, with the progress of each step reported to another."""
         return replace(self, progress=progress)
 
-    def _written(self, shared: Any) -> Shared | None:
-        """The file with what is shared, if anything is."""
+    @contextmanager
+    def _written(self, shared: Any) -> Iterator[Shared | None]:
+        """The file with what is shared, if anything is, for as long as the block."""
         if shared is None:
-            return None
+            yield None
+            return
         if self.folder is None:
             raise ValueError("what items share needs a folder that all workers see: call within(folder)")
-        return Shared.written(self.folder, shared)
+        file = Shared.written(self.folder, shared)
+        try:
+            yield file
+        finally:
+            file.delete()
 
     def _gpus(self) -> int:
         """How many workers have a GPU."""
@@ -303,7 +309,7 @@ def _checked(code: str, step: Callable[..., Result], *items: Any) -> Result | Re
             "a worker that joined later runs other code of lossbench than the client: install the same version everywhere"
         ))
     try:
-        with reusing_memory():   # also from one item to the next
+        with reusing_memory():
             return step(*items)
     except WorkbenchError as error:
         if _may_pass(error):
@@ -323,14 +329,15 @@ def items_of_a_task(items: int, threads: int) -> int:
 def _in_turn(step: Callable[..., Result], items: Sequence[Any]) -> list[Result]:
     """The results of a task, up to the first refusal. An error carries the place of its item among them."""
     results: list[Result] = []
-    for item in items:
-        try:
-            results.append(step(item))
-        except Exception as error:
-            setattr(error, PLACE, len(results))
-            raise
-        if isinstance(results[-1], Refusal):
-            break
+    with reusing_memory():   # from one item to the next, too
+        for item in items:
+            try:
+                results.append(step(item))
+            except Exception as error:
+                setattr(error, PLACE, len(results))
+                raise
+            if isinstance(results[-1], Refusal):
+                break
     return results
 
 

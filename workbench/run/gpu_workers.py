@@ -20,12 +20,12 @@ from workbench import backend
 from workbench.arguments import whole_number
 from workbench.backend import Array
 from workbench.errors import WorkbenchError
+from workbench.run.local import LOOPBACK
 from workbench.run.patience import GPU
 
 INSTALL = "pip install 'lossbench[dask,gpu]' 'dask-cuda[cu12]>=26.10' 'cuda-bindings<13'"
 PROTOCOLS = ("tcp", "ucx")
 NAME = re.compile(r"(GPU|MIG)-[0-9A-Za-z/-]+")
-LOOPBACK = "127.0.0.1"
 POOL = 0.5   # the share of a card's memory that RMM's pool takes at first; it grows
 
 

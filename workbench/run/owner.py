@@ -12,6 +12,7 @@ from pathlib import Path
 UNKNOWN = "-1"          # when a process began, if that cannot be known
 MOST_PROCESSES = 2**22   # of Linux, on machines of 64 bits
 OWNER = ".owner"        # the file of a scratch folder that names its process
+BOOT, PIDS = Path("/proc/sys/kernel/random/boot_id"), Path("/proc/self/ns/pid")   # of Linux
 
 
 def this_process() -> str:
@@ -20,7 +21,7 @@ def this_process() -> str:
     >>> lives(this_process())
     True
     """
-    return json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "started": started(os.getpid())})
+    return json.dumps({**_machine(), "pid": os.getpid(), "started": started(os.getpid())})
 
 
 def remove_owned(folder: Path) -> None:
@@ -38,6 +39,9 @@ def remove_owned(folder: Path) -> None:
 def lives(text: str) -> bool | None:
     """Whether the process lives that such a text names; None where that cannot be known, as of other machines.
 
+    Machines and containers may share a name: those that also state the run of the kernel, and the numbering of processes,
+    must agree in these, too.
+
     >>> lives("damaged")
     """
     try:
@@ -45,10 +49,20 @@ def lives(text: str) -> bool | None:
         host, pid, began = owner["host"], int(owner["pid"]), owner["started"]
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
-    if host != socket.gethostname() or not 0 < pid < MOST_PROCESSES:
+    here = _machine()
+    elsewhere = host != here["host"] or any(owner.get(name, own) != own for name, own in here.items())
+    if elsewhere or not 0 < pid < MOST_PROCESSES:
         return None
     now = started(pid)
     return None if now is not None and UNKNOWN in (now, began) else now == began
+
+
+def _machine() -> dict[str, str]:
+    """What tells this machine, and the processes that this one sees, from others."""
+    machine = {"host": socket.gethostname()}
+    with contextlib.suppress(OSError):   # no Linux
+        machine |= {"boot": BOOT.read_text().strip(), "pids": os.readlink(PIDS)}
+    return machine
 
 
 def started(pid: int) -> str | None:

@@ -84,9 +84,11 @@ class PieceFile:
         return arrays
 
     def _bytes(self, begin: int, count: int) -> memoryview:
-        data = np.empty(count, np.uint8).data
+        data, place = np.empty(count, np.uint8).data, 0
         self.file.seek(begin)
-        if self.file.readinto(data) != count:
+        while got := self.file.readinto(data[place:]):   # systems read less than 2^31 bytes at once
+            place += got
+        if place != count:
             raise OSError("it ends too early")
         return data
 

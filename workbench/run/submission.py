@@ -141,9 +141,13 @@ class Submitted(Generic[Result]):
             if not self._cancelled.is_set():
                 self._future.set_result(result)
                 return
-        if callable(close := getattr(result, "close", None)):
-            close()
-        self._future.set_exception(CancelledError())
+        ended = CancelledError()
+        try:
+            if callable(close := getattr(result, "close", None)):
+                close()
+        except BaseException as error:   # as above
+            ended.__cause__ = error
+        self._future.set_exception(ended)
 
     def __repr__(self) -> str:
         return f"Submitted({self._name}, {'done' if self.done() else 'cancelled' if self.cancelled() else 'running'})"

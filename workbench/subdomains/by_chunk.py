@@ -12,9 +12,21 @@ from pathlib import Path
 
 import numpy as np
 
+from workbench.errors import WorkbenchError
 from workbench.run.pieces import pieces_of, write_pieces
 from workbench.run.scratch_files import Mapped
 from workbench.subdomains.exchange import ROW, Exchange
+
+UNSET = -2   # instead of a label: those are indices, or TOO_SMALL (-1)
+
+
+def require_set(labels: np.ndarray, chunk: int, folder: Path) -> None:
+    """Refuse labels of a chunk of which files have not named all."""
+    if missing := int(np.count_nonzero(labels == UNSET)):
+        raise WorkbenchError(
+            f"files in {folder} must have a label for each of the {len(labels):,} particles in chunk {chunk + 1}; "
+            f"{missing:,} have none: were files deleted or damaged? Try again"
+        )
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Particles on a cluster sorted along a curve, for archives whose order is free.
+"""Particles in chunks sorted along a curve, for archives whose order is free.
 
 One exchange sends each particle to a narrow range of keys; a sample decides the ranges. A chunk of the archive is a range
 of places, so it consists of some ranges of keys, of which the first and the last are cut. Whoever encodes a chunk sorts it
@@ -18,7 +18,7 @@ import numpy as np
 
 from workbench.codecs import crc
 from workbench.codecs.curve import Lattice
-from workbench.data.chunked import ChunkedParticles
+from workbench.data.chunked import ChunkedParticles, chunks_between, rows_between
 from workbench.ordering import gather_rows, sort_by_key, stored_index
 from workbench.run.executors import Executor
 from workbench.run.scratch_files import load, save
@@ -116,12 +116,11 @@ class SortedRows:
         return self._saved("index", begins, begin, end)
 
     def _saved(self, kind: str, begins: Sequence[int], begin: int, end: int) -> np.ndarray:
-        first, last = int(np.searchsorted(begins, begin, "right")) - 1, int(np.searchsorted(begins, end))
-        pieces = [load(self._file(kind, start), slice(max(begin - start, 0), end - start)) for start in begins[first:last]]
-        return np.concatenate(pieces)
+        found = rows_between(begins, begin, end)
+        return np.concatenate([load(self._file(kind, begins[chunk]), rows) for chunk, rows in found])
 
     def checksum(self, begins: Sequence[int]) -> str:
-        """The checksum of the order, as `archive.verify.checksum_of` computes it; chunks begin at these places."""
+        """The checksum of the order, as `archive.in_order.checksum_of` computes it; chunks begin at these places."""
         value = 0
         for begin, end in zip(begins, [*begins[1:], self.starts[-1]], strict=True):
             found = int(load(self._file("order", begin))[0])
@@ -130,8 +129,8 @@ class SortedRows:
 
     def _sorted(self, begin: int, end: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """The positions at these places, their indices in the source, and what travels with them."""
-        first, last = int(np.searchsorted(self.starts, begin, "right")) - 1, int(np.searchsorted(self.starts, end))
-        parts, start = range(first, last), self.starts[first]
+        parts = chunks_between(self.starts, begin, end)
+        start = self.starts[parts.start]
         index, positions = self.exchange.signed_positions(parts)   # of which none is a copy
         order = sort_by_key(self.curve.keys(positions), self.curve.key_bits)[begin - start : end - start]
         cargo = None if self.exchange.cargo is None else self.exchange.cargo_of(parts)[order]

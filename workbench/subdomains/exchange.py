@@ -135,11 +135,6 @@ class Exchange:
         """The chunks whose particles are in one file for a group."""
         return runs_of(self.source.starts, len(self.groups))
 
-    @property
-    def row_bytes(self) -> int:
-        """The bytes of one particle: its row in a run (-1 - row of a ghost), its position, and its cargo."""
-        return sum(self._widths)
-
     def send(self, chunk: int) -> Shipped:
         """Write what the subdomains need of one chunk."""
         positions = self.source.chunk(chunk).positions
@@ -269,7 +264,7 @@ class Exchange:
 
     @cached_property
     def _widths(self) -> tuple[int, ...]:
-        """The bytes of a row of each column."""
+        """The bytes of a row of each column: its row in a run (-1 - row of a ghost), its position, and its cargo."""
         widths = ROW.itemsize, self.source.dtype.itemsize * self.source.dimensions
         return widths if self.cargo is None else (*widths, self.cargo.row_bytes)
 

@@ -9,6 +9,7 @@ scheme of ArborX's distributed DBSCAN. A label is the smallest index of its grou
 from __future__ import annotations
 
 import functools
+import shutil
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,11 +20,11 @@ from workbench import backend
 from workbench.clusters.friends import link
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.data import Particles
-from workbench.data.chunked import ChunkedParticles
+from workbench.data.chunked import ChunkedParticles, rows_between
 from workbench.run.executors import Executor
 from workbench.run.gpu_workers import on_card
 from workbench.run.scratch_files import Mapped
-from workbench.subdomains.by_chunk import ByChunk, Owned
+from workbench.subdomains.by_chunk import UNSET, ByChunk, Owned, require_set
 from workbench.subdomains.decomposition import Decomposition, WithGhosts
 from workbench.subdomains.exchange import Exchange, Shipped, in_chunk, index_type
 from workbench.subdomains.joint import JointLabels
@@ -37,16 +38,20 @@ FEW = 1000     # some more: then the space is divided again
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """The labels of all subdomains, in files beside those of the exchange; the ghost width is the linking length."""
+    """The labels of all subdomains, in files of a folder; the ghost width is the linking length.
+
+    The files of the exchange are in a folder of their own in it.
+    """
 
     source: ChunkedParticles
     division: WithGhosts
     folder: Path
+    sent: Path
 
     @cached_property
     def exchange(self) -> Exchange:
         """The exchange of the particles."""
-        return Exchange(self.source, self.division, self.folder)
+        return Exchange(self.source, self.division, self.sent)
 
     @property
     def length(self) -> float:
@@ -69,21 +74,19 @@ class Labels:
 
     def of_chunk(self, chunk: int) -> np.ndarray:
         """The final labels of the particles in a chunk of the source."""
-        labels = np.empty(self.source.sizes[chunk], np.int64)
+        labels = np.full(self.source.sizes[chunk], UNSET, np.int64)
         if len(self.exchange.groups) == 1:
             for part, rows, places in self.exchange.owners(chunk):
                 labels[rows] = self.own(part, places)
-            return labels
-        for rows, (final,) in self._by_chunk.read(chunk):
-            labels[rows] = final.view(index_type(self.source))[:, 0]
+        else:
+            for rows, (final,) in self._by_chunk.read(chunk):
+                labels[rows] = final.view(index_type(self.source))[:, 0]
+        require_set(labels, chunk, self.folder)
         return labels
 
     def between(self, start: int, end: int) -> np.ndarray:
         """The final labels of the particles with these indices in the whole set."""
-        starts = self.source.starts
-        first, last = int(np.searchsorted(starts, start, "right")) - 1, int(np.searchsorted(starts, end))
-        labels = np.concatenate([self.of_chunk(chunk) for chunk in range(first, last)])
-        return labels[start - starts[first] : end - starts[first]]
+        return np.concatenate([self.of_chunk(chunk)[rows] for chunk, rows in rows_between(self.source.starts, start, end)])
 
     def groups_in(self, part: int) -> int:
         """The number of groups whose particle of the smallest index this subdomain owns."""
@@ -134,15 +137,20 @@ def find_groups(
 def _sent(
     source: ChunkedParticles, length: float, parts: int, folder: Path, executor: Executor
 ) -> tuple[Labels, Shipped]:
-    """Divide the space and send all particles; again, by a larger sample, if the sample has misled."""
+    """Divide the space and send all particles; again, by a larger sample, if the sample has misled.
+
+    Each division has a folder of its own: a worker that was given up may still write files of an earlier one.
+    """
     times = 1
     while True:
         sample = sample_of(source, executor, folder, parts, times)
         division = WithGhosts(Decomposition.of(sample, parts, source.box), length)
-        labels = Labels(source, division, folder)
+        labels = Labels(source, division, folder, folder / f"sent-{times}")
+        labels.sent.mkdir()
         shipped = labels.exchange.distribute(executor)
         if share_of(source, parts, times) == 1 or _as_sampled(shipped.owned, division.decomposition.owners(sample)):
             return labels, shipped
+        shutil.rmtree(labels.sent, ignore_errors=True)
         times *= 4
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
+from threading import Lock
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -142,6 +144,12 @@ class _Rows:
         return self.groups._labels.between(start, end)[::step]
 
 
+def _remove(folder: Path, process: int) -> None:
+    """Remove the files of a search in the process that made it: a fork of that inherits the groups, not the files."""
+    if os.getpid() == process:
+        remove_owned(folder)
+
+
 class DistributedGroups:
     """A partition of particles into groups; the labels are in files, which `close` or the end of a `with` block deletes."""
 
@@ -149,14 +157,16 @@ class DistributedGroups:
         self._of_search, self._executor, self.ghosts = labels, executor, ghosts
         self._catalogues: dict[tuple[int, tuple[str, ...]], Catalogue] = {}
         self._summaries: dict[tuple[int, int], CatalogueSummary] = {}
-        self._files: weakref.finalize | None = weakref.finalize(self, remove_owned, labels.folder)
+        self._measuring = Lock()
+        self._files: weakref.finalize | None = weakref.finalize(self, _remove, labels.folder, os.getpid())
 
     def __getstate__(self) -> dict[str, Any]:
         """What a copy in another process needs to read labels: neither the client nor the right to delete the files."""
         return {"_of_search": self._of_search, "ghosts": self.ghosts}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__ |= {**state, "_executor": InProcess(), "_catalogues": {}, "_summaries": {}, "_files": None}
+        here = {"_executor": InProcess(), "_catalogues": {}, "_summaries": {}, "_measuring": Lock(), "_files": None}
+        self.__dict__ |= {**state, **here}
 
     def close(self) -> None:
         """Delete the files; copies in other processes leave them."""
@@ -230,10 +240,11 @@ class DistributedGroups:
         This process holds the whole catalogue; for one that does not fit, there are `summary` and `write_catalogue`.
         """
         wanted = self._measured(min_members, columns)
-        if (min_members, wanted) not in self._catalogues:
-            made = catalogue_of(self._labels, min_members, self._executor, wanted)
-            self._catalogues[min_members, wanted] = made
-        return self._catalogues[min_members, wanted]
+        with self._measuring:   # threads would send the columns to the same files
+            if (min_members, wanted) not in self._catalogues:
+                made = catalogue_of(self._labels, min_members, self._executor, wanted)
+                self._catalogues[min_members, wanted] = made
+            return self._catalogues[min_members, wanted]
 
     def write_catalogue(
         self, folder: str | PathLike[str], min_members: int = 20, columns: Sequence[str] | None = None,
@@ -249,16 +260,17 @@ class DistributedGroups:
         whole_number("largest", largest, least=0)
         one_of("format", format, tuple(FORMATS))
         shards, attributes = FORMATS[format](), {"linking_length": self.linking_length, "min_members": min_members}
-        with new_folder(folder, self._executor) as place:
+        with new_folder(folder, self._executor) as place, self._measuring:
             return measure(self._labels, min_members, self._executor, wanted, largest, Shards(place, shards, attributes))
 
     def summary(self, min_members: int = 20, largest: int = 10) -> CatalogueSummary:
         """The counts of the groups with at least `min_members` members, and the largest ones, without masses."""
         whole_number("min_members", min_members, least=1)
         whole_number("largest", largest, least=0)
-        if (min_members, largest) not in self._summaries:
-            self._summaries[min_members, largest] = measure(self._labels, min_members, self._executor, largest=largest)
-        return self._summaries[min_members, largest]
+        with self._measuring:
+            if (min_members, largest) not in self._summaries:
+                self._summaries[min_members, largest] = measure(self._labels, min_members, self._executor, largest=largest)
+            return self._summaries[min_members, largest]
 
     def count(self, min_members: int = 20) -> int:
         """The number of groups with at least this many members."""

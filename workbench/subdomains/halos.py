@@ -129,7 +129,7 @@ class _Measuring:
         """Put the groups of an owner together, which several subdomains know."""
         parts = range(self.labels.division.parts)
         axes = self.labels.source.dimensions, self.labels.source.dimensions if VELOCITIES in self.names else 0
-        pieces = [Sent(self.folder, part).read(owner, _owners_of(self.labels), axes) for part in parts]
+        pieces = [Sent(self.folder, part).read(owner, axes) for part in parts]
         return self._written(len(parts) + owner, Moments.combined(pieces, self.labels.source.box))
 
     def _written(self, shard: int, groups: Moments) -> CatalogueSummary:

@@ -9,7 +9,6 @@ more rounds of communication than an isolated halo.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
@@ -20,20 +19,12 @@ BLOCK = 2**17   # labels that are looked up together
 class Renaming:
     """Labels that are not final (rising, int64), with the final label of each: the smallest index of the whole group.
 
-    >>> Renaming.of(np.array([[7, 3], [9, 7], [5, 2]])).applied(np.array([9, 5, 4])).tolist()
+    >>> Renaming(np.array([5, 7, 9]), np.array([2, 3, 3])).applied(np.array([9, 5, 4])).tolist()
     [3, 2, 4]
     """
 
     label: np.ndarray
     final: np.ndarray
-
-    @classmethod
-    def of(cls, edges: np.ndarray) -> Self:
-        """The connected components of these edges (M, 2)."""
-        label, ends = np.unique(np.asarray(edges, np.int64).reshape(-1, 2), return_inverse=True)
-        root = roots(len(label), ends.reshape(-1, 2))
-        changed = np.flatnonzero(root != np.arange(len(label)))
-        return cls(label[changed], label[root[changed]])
 
     def applied(self, labels: np.ndarray) -> np.ndarray:
         """The final labels of these."""

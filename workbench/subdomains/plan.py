@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, get_args
 
 import numpy as np
@@ -265,7 +264,7 @@ def plan(
     largest = max(_held(run, order, kept) * held, _gathered(run, row, order, kept) * each)
     return Plan(
         count, width, staff, each, pieces, division, share, read, moved, scratch, round(WORKER_BYTES + largest), room,
-        round(_client(run, tasks, order, kept)), steps, MappingProxyType(limits),
+        round(_client(run, tasks, order, kept)), steps, limits,
     )
 
 

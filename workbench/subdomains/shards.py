@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -14,22 +15,15 @@ import numpy as np
 from workbench.clusters import Catalogue
 from workbench.clusters.moments import Moments
 from workbench.errors import WorkbenchError
-from workbench.run.scratch_files import (
-    complete,
-    read_summed,
-    save_together,
-    size_of_summed,
-    unreadable,
-    write_summed,
-)
+from workbench.run.pieces import pieces_of, write_pieces
+from workbench.run.scratch_files import complete, save_together
 
-PLACE = np.dtype(np.int64)
 MORE_ROOM = "choose a folder with enough room that all workers may write to"
 
 
 @dataclass(frozen=True)
 class Sent:
-    """What one subdomain sends to all owners, in one file: where the groups of each owner begin, then all of them."""
+    """What one subdomain sends to all owners, in one file: a piece for each."""
 
     folder: Path
     part: int
@@ -41,21 +35,14 @@ class Sent:
         rows = np.empty(len(order), _row(groups.mean.shape[1], groups.velocity.shape[1]))
         for name in rows.dtype.names or ():
             rows[name] = getattr(groups, name)[order]
-        begins = np.searchsorted(owner[order], np.arange(owners + 1)).astype(PLACE)
-        with complete(self._file) as file:
-            write_summed(file, (begins, rows))
+        ends = np.searchsorted(owner[order], np.arange(owners + 1))
+        write_pieces(self._file, owners, ([rows[begin:end]] for begin, end in itertools.pairwise(ends)))
 
-    def read(self, owner: int, owners: int, axes: tuple[int, int]) -> Moments:
+    def read(self, owner: int, axes: tuple[int, int]) -> Moments:
         """The groups for one of the owners; `axes` are the numbers of coordinates of a place and of a velocity."""
-        table, row = PLACE.itemsize * (owners + 1), _row(*axes)
-        try:
-            with self._file.open("rb") as file:
-                size, here = size_of_summed(file), PLACE.itemsize * owner
-                begin, end = read_summed(file, size, here, here + 2 * PLACE.itemsize).view(PLACE).tolist()
-                file.seek(0)
-                rows = read_summed(file, size, table + begin * row.itemsize, table + end * row.itemsize).view(row)
-        except OSError as error:
-            raise unreadable(self._file, error) from error
+        row = _row(*axes)
+        with pieces_of(self._file) as file:
+            rows = file.read(owner, (row.itemsize,), range(1))[0].view(row)
         return Moments(*(np.ascontiguousarray(rows[field.name]) for field in fields(Moments)))
 
     @property

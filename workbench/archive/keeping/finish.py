@@ -26,7 +26,7 @@ from workbench.errors import GuaranteeBroken
 from workbench.guarantees import check
 from workbench.ordering import stored_index
 from workbench.run.scratch_files import Mapped, save
-from workbench.subdomains.by_chunk import ByChunk, Owned
+from workbench.subdomains.by_chunk import UNSET, ByChunk, Owned, require_set
 
 FINISHED = ".finished"   # beside the chunks without edits, which a later run may start from
 MOVES = ("current", "rank")
@@ -76,13 +76,14 @@ def finish(shared: tuple[Subdomains, Encoded], chunk: int) -> FinishedChunk:
     subdomains, encoded = shared
     terms, decoded = subdomains.terms, encoded.decoded(chunk)
     wanted, rank = decoded.copy(), np.zeros(len(decoded), np.int32)
-    labels = [np.empty(len(decoded), stored_index(len(encoded))) for _ in terms.lengths]
+    labels = [np.full(len(decoded), UNSET, stored_index(len(encoded))) for _ in terms.lengths]
     for row, kept in _labels(subdomains).read(chunk):
         for label, column in zip(labels, kept, strict=True):
             label[row] = column.view(label.dtype)[:, 0]
     for row, (current, ranks) in _moves(subdomains).read(chunk):
         wanted[row], rank[row] = current.view(wanted.dtype), ranks.view(rank.dtype)[:, 0]
     for number, label in enumerate(labels):
+        require_set(label, chunk, subdomains.exchange.folder)
         save(labels_file(subdomains, number, chunk), label)
     moved, pinned = (np.flatnonzero(which).astype(np.int32) for which in (rank > 0, rank == PINNED))
     edits = Edits(moved, rank[moved].astype(np.uint16), terms.bound / PARTS, terms.lengths, terms.box)

@@ -1,4 +1,4 @@
-"""Keeping clusters of an archive on a cluster: within the requested bound, or a finer one where that takes fewer bytes."""
+"""Keeping clusters of an archive in subdomains: within the requested bound, or a finer one where that takes fewer bytes."""
 
 from __future__ import annotations
 
