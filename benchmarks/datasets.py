@@ -159,7 +159,7 @@ def large(gigabytes: float) -> xarray.Dataset:
 
     chunks = (4,) * blocks, (lat,), (lon,)
     arrays = {
-        f"V{number}": (DIMENSIONS, dask.array.map_blocks(block, number, chunks=chunks, dtype=np.float32))
+        f"V{number}": (DIMENSIONS, dask.array.map_blocks(block, number, chunks=chunks, dtype=np.float32))   # type: ignore[no-untyped-call]
         for number in range(count)
     }
     return xarray.Dataset(arrays, {"time": np.arange(4 * blocks)})
