@@ -46,7 +46,7 @@ test: $(MADE)/test $(MADE)/kdcount $(MADE)/browser $(LIBRARY)    ## all tests
 	@OPENBLAS_NUM_THREADS=1 $(COMPILED_ONCE) $(RUN) -m pytest $(SIDE_BY_SIDE) $(ARGS)
 
 test-long: $(MADE)/test $(MADE)/browser $(LIBRARY)    ## the tests that take minutes: forged archives with sanitisers, every GPU, wheels
-	@$(COMPILED_ONCE) $(RUN) -m pytest -m long $(ARGS)
+	@OPENBLAS_NUM_THREADS=1 $(COMPILED_ONCE) $(RUN) -m pytest -m long $(SIDE_BY_SIDE) $(ARGS)
 
 check: $(MADE)/test    ## style (ruff) and types (mypy)
 	@$(RUN) -m ruff check

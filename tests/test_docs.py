@@ -35,7 +35,7 @@ display({"text/html": "<table><tr>" + 200 * "<td>wide</td>" + "</tr></table>"}, 
 hv.Curve([3, 1, 2])
 """
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.slow]
 
 
 def build(settings: Path, source: Path, out: Path, notebooks: str) -> subprocess.CompletedProcess[str]:

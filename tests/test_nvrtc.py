@@ -27,6 +27,8 @@ ASSEMBLED = "f64", 3, USUAL
 COMPILED = [pytest.param(*each, marks=() if each == ASSEMBLED[:2] else pytest.mark.long) for each in VARIANTS]
 TARGETS = [*((*variant, USUAL) for variant in VARIANTS), *(("f64", 3, architecture) for architecture in OTHERS)]
 
+pytestmark = pytest.mark.slow   # begun first, as it is the longest file of `make test-long`
+
 PTX_TYPES = {"i32": "u32", "i64": "u64", "double": "f64"}
 
 

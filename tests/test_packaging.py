@@ -25,7 +25,7 @@ import workbench as wb
 from conftest import ROOT
 from workbench import host_library
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.slow]
 
 NOT_COPIED = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache", ".hypothesis", "_host.so", "dist", "build")
 

@@ -29,7 +29,7 @@ DISPATCH = [
     "codecs/test_device.py", "guarantees/test_device.py",
 ]
 
-pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(missing()), reason=missing())]
 
 
 def passed(
