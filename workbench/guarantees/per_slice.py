@@ -39,6 +39,11 @@ class SliceLimits:
     axis: int
     limits: tuple[Limit, ...]
 
+    def __post_init__(self) -> None:
+        if type(self.axis) is not int or self.axis < 0 or not self.limits:
+            got = f"{len(self.limits)} along {self.axis!r:.80}"
+            raise WorkbenchError(f"slices must have limits, along the number of an axis; got {got}")
+
     def at(self, place: Slices) -> Limit:
         """The limit of a part; an error where slices in it have different ones."""
         here = set(self.limits[place[self.axis]]) if self.axis < len(place) else ()
@@ -184,7 +189,9 @@ def stated_bound(described: Mapping[str, Any]) -> Bound:
     """
     if described.get("kind") != PerSlice.kind:
         return bound_from_dict(described)
-    axis, bounds = _number(described["axis"]), described["bounds"]
+    axis, bounds = described["axis"], described["bounds"]
+    if type(axis) is not int or axis < 0:
+        raise WorkbenchError(f"slices must have bounds along the number of an axis; got {axis!r:.80}")
     if not isinstance(bounds["eb"], list):
         return PerSlice(bound_from_dict(bounds), axis)
     kinds = _for_each(bounds["kind"], bounds["eb"])
@@ -202,7 +209,7 @@ def stated_limit(described: Mapping[str, Any]) -> Limits:
         return Limit(described["kind"], described["value"])
     values = described["values"]
     pairs = zip(_for_each(described["kind"], values), values, strict=True)
-    return SliceLimits(_number(described["axis"]), tuple(Limit(kind, value) for kind, value in pairs))
+    return SliceLimits(described["axis"], tuple(Limit(kind, value) for kind, value in pairs))
 
 
 def axis_of(given: int | str, count: int, names: Any) -> int:
@@ -240,12 +247,6 @@ def _limit(bound: Bound, ends: SliceEnds | None, number: int) -> Limit:
     if ends is None or not isinstance(bound, Relative):
         return bound.limit(np.empty(0))
     return bound.limit_between(*ends.between(number))
-
-
-def _number(given: Any) -> int:
-    if not isinstance(given, int) or isinstance(given, bool) or given < 0:
-        raise WorkbenchError(f"the axis of slices must be a number; got {given!r:.80}")
-    return given
 
 
 def _one_or_all(kinds: list[str]) -> str | list[str]:
