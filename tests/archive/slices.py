@@ -1,5 +1,6 @@
 """Fields whose slices have little in common, and what an archive promises of each, decided by plain NumPy."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -12,14 +13,18 @@ from workbench.guarantees import SliceLimits
 
 
 def limit_of(values: np.ndarray, valid: np.ndarray, bound: wb.Absolute) -> float:
-    """The limit of one slice."""
+    """The limit of one slice: of a range, its share rounded down to six digits."""
     kept = values[valid & np.isfinite(values)].tolist()
     if not isinstance(bound, wb.Relative) or not kept:
         return 0.0 if isinstance(bound, wb.Relative) else bound.eb
-    if values.dtype.kind == "f":
-        return bound.eb * (max(kept) - min(kept))
-    exact = Fraction(bound.eb) * (max(kept) - min(kept))
-    return float(exact) if Fraction(float(exact)) <= exact else float(np.nextafter(float(exact), 0))   # rounded down
+    spread = max(kept) - min(kept)
+    share = bound.eb * spread
+    if isinstance(spread, int) and Fraction(share) > Fraction(bound.eb) * spread:
+        share = math.nextafter(share, 0)
+    digits = Fraction(10) ** -330   # in the last place
+    while share >= 10**6 * digits:
+        digits *= 10
+    return float(Fraction(share) // digits * digits)
 
 
 def assert_slices(field: wb.Field, archive: wb.Archive, bounds: list, axis: int) -> None:

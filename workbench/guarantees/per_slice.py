@@ -4,6 +4,9 @@ Ranges of slices may differ by orders of magnitude, so one bound for all of them
 others. A slice has a limit as a whole array has one. Chunks are so thin that none crosses slices whose limits differ: then
 each chunk is encoded, corrected and checked within one limit, by the code for arrays of one limit, and no codec needs to
 know of slices. Where the limits of neighbours are equal, chunks may hold several slices.
+
+An archive states every limit. Those that follow from ranges are rounded down to six digits, which costs no room in the
+values, while all digits would take more than many a thin slice.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_DOWN, Context
 from functools import cached_property
 from typing import Any, Self
 
@@ -25,6 +29,7 @@ from workbench.guarantees.slice_ends import SliceEnds
 from workbench.slabs import Slices
 
 MOST_SLICES = 2**17   # whose limits differ: the archive states them
+SHORT = Context(prec=6, rounding=ROUND_DOWN)   # of limits that follow from ranges: all digits would fill the archive
 
 
 @dataclass(frozen=True)
@@ -88,7 +93,8 @@ class PerSlice(Bound):
     """A bound for each slice of a field along one axis, such as each time step or each level.
 
     `bound` is one for all slices, where `wb.Relative` is of the range of each slice, or a sequence with one for each slice.
-    `axis` is a number or, for data that name their dimensions, a name. The certificate states the limit of each slice.
+    `axis` is a number or, for data that name their dimensions, a name. The certificate states the limit of each slice; a
+    share of a range is rounded down to six digits.
 
     >>> import workbench as wb
     >>> pressure = np.array([1000.0, 100.0, 1.0])[:, None] * np.random.default_rng(1).random((3, 500))
@@ -246,7 +252,8 @@ def _checked(given: Any) -> Bound | tuple[Bound, ...]:
 def _limit(bound: Bound, ends: SliceEnds | None, number: int) -> Limit:
     if ends is None or not isinstance(bound, Relative):
         return bound.limit(np.empty(0))
-    return bound.limit_between(*ends.between(number))
+    limit = bound.limit_between(*ends.between(number))
+    return Limit(limit.kind, float(SHORT.create_decimal_from_float(limit.value)))
 
 
 def _one_or_all(kinds: list[str]) -> str | list[str]:
