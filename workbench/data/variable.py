@@ -184,7 +184,7 @@ class Form:
             return None
         wide = self.is_half and dtype == np.float32
         width = 1 if wide else max(self.numpy.itemsize // dtype.itemsize, 1)
-        return _grid_shape((*self.shape, width) if width > 1 else self.shape)
+        return _grid_shape((*self.shape, width) if width > 1 or self.has_parts else self.shape)
 
     def stored_kinds(self) -> tuple[str, ...]:
         """The types that the numbers may have."""
