@@ -25,6 +25,7 @@ import xarray
 import workbench as wb
 import workbench.xarray
 from workbench.archive.store import ZipStore
+from workbench.guarantees import Limit
 
 VARIABLES, SHAPE, DIMENSIONS = 40, (12, 96, 144), ("time", "lat", "lon")
 BOUND = wb.Relative(1e-3)
@@ -127,7 +128,7 @@ def largest_share(archive: wb.Collection) -> float:
     promises = [archive[name].certificate["values"] for name in archive]
     return max(
         (promise.figures.get("largest_error", 0.0) / promise.limit.value for promise in promises
-         if promise.limit is not None and promise.limit.value), default=0.0,
+         if isinstance(promise.limit, Limit) and promise.limit.value), default=0.0,
     )
 
 

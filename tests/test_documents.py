@@ -52,6 +52,11 @@ def test_the_lines_about_datasets_run(tmp_path: Path) -> None:
     assert (tmp_path / "coarse.zarr/zarr.json").is_file()
 
 
+def test_the_lines_about_slices_run() -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/slices.md").read_text(encoding="utf-8"), re.DOTALL)
+    exec(compile(code, "slices.md", "exec"), {})
+
+
 def test_the_ways_there_and_back_run(tmp_path: Path) -> None:
     """Every block of the page in turn; lines of other commands than ours are examples for files that are not there."""
     pytest.importorskip("netCDF4")

@@ -36,7 +36,7 @@ from workbench.data import Field, Particles, Variable, synthetic
 from workbench.data.readers import open_chunked, open_series
 from workbench.data.readers import open_file as open
 from workbench.errors import GuaranteeBroken, WorkbenchError
-from workbench.guarantees import Absolute, Exact, PointwiseRelative, Relative, Safeguard
+from workbench.guarantees import Absolute, Exact, PerSlice, PointwiseRelative, Relative, Safeguard
 from workbench.limits import rate_distortion
 from workbench.metrics import compare
 from workbench.progress import ProgressBar
@@ -64,6 +64,7 @@ __all__ = [
     "KeepMassFunction",
     "KeepSpectrum",
     "Particles",
+    "PerSlice",
     "PointwiseRelative",
     "Prediction",
     "ProgressBar",

@@ -15,15 +15,18 @@ import numpy as np
 
 from workbench.clusters.keep.words import listed
 from workbench.errors import WorkbenchError
-from workbench.guarantees import Bound, Limit, Relative, bound_from_dict
+from workbench.guarantees import Bound, Limit, Limits, PerSlice, Relative, SliceLimits
 from workbench.guarantees.enforce import Figures
 from workbench.guarantees.guarantee import Promised, known
+from workbench.guarantees.per_slice import stated_bound, stated_limit
+from workbench.slabs import Slices
 
 CHECKED = "every value was decoded from the stored bytes and compared exactly with the original when the archive was made"
 LISTED, LONGEST = 32, 2000   # reasons, and letters of one, that a certificate states
 NONE: Mapping[str, Any] = {"invalid": 0, "corrected": 0, "largest_error": 0.0, "chunks_stored_exactly": {}}
 Counts = Mapping[str, Mapping[str, int]]   # by array
 COUNTS = ("values", "chunks")   # figures that follow from the array
+SHARE = "largest_share_of_limit"   # the largest error as a share of the limit of its slice, where slices have limits
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class Promise:
 
     array: str
     bound: Bound | None
-    limit: Limit | None
+    limit: Limits | None
     keep: tuple[Mapping[str, Any], ...] = ()
     figures: Mapping[str, Any] = field(default_factory=dict)
 
@@ -46,6 +49,10 @@ class Promise:
         words = "every value exactly as it was, bit for bit" if self.bound is None else self.bound.describe()
         kept = [f"; kept: {_class_of(kind).describe(kind)}" for kind in self.keep]
         return f"{self.array}: {words}{''.join(kept)}"
+
+    def limit_at(self, place: Slices) -> Limit | None:
+        """The limit of a chunk."""
+        return None if self.limit is None else self.limit.at(place)
 
     def valid_values(self, stored: int) -> int:
         """The number of finite, unmasked values among `stored` ones, by the certificate's count of the others.
@@ -62,7 +69,7 @@ class Promise:
             "array": self.array,
             "promise": self.describe(),
             "bound": self.bound and self.bound.to_dict(),
-            "limit": self.limit and {"kind": self.limit.kind, "value": self.limit.value},
+            "limit": self.limit and self.limit.to_dict(),
             "keep": [dict(kind) for kind in self.keep],
             "figures": dict(self.figures),
         }
@@ -84,11 +91,11 @@ class Promise:
         """The promise that `to_dict` or `to_document` described; `counts` are the figures that follow from the arrays."""
         try:
             bound, limit, figures = (described.get(name) for name in ("bound", "limit", "figures"))
-            known = None if bound is None else bound_from_dict(bound)
+            known = None if bound is None else stated_bound(bound)
             return cls(
                 str(described["array"]),
                 known,
-                _own_limit(known) if limit is None else Limit(limit["kind"], limit["value"]),
+                _own_limit(known) if limit is None else stated_limit(limit),
                 tuple(dict(kind) for kind in described.get("keep", ())),
                 {} if figures is None else _checked_figures({**NONE, **figures, **counts.get(str(described["array"]), {})}),
             )
@@ -152,8 +159,15 @@ class Certificate:
         return f"<div><strong>promised, and checked</strong><ul>{''.join(items)}</ul>{said}{notes}</div>"
 
 
-def _own_limit(bound: Bound | None) -> Limit | None:
+def share_of(error: float, limit: Limit) -> float:
+    """An error as a share of its limit."""
+    return error / limit.value if limit.value else error
+
+
+def _own_limit(bound: Bound | None) -> Limits | None:
     """The limit that follows from a bound alone, without the values."""
+    if isinstance(bound, PerSlice):
+        return bound.own_limits
     return None if bound is None or isinstance(bound, Relative) else bound.limit(np.empty(0))
 
 
@@ -198,6 +212,9 @@ def _figure_lines(promise: Promise) -> list[str]:
         return []
     values, corrected = figures.get("values", 0), figures.get("corrected", 0)
     lines = [f"  largest error {figures.get('largest_error', 0):.6g}; {corrected:,} of {values:,} values were corrected"]
+    if isinstance(promise.limit, SliceLimits):
+        ends, share = (min(promise.limit.values), max(promise.limit.values)), figures.get(SHARE, 0)
+        lines.append(f"  limits of slices {ends[0]:.6g} to {ends[1]:.6g}; the largest error is {share:.4g} of its limit")
     if figures.get("invalid"):
         lines.append(f"  {figures['invalid']:,} values are masked or not finite, and kept bit for bit")
     for reason, count in figures.get("chunks_stored_exactly", {}).items():

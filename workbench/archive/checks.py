@@ -11,13 +11,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from workbench.archive.certificate import Certificate, Promise
+from workbench.archive.certificate import SHARE, Certificate, Promise, share_of
 from workbench.archive.frame import Damaged
 from workbench.archive.key import is_document
 from workbench.archive.layout import ArrayLayout
 from workbench.archive.reading import StoredArray
 from workbench.errors import GuaranteeBroken, WorkbenchError
-from workbench.guarantees import Limit
+from workbench.guarantees import Limit, Limits, SliceLimits
 from workbench.guarantees.check import check
 from workbench.guarantees.guarantee import Guarantee
 from workbench.metrics.report import Check, Report
@@ -33,6 +33,7 @@ class Inspected:
     different: list[str] = field(default_factory=list)   # chunks that must be bit-identical to the original and are not
     broken: int = 0
     largest_error: float = 0.0
+    largest_share: float = 0.0   # of the limit
     compared: bool = False
     chunks: list[np.ndarray] = field(default_factory=list)   # the decoded values, if they are needed afterwards
 
@@ -42,6 +43,7 @@ class Inspected:
         return cls(
             [damage for one in pieces for damage in one.damage], [key for one in pieces for key in one.different],
             sum(one.broken for one in pieces), max((one.largest_error for one in pieces), default=0.0),
+            max((one.largest_share for one in pieces), default=0.0),
             any(one.compared for one in pieces), [chunk for one in pieces for chunk in one.chunks],
         )
 
@@ -124,12 +126,13 @@ def require_shape(layout: ArrayLayout, shape: tuple[int, ...], dtype: np.dtype) 
         )
 
 
-def require_same_limit(promise: Promise, limit: Limit) -> None:
-    """Refuse an original for which the bound has another value."""
+def require_same_limit(promise: Promise, limit: Limits) -> None:
+    """Refuse an original for which the bound has another value, in any slice."""
     if promise.limit is not None and limit != promise.limit:
+        where, stated, own = _difference(promise.limit, limit)
         raise GuaranteeBroken(
-            f"the bound of {promise.array} is {promise.limit.value!r} in the archive, but "
-            f"{limit.value!r} for this original: it is another one"
+            f"the bound of {promise.array}{where} is {stated} in the archive, but "
+            f"{own} for this original: it is another one"
         )
 
 
@@ -142,7 +145,26 @@ def compared(
     if limit is None:
         return Inspected(different=[] if expected.tobytes() == values.tobytes() else [key], compared=True)
     seen = check(expected, values, limit, period, masked)
-    return Inspected(broken=int(seen.broken.size), largest_error=seen.largest_error, compared=True)
+    error = seen.largest_error
+    return Inspected(
+        broken=int(seen.broken.size), largest_error=error, largest_share=share_of(error, limit), compared=True
+    )
+
+
+def _difference(stated: Limits, own: Limits) -> tuple[str, str, str]:
+    """Where two limits differ first, and both values in words."""
+    if isinstance(stated, Limit) and isinstance(own, Limit):
+        return "", repr(stated.value), repr(own.value)
+    if isinstance(stated, SliceLimits) and isinstance(own, SliceLimits) and stated.axis == own.axis:
+        pairs = enumerate(zip(stated.limits, own.limits, strict=False))
+        for number, (one, other) in pairs:
+            if one != other:
+                return f" in slice {number} along axis {own.axis}", repr(one.value), repr(other.value)
+    return "", _counted(stated), _counted(own)
+
+
+def _counted(limits: Limits) -> str:
+    return f"{len(limits.limits):,} along axis {limits.axis}" if isinstance(limits, SliceLimits) else "one for all slices"
 
 
 def _kept(promise: Promise, found: Inspected, layout: ArrayLayout) -> Check:
@@ -153,9 +175,13 @@ def _kept(promise: Promise, found: Inspected, layout: ArrayLayout) -> Check:
     if promise.limit is None:
         return Check(f"{name}_differing", 0, 0)
     if found.broken:
+        error, limit = repr(found.largest_error), promise.limit
+        said = f"at most {max(limit.values)!r}" if isinstance(limit, SliceLimits) else repr(limit.value)
         raise GuaranteeBroken(
             f"{found.broken:,} of {int(np.prod(layout.shape)):,} values of {name} break the promise "
-            f"({promise.describe()}); the largest error is {found.largest_error!r}, and {promise.limit.value!r} was "
+            f"({promise.describe()}); the largest error is {error}, and {said} was "
             "promised: is this the original that the archive was made from?"
         )
+    if isinstance(promise.limit, SliceLimits):
+        return Check(f"{name}_{SHARE}", 1.0, found.largest_share)
     return Check(f"{name}_max_error", promise.limit.value, found.largest_error)

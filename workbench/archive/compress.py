@@ -9,6 +9,7 @@ from typing import Any
 
 from workbench.archive.archive import Archive
 from workbench.archive.choice import Speed
+from workbench.archive.chunking import Chunks
 from workbench.archive.collection.compressing import Making, compress_dataset
 from workbench.archive.collection.sources import first_chunked, is_dataset, opened_dataset
 from workbench.archive.content.registry import content_of, is_content
@@ -39,6 +40,7 @@ def compress(
     velocities: Bound | None = None,
     store_permutation: bool = False,
     chunk_values: int | None = None,
+    chunks: Chunks | None = None,
     speed: Speed = "small",
     out: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
@@ -63,6 +65,12 @@ def compress(
     smaller, consecutive ids larger; `store_permutation` then stores the permutation. `keep` is one promise beyond the
     bound, or several. `velocities` bounds the error of velocities, which are exact otherwise; ids are always exact.
     Velocities are encoded by `codec` or, if it is only for positions, by `prequantised`.
+
+    `bound` may be one for each slice of a field along an axis: `wb.PerSlice(...)`. `chunks` is the shape of the chunks,
+    each of which is encoded and read on its own: a number for every axis, one for each, or a mapping by names of
+    dimensions. There, -1 is a whole axis, and None or no name as much as is usual. Of particles, it is how many are in a
+    chunk. In place of it, `chunk_values` says how many values a chunk has at most. For a dataset, `chunks` is a mapping for
+    all members that have these dimensions, or an option of a rule.
 
     `out` is where the archive is written: a folder, or a file that ends in .zip; without it, it is in memory. The steps run
     in this process or, with `client` (a Dask client, or the address of a scheduler), on its workers, which must see `out`,
@@ -91,19 +99,21 @@ def compress(
     if is_dataset(source) or isinstance(bound, Mapping):
         options = {
             "codec": codec, "keep": keep, "order": order, "velocities": velocities,
-            "store_permutation": store_permutation, "chunk_values": chunk_values, "speed": speed,
+            "store_permutation": store_permutation, "chunk_values": chunk_values, "chunks": chunks, "speed": speed,
         }
         if metadata is not None:
             raise WorkbenchError("metadata= is for one array; those of a dataset are attributes of its members and groups")
         return _compress_dataset(source, bound, options, out, overwrite, client, parts, scratch, progress)
     request = Request(
-        bound, codec, promises(keep), order, progress, velocities, store_permutation, chunk_values, speed=speed
+        bound, codec, promises(keep), order, progress, velocities, store_permutation, chunk_values, speed=speed,
+        chunks=chunks,
     )
     given = source_of(source)
     described = given.metadata if metadata is None else metadata
     require_storable(described)
     content = content_of(given)
     content.require(request)
+    content.require_fit(given, described, request)
     executor = executor_of(client, progress, given)
     if isinstance(executor, OnDask) and out is None:
         raise WorkbenchError("workers write the archive: give out=, a path on a file system that all of them see")

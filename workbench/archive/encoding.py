@@ -15,15 +15,15 @@ import numpy as np
 
 from workbench import backend, ordering
 from workbench.archive import missing, provenance
-from workbench.archive.certificate import Promise, summed
+from workbench.archive.certificate import SHARE, Promise, share_of, summed
 from workbench.archive.chunk import EncodedChunk, exact_chunk, guarded_chunk, with_checksums
-from workbench.archive.layout import ArrayLayout
+from workbench.archive.layout import ArrayLayout, Index
 from workbench.backend import Array
 from workbench.codecs import Codec, CodecFailed
 from workbench.codecs.pcodec import PCodec
 from workbench.codecs.together import Pieces
 from workbench.data.extent import extent, extents
-from workbench.guarantees import Bound, Limit, Safeguard, encode_guarded, encode_guarded_pieces
+from workbench.guarantees import Bound, Limit, Safeguard, SliceLimits, encode_guarded, encode_guarded_pieces
 from workbench.guarantees.check import Period
 from workbench.guarantees.enforce import Figures
 from workbench.slabs import Slices
@@ -78,6 +78,15 @@ class Task:
     keep: tuple[Safeguard, ...] = ()
     extents: bool = False     # whether to record the extent of the positions of each chunk
     decoded: bool = False     # whether to keep the decoded values
+    slices: SliceLimits | None = None   # the limits of all slices, where they differ: `limit` is a typical one
+
+    def of_chunk(self, index: Index) -> Task:
+        """The same with the limit of one chunk."""
+        return self if self.slices is None else dataclasses.replace(self, limit=self.limit_of(index))
+
+    def limit_of(self, index: Index) -> Limit:
+        """The limit of one chunk."""
+        return self.limit if self.slices is None else self.slices.at(self.layout.chunk_slices(index))
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +132,10 @@ def assembled(task: Task, chunks: Sequence[ReadyChunk]) -> EncodedArray:
     """The array that consists of these chunks, given in its order."""
     _require_working(task, chunks)
     kept, figures = tuple(kept.to_dict() for kept in task.keep), summed(chunk.figures for chunk in chunks)
-    promise = Promise(task.layout.name, task.bound, task.limit, kept, figures)
+    if task.slices is not None:
+        pairs = zip(task.layout.chunk_indices(), chunks, strict=True)
+        figures[SHARE] = max(share_of(chunk.figures.largest_error, task.limit_of(index)) for index, chunk in pairs)
+    promise = Promise(task.layout.name, task.bound, task.slices or task.limit, kept, figures)
     data, orders, ends = ([getattr(chunk, name) for chunk in chunks] for name in ("data", "order", "ends"))
     decoded = [chunk.decoded for chunk in chunks] if task.decoded else ()
     hidden = missing.attributes(chunk.hidden for chunk in chunks if chunk.hidden is not None)

@@ -25,6 +25,7 @@ from workbench import backend
 from workbench.archive import choice, provenance
 from workbench.archive.archive import Archive
 from workbench.archive.chunk import EncodedChunk, exact_chunk
+from workbench.archive.chunking import axes_of, chunk_shape
 from workbench.archive.encoded import RECORDS, put_hidden, recalled, record_of, token_of
 from workbench.archive.encoding import (
     EncodedArray,
@@ -39,13 +40,14 @@ from workbench.archive.encoding import (
 from workbench.archive.layout import ArrayLayout
 from workbench.archive.plausibility import notes_on, notes_on_spread, on_earlier_loss
 from workbench.archive.request import Request, archive_of
+from workbench.archive.slices import limits_of_slices, sample_of
 from workbench.archive.survey import Survey
 from workbench.archive.writing import Place
 from workbench.backend import Array
 from workbench.codecs import Codec, ParticleCodec
 from workbench.data import Field
 from workbench.errors import WorkbenchError
-from workbench.guarantees import Limit, PointwiseRelative, Relative
+from workbench.guarantees import Limits, PerSlice, PointwiseRelative, Relative, SliceLimits
 from workbench.run.chunked_field import ChunkedField, map_parts, parts_at
 from workbench.run.executors import Executor
 from workbench.slabs import Slices
@@ -87,7 +89,7 @@ def compress_field(
 class KnownValues:
     """What must be known of all values before any is encoded; `notes` are None if these follow with the chunks."""
 
-    limit: Limit
+    limit: Limits
     masked: bool
     notes: tuple[str, ...] | None
 
@@ -95,6 +97,9 @@ class KnownValues:
     def of(cls, field: ChunkedField, request: Request, executor: Executor) -> Self:
         """It follows from the array, if that is in memory; otherwise from a pass over the parts, where it needs one."""
         bound = request.bound
+        if isinstance(bound, PerSlice):
+            limits, masked = limits_of_slices(bound, field, executor)
+            return cls(limits, masked, ())
         if (whole := field.in_memory) is not None:
             return cls(bound.limit(whole.values, whole.valid), whole.mask is not None, notes_on(whole, bound))
         if not (isinstance(bound, Relative) or field.masks_itself):
@@ -130,24 +135,25 @@ class FieldPlan:
 
     layout: ArrayLayout
     codec: Codec
-    limit: Limit
+    limit: Limits
     request: Request
 
     @classmethod
     def of(
-        cls, shape: tuple[int, ...], dtype: np.dtype, codec: Codec, limit: Limit, request: Request,
+        cls, shape: tuple[int, ...], dtype: np.dtype, codec: Codec, limit: Limits, request: Request,
         field: ChunkedField | Outline,
     ) -> Self:
         """The plan for a field of this shape and type."""
-        whole = any(kept.needs_neighbours for kept in request.keep)
-        chunk_shape = shape if whole else _block_shape(shape, request.chunk_values or codec.chunk_values)
+        chunks = chunks_of(shape, codec, request, field, limit)
         units = field.metadata.get("units")
         attributes = provenance.plain({} if units is None else {"units": units})
-        return cls(layout_for("values", shape, dtype, chunk_shape, codec, **attributes), codec, limit, request)
+        return cls(layout_for("values", shape, dtype, chunks, codec, **attributes), codec, limit, request)
 
     def task(self) -> Task:
         """The values to encode, which are given chunk by chunk."""
-        return Task(self.layout, self.codec, self.request.bound, self.limit, keep=self.request.keep)
+        _, typical = sample_of(self.layout.shape, self.limit)
+        slices = self.limit if isinstance(self.limit, SliceLimits) else None
+        return Task(self.layout, self.codec, self.request.bound, typical, keep=self.request.keep, slices=slices)
 
     def described(self, field: ChunkedField | Outline) -> dict[str, Any]:
         """The description of the archive."""
@@ -163,19 +169,35 @@ def codec_for(chunked: ChunkedField, request: Request) -> Codec:
         raise WorkbenchError(f"{chosen.id} is for particles; got {field!r}")
     if dtype.kind in "iu":
         _require_for_integers(field, dtype, request, chosen)
-    blocks = _block_shape(chunked.shape, request.chunk_values or chosen.chunk_values)
+    blocks = chunks_of(chunked.shape, chosen, request, chunked)
     ArrayLayout("values", chunked.shape, blocks, dtype)   # refuses more chunks than an archive can have
     return chosen
 
 
+def chunks_of(
+    shape: tuple[int, ...], codec: Codec, request: Request, field: ChunkedField | Outline, limit: Limits | None = None
+) -> tuple[int, ...]:
+    """The shape of the chunks of a field with these limits."""
+    asked = None if request.chunks is None else axes_of(request.chunks, shape, field.metadata.get("dimensions"))
+    chunks = chunk_shape(shape, request.chunk_values or codec.chunk_values, asked, limit)
+    if not any(kept.needs_neighbours for kept in request.keep):
+        return chunks
+    whole = chunk_shape(shape, math.prod(shape), asked, limit)
+    if whole != shape:
+        raise WorkbenchError(f"{request.keep[0]!r} needs the whole field in one chunk; got chunks of the shape {whole}")
+    return shape
+
+
 def settled(
-    codec: Codec, request: Request, shape: tuple[int, ...], dtype: np.dtype, limit: Limit, part: Callable[[Slices], Values]
+    codec: Codec, request: Request, shape: tuple[int, ...], dtype: np.dtype, limits: Limits,
+    part: Callable[[Slices], Values],
 ) -> tuple[Codec, Request]:
     """The codec after trials on the middle of a field, and the request with what came of them in words."""
+    place, limit = sample_of(shape, limits)
     on_trial = choice.needs_trial(request.codec, request.speed, dtype, limit)
     if not on_trial and type(codec).tuned is Codec.tuned:
         return codec, request
-    values, mask = part(choice.middle(shape))
+    values, mask = part(place)
     if not on_trial or backend.on_device(values):
         codec, words = choice.worthwhile(codec, values, mask, limit, math.prod(shape))
         return choice.tuned(codec, values, mask, limit), dataclasses.replace(request, choice=words)
@@ -183,7 +205,7 @@ def settled(
     return codec, dataclasses.replace(request, choice=words)
 
 
-def plan_for(field: ChunkedField, codec: Codec, request: Request, limit: Limit, executor: Executor) -> FieldPlan:
+def plan_for(field: ChunkedField, codec: Codec, request: Request, limit: Limits, executor: Executor) -> FieldPlan:
     """The plan of a field within this limit; the middle of it is read where trials are needed."""
 
     def part(place: Slices) -> Values:
@@ -226,6 +248,7 @@ def token_for(field: ChunkedField, request: Request) -> str:
     codec = request.chosen_codec("pcodec")
     return token_of({
         "bound": request.bound.to_dict(), "codec": [str(request.codec), codec.to_dict()], "chunk": request.chunk_values,
+        "chunks": request.chunks,
         "keep": [kept.to_dict() for kept in request.keep], "versions": provenance.versions(codec), "shape": field.shape,
         "dtype": str(field.dtype), "masked": field.mask is not None,
     })
@@ -236,6 +259,7 @@ def _write_chunk(
 ) -> FieldChunk:
     """Encode, check and write one chunk, unless an earlier run did; returns everything but its bytes."""
     index = task.layout.index_of(number)
+    task = task.of_chunk(index)
     key, done = task.layout.chunk_key(index), None
     if place.unfinished is not None:
         record, source = place.unfinished / RECORDS / str(number), _checksum(begin, part)
@@ -261,7 +285,7 @@ def _begin(plan: FieldPlan) -> int:
     """A checksum of how chunks are encoded: from it, those of their sources go on."""
     task = plan.task()
     kept = [one.to_dict() for one in task.keep]
-    stated = [task.codec.to_dict(), provenance.versions(task.codec), repr(task.limit), task.layout.chunk_shape, kept]
+    stated = [task.codec.to_dict(), provenance.versions(task.codec), repr(plan.limit), task.layout.chunk_shape, kept]
     return zlib.crc32(json.dumps(stated, sort_keys=True).encode())
 
 
@@ -282,17 +306,10 @@ def _require_for_integers(field: Any, dtype: np.dtype, request: Request, codec: 
         raise WorkbenchError(
             f"{codec.id} does not take integers; got {field!r}: use codec='auto', 'prequantised' or 'pcodec', {convert}"
         )
-    if isinstance(request.bound, PointwiseRelative) and request.bound.eb > 0:
+    bounds = request.bound.different if isinstance(request.bound, PerSlice) else (request.bound,)
+    if any(isinstance(bound, PointwiseRelative) and bound.eb > 0 for bound in bounds):
         got = f"got {request.bound!r}: use one of them, {convert}"
         raise WorkbenchError(f"the bound of integers must be wb.Absolute or wb.Relative; {got}")
     if request.keep:
         raise WorkbenchError(f"keep must be empty for integers; got {request.keep[0]!r}: leave it out, {convert}")
 
-
-def _block_shape(shape: tuple[int, ...], most: int) -> tuple[int, ...]:
-    """The shape of blocks of at most `most` values: the longest side is halved until they fit."""
-    block = list(shape)
-    while np.prod(block, dtype=np.float64) > most:
-        longest = int(np.argmax(block))
-        block[longest] = -(-block[longest] // 2)
-    return tuple(block)

@@ -19,6 +19,7 @@ import numpy as np
 
 from workbench.archive import encoding
 from workbench.archive.archive import Archive
+from workbench.archive.chunking import WHOLE
 from workbench.archive.companions import CHUNK, Companions, encode_companions
 from workbench.archive.encoding import EncodedArray, Task, even_chunks, layout_for
 from workbench.archive.finer import smallest
@@ -160,11 +161,13 @@ class Plan:
 def particles_in_chunk(count: int, dimensions: int, request: Request, codec: Codec) -> int:
     """How many particles a chunk of positions has; refused where an array would have too many chunks."""
     chunk = even_chunks(count, (request.chunk_values or codec.chunk_values) // dimensions)
+    if isinstance(request.chunks, int):
+        chunk = count if request.chunks == WHOLE else min(request.chunks, count)
     least = min(chunk, CHUNK)
     if -(-count // least) > MOST_CHUNKS:
         raise WorkbenchError(
             f"an array must have at most {MOST_CHUNKS:,} chunks; {count:,} particles in chunks of {least:,} have more: "
-            "give a larger chunk_values, or divide the particles"
+            "give larger chunks, or divide the particles"
         )
     return chunk
 

@@ -96,7 +96,7 @@ class InChunks:
         return token_of({
             "bound": request.bound.to_dict(), "codec": codec.to_dict(), "order": request.order, "parts": self._parts,
             "keep": self.guarantee and {**self.guarantee.to_dict(), "solver": self.guarantee.solver},
-            "chunk": request.chunk_values,
+            "chunk": request.chunk_values, "chunks": request.chunks,
             "versions": provenance.versions(codec), "count": len(outline), "dtype": str(outline.dtype),
             "box": outline.box, "lower": outline.lower.tolist(), "upper": outline.upper.tolist(),
             "columns": {name: str(dtype) for name, dtype in self.columns.dtypes.items()}, "mass": self.mass,

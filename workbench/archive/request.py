@@ -16,6 +16,7 @@ from workbench.archive.archive import Archive
 from workbench.archive.assembling import assemble
 from workbench.archive.certificate import Certificate
 from workbench.archive.choice import Speed
+from workbench.archive.chunking import Chunks, checked_chunks
 from workbench.archive.content.consistency import FORMAT
 from workbench.archive.content.registry import KINDS
 from workbench.archive.encoding import EncodedArray, Progress
@@ -26,7 +27,7 @@ from workbench.archive.writing import Draft, Place
 from workbench.arguments import function, one_of, whole_number
 from workbench.codecs import Codec
 from workbench.errors import WorkbenchError
-from workbench.guarantees import Bound
+from workbench.guarantees import Bound, PerSlice
 from workbench.guarantees.guarantee import Promised
 from workbench.run.executors import Executor
 
@@ -47,12 +48,15 @@ class Request:
     chunk_values: int | None = None
     choice: str = ""              # how the codec was chosen, if by trial
     speed: Speed = "small"        # what matters where the codec is free
+    chunks: Chunks | None = None
 
     def __post_init__(self) -> None:
         for name, bound in (("bound", self.bound), ("velocities", self.velocities)):
             if not isinstance(bound, Bound) and not (name == "velocities" and bound is None):
                 kinds = "wb.Absolute(...), wb.Relative(...) or wb.PointwiseRelative(...)"
                 raise WorkbenchError(f"{name} must be {kinds}; got {bound!r}")
+        if isinstance(self.velocities, PerSlice):
+            raise WorkbenchError(f"wb.PerSlice is for fields; got {self.velocities!r} for velocities: give one bound")
         if not isinstance(self.order, str) or self.order not in ORDERS:
             raise WorkbenchError(f"order must be 'keep' or 'free'; got {self.order!r}")
         one_of("speed", self.speed, get_args(Speed))
@@ -61,6 +65,9 @@ class Request:
         function("progress", self.progress)
         if self.chunk_values is not None:
             object.__setattr__(self, "chunk_values", whole_number("chunk_values", self.chunk_values, least=1))
+        object.__setattr__(self, "chunks", checked_chunks(self.chunks))
+        if self.chunks is not None and self.chunk_values is not None:
+            raise WorkbenchError("chunks and chunk_values both say how large chunks are: leave one out")
 
     def chosen_codec(self, auto: str) -> Codec:
         """The requested codec, which readers must be able to rebuild from its description; `auto` if none is requested."""

@@ -116,6 +116,6 @@ def _chunk(shared: tuple[StoredArray, Promise | None, np.ndarray | None], index:
     stored, promise, original = shared
     here, found = decoded(stored, index)
     if here is not None and promise is not None and original is not None:
-        part = original[stored.layout.chunk_slices(index)]
-        found += checks.compared(stored.layout.chunk_key(index), here, part, promise.limit)
+        place = stored.layout.chunk_slices(index)
+        found += checks.compared(stored.layout.chunk_key(index), here, original[place], promise.limit_at(place))
     return found

@@ -19,7 +19,7 @@ from workbench.bounds.run import Question, Run
 from workbench.bounds.sources import FieldInParts, Measured
 from workbench.data import Particles
 from workbench.errors import WorkbenchError
-from workbench.guarantees import Bound
+from workbench.guarantees import Bound, Limit
 from workbench.metrics import Report, compare
 from workbench.metrics.report import Figure
 
@@ -116,7 +116,7 @@ def _answer(asked: Question, archive: Archive, report: Report, encode: float, de
 
 def _sizes(archive: Archive) -> dict[str, Figure]:
     promise = archive.certificate[archive.data.layout.name]
-    assert promise.limit is not None
+    assert isinstance(promise.limit, Limit)   # sweeps take no bounds of slices
     checked = promise.figures
     return {
         "limit": promise.limit.value,

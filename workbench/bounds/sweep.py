@@ -26,7 +26,7 @@ from workbench.bounds.workers import in_processes
 from workbench.codecs import Codec
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
-from workbench.guarantees import Bound
+from workbench.guarantees import Bound, PerSlice
 from workbench.run.chunked_field import ChunkedField
 from workbench.run.submission import submittable
 
@@ -206,7 +206,7 @@ def _plan(
         raise WorkbenchError("workers counts processes for data in memory; a field in parts is measured where client says")
     described = checked.described if isinstance(checked, ChunkedField) else checked
     several = _several("bounds", given_bounds)
-    bounds = [bound.for_data(described) if isinstance(bound, Bound) else bound for bound in several]
+    bounds = [_bound(bound).for_data(described) for bound in several]
     questions = questions_of(given_codecs, bounds, order, metrics, chunk_values)
     go_on = (lambda: False) if cancel is None else cancel.is_set
     return _Plan(checked, tuple(questions), count, client, scratch, cache_at(cache), progress, go_on)
@@ -250,6 +250,8 @@ def _bound(given: Any) -> Bound:
             f"bounds must be wb.Absolute(...), wb.Relative(...) or wb.PointwiseRelative(...); got {given!r}, "
             "which is neither absolute nor relative"
         )
+    if isinstance(given, PerSlice):
+        raise WorkbenchError(f"bounds must each be one for all values; got {given!r}: only wb.compress takes it")
     return given
 
 

@@ -126,6 +126,21 @@ class Form:
         return self.dtype in HALVES
 
     @property
+    def has_parts(self) -> bool:
+        """Whether each value is several numbers, along a further axis: complex numbers, and text of fixed width."""
+        return self.is_complex or self.dtype[1:2] in ("U", "S")
+
+    @property
+    def keeps_axes(self) -> bool:
+        """Whether the axes of the array are those of its numbers: not those of text of any length, nor of many axes.
+
+        >>> Form("complex64", (3, 4)).keeps_axes, Form("text", (3,)).keeps_axes
+        (True, False)
+        """
+        fits = 1 <= len(self.shape) <= MOST_AXES - self.has_parts
+        return self.dtype != TEXT and math.prod(self.shape) > 0 and fits
+
+    @property
     def is_complex(self) -> bool:
         """Whether each value is two numbers."""
         return self.dtype.startswith("complex")

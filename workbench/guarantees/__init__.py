@@ -11,6 +11,7 @@ from workbench.guarantees.enforce import (
     encode_guarded_pieces,
 )
 from workbench.guarantees.guarantee import Guarantee, Replaced
+from workbench.guarantees.per_slice import Limits, PerSlice, SliceLimits
 from workbench.guarantees.safeguard import Safeguard, safeguards_hold
 
 __all__ = [
@@ -22,10 +23,13 @@ __all__ = [
     "Guarantee",
     "Guarded",
     "Limit",
+    "Limits",
+    "PerSlice",
     "PointwiseRelative",
     "Relative",
     "Replaced",
     "Safeguard",
+    "SliceLimits",
     "bound_from_dict",
     "check",
     "decode_guarded",

@@ -28,6 +28,7 @@ from workbench.data.particles import Particles
 from workbench.data.unit_grammar import factor_between, number_and_unit
 from workbench.data.units import unit_of
 from workbench.errors import WorkbenchError
+from workbench.slabs import Slices
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,14 @@ class Limit:
     def tolerance(self) -> Tolerance:
         """The error that a codec aims at to keep the limit."""
         return Tolerance(relative=self.value) if self.relative else Tolerance(absolute=self.value)
+
+    def at(self, place: Slices) -> Limit:
+        """The limit of any part of the array: the same."""
+        return self
+
+    def to_dict(self) -> dict[str, Any]:
+        """The limit, ready for JSON."""
+        return {"kind": self.kind, "value": self.value}
 
 
 @dataclass(frozen=True)

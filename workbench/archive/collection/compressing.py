@@ -15,7 +15,7 @@ from workbench.archive.collection.dataset import Dataset
 from workbench.archive.collection.description import CollectionRoot
 from workbench.archive.collection.member import MemberCall, MemberPlace
 from workbench.archive.collection.names import places_of
-from workbench.archive.collection.rules import options_for
+from workbench.archive.collection.rules import chunks_for, options_for
 from workbench.archive.content.registry import content_of
 from workbench.archive.encoded import token_of
 from workbench.archive.request import Request, promises, require_storable
@@ -42,9 +42,13 @@ def compress_dataset(
     making: Making,
 ) -> Collection:
     """The archive of a dataset; `options` hold for members whose rule does not say otherwise."""
-    requests = {name: _request(name, own, options) for name, own in options_for(dataset, rules).items()}
+    chunks = chunks_for(dataset, options.get("chunks"))
+    requests = {
+        name: _request(name, own, {**options, "chunks": chunks[name]}) for name, own in options_for(dataset, rules).items()
+    }
     for name, member in dataset.items():
         _named(name, content_of(member).require, requests[name])
+        _named(name, content_of(member).require_fit, member, member.metadata, requests[name])
         _named(name, require_storable, member.metadata)
     places = places_of({name: content_of(member).kind in FLAT for name, member in dataset.items()})
     place: Place = MemoryStore() if out is None else Draft(out, overwrite, _token(dataset, requests, making))
@@ -82,7 +86,9 @@ def gathered(members: Mapping[str, Archive], groups: Mapping[str, Mapping[str, A
 
 
 def _request(name: str, own: Mapping[str, Any], options: Mapping[str, Any]) -> Request:
-    given = {**options, **own}
+    sizes = {"chunks", "chunk_values"}
+    kept = {name: option for name, option in options.items() if not (name in sizes and sizes & set(own))}
+    given = {**kept, **own}
     given["keep"] = promises(given.get("keep", ()))
     request: Request = _named(name, Request, **given)
     return request

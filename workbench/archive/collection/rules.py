@@ -10,15 +10,16 @@ import fnmatch
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from workbench.archive.chunking import checked_chunks, names_of
 from workbench.archive.collection.dataset import Dataset
 from workbench.archive.collection.names import require_known
 from workbench.data import Field
-from workbench.data.variable import Variable
+from workbench.data.variable import Form, Variable
 from workbench.errors import WorkbenchError, briefly
 from workbench.guarantees import Bound, Exact
 
 ALL = "*"
-OPTIONS = ("bound", "codec", "keep", "order", "velocities", "store_permutation", "chunk_values", "speed")
+OPTIONS = ("bound", "codec", "keep", "order", "velocities", "store_permutation", "chunk_values", "chunks", "speed")
 
 
 def options_for(dataset: Dataset, rules: Any) -> dict[str, dict[str, Any]]:
@@ -42,6 +43,31 @@ def options_for(dataset: Dataset, rules: Any) -> dict[str, dict[str, Any]]:
     for name in known:
         _require_some(name, dataset)
     return {name: _option_of(dataset, name, known) for name in dataset}
+
+
+def chunks_for(dataset: Dataset, chunks: Any) -> dict[str, dict[str, int | None] | None]:
+    """The shape of chunks for each member, where all members have one by the names of dimensions; None where it has none.
+
+    >>> dataset = Dataset({"T": Field([[1.0, 2.0]], metadata={"dimensions": ["time", "x"]}), "id": [3]})
+    >>> chunks_for(dataset, {"time": 1})
+    {'T': {'time': 1}, 'id': None}
+    """
+    asked = checked_chunks(chunks)
+    if asked is not None and not isinstance(asked, Mapping):
+        raise WorkbenchError(f'chunks of a dataset must be as {{"time": 1}}, or in a rule; got {briefly(chunks)}')
+    axes = {name: _dimensions(member) for name, member in dataset.items()}
+    for dimension in asked or ():
+        require_known(dimension, dict.fromkeys(axis for names in axes.values() for axis in names), "a dimension")
+    own = {name: {axis: size for axis, size in (asked or {}).items() if axis in names} for name, names in axes.items()}
+    return {name: sizes or None for name, sizes in own.items()}
+
+
+def _dimensions(member: Any) -> list[str]:
+    """The names of the axes that chunks of a member can have; none where its numbers have other axes."""
+    shape = getattr(member, "shape", ())
+    if isinstance(member, Variable) and not Form.of(member.values).keeps_axes:
+        return []
+    return names_of(member.metadata.get("dimensions"), len(shape))
 
 
 def matching(pattern: str, names: Iterable[str]) -> list[str]:

@@ -50,6 +50,9 @@ class Content(ABC):
             raise WorkbenchError(f"velocities, store_permutation and order='free' are for particles; got {self.words}")
         require_about(self.kind, request.keep)
 
+    def require_fit(self, data: Any, metadata: Mapping[str, Any], request: Request) -> None:   # noqa: B027
+        """Refuse a request that does not fit these data, before any work; by default, every request fits."""
+
     @abstractmethod
     def compressed(self, call: Compression) -> Archive:
         """The archive that `wb.compress` returns."""

@@ -27,15 +27,17 @@ from workbench.archive.missing import COMMENT
 from workbench.archive.plausibility import spread_of
 from workbench.archive.preview import MOST_LEVEL, every
 from workbench.archive.reading import StoredArray
-from workbench.archive.request import Compression
+from workbench.archive.request import Compression, Request
 from workbench.archive.salvage import salvage, salvage_mask
+from workbench.archive.slices import joined_ends
 from workbench.archive.verify import Examination, decoded
 from workbench.arguments import whole_number
 from workbench.backend import Array
 from workbench.data import Field
 from workbench.data.readers import left_out
 from workbench.errors import WorkbenchError
-from workbench.guarantees import Relative
+from workbench.guarantees import PerSlice, Relative, SliceLimits
+from workbench.guarantees.slice_ends import SliceEnds
 from workbench.run.chunked_field import ChunkedField, map_parts
 from workbench.run.executors import Executor
 from workbench.slabs import Slices
@@ -61,7 +63,11 @@ class FieldExamination(Examination):
         values, mask, promise = archive.data, archive.arrays.get(MASK), archive.certificate[VALUES]
         shape, step = values.layout.chunk_shape, functools.partial(_chunk, (values, mask, promise))
         checks.require_shape(values.layout, original.shape, original.dtype)
-        if promise.bound is not None:
+        if isinstance(promise.limit, SliceLimits):
+            promise.limit.require_shape(original.shape)
+        if isinstance(promise.bound, PerSlice):
+            self._require_same_limits(promise, promise.bound, original)
+        elif promise.bound is not None:
             pieces = [np.empty(0, original.dtype)]   # type: list[np.ndarray | None]
             if isinstance(promise.bound, Relative):
                 pieces = map_parts(executor, "find-range", functools.partial(_ends, mask), shape, [original])
@@ -70,6 +76,20 @@ class FieldExamination(Examination):
                 checks.require_same_limit(promise, promise.bound.limit(np.concatenate(ends)))
         found = map_parts(executor, "examine-values", step, shape, [original], together=not values.decoder.holds_gil)
         return {name: Inspected.joined([of[name] for of in found]) for name in found[0]}
+
+    def _require_same_limits(self, promise: Promise, stated: PerSlice, original: ChunkedField) -> None:
+        """Refuse an original whose slices have other limits."""
+        bound, shape, ends = stated.for_data(original.described), self.archive.data.layout.chunk_shape, None
+        assert isinstance(bound.axis, int)   # since `for_data`
+        bound.require_shape(original.shape)
+        if bound.needs_ranges:
+            step = functools.partial(_ends_of_slices, self.archive.arrays.get(MASK), bound.axis)
+            pieces = map_parts(self.executor, "find-range", step, shape, [original])
+            known = [piece for piece in pieces if piece is not None]
+            if len(known) < len(pieces):   # the mask is damaged, as is seen afterwards
+                return
+            ends = joined_ends(bound.axis, original, known, shape)
+        checks.require_same_limit(promise, bound.limits(original.shape[bound.axis], ends))
 
 
 class FieldContent(Content):
@@ -80,6 +100,14 @@ class FieldContent(Content):
     classes = (Field, ChunkedField)
     takes, told = "wb.Safeguard(...)", ("name", "spacing")
     examination = FieldExamination
+
+    def require_fit(self, data: Any, metadata: Mapping[str, Any], request: Request) -> None:
+        if isinstance(request.bound, PerSlice) or request.chunks is not None:
+            field = ChunkedField.of(data).with_metadata(metadata)
+            bound = request.bound.for_data(field.described)
+            if isinstance(bound, PerSlice):
+                bound.require_shape(field.shape)
+            codec_for(field, replace(request, bound=bound))
 
     def compressed(self, call: Compression) -> Archive:
         field = ChunkedField.of(call.data).with_metadata(call.metadata)
@@ -250,7 +278,8 @@ def _chunk(stored: tuple[StoredArray, StoredArray | None, Promise], number: int,
     here, of_values = decoded(values, index)
     if here is not None and (mask is None or hidden is not None):
         key, part = values.layout.chunk_key(index), backend.to_host(original.values)
-        of_values += checks.compared(key, here, part, promise.limit, None, hidden)
+        limit = promise.limit_at(values.layout.chunk_slices(index))
+        of_values += checks.compared(key, here, part, limit, None, hidden)
     return {VALUES: of_values, **found}
 
 
@@ -259,15 +288,26 @@ def _ends(mask: StoredArray | None, number: int, part: Field) -> np.ndarray | No
 
     None if the mask is damaged there.
     """
-    values = backend.to_host(part.values)
-    valid = np.isfinite(values)
-    if mask is not None:
-        hidden, _ = decoded(mask, mask.layout.index_of(number))
-        if hidden is None:
-            return None
-        valid &= ~hidden
+    values, valid = backend.to_host(part.values), _valid(mask, number, part)
+    if valid is None:
+        return None
     kept = values[valid]
     return np.array([kept.min(), kept.max()]) if kept.size else kept
+
+
+def _ends_of_slices(mask: StoredArray | None, axis: int, number: int, part: Field) -> SliceEnds | None:
+    """The same for each slice along an axis."""
+    valid = _valid(mask, number, part)
+    return None if valid is None else SliceEnds.of(backend.to_host(part.values), axis, valid)
+
+
+def _valid(mask: StoredArray | None, number: int, part: Field) -> np.ndarray | None:
+    """Where the values of a part are finite and not masked in the archive; None if the mask is damaged there."""
+    valid = np.isfinite(backend.to_host(part.values))
+    if mask is None:
+        return valid
+    hidden, _ = decoded(mask, mask.layout.index_of(number))
+    return None if hidden is None else valid & ~hidden
 
 
 def _mean(values: np.ndarray) -> float:

@@ -35,6 +35,7 @@ from workbench.data.readers import left_out
 from workbench.data.readers.tables import Table
 from workbench.data.triclinic import KEY, in_triclinic_cell
 from workbench.errors import WorkbenchError
+from workbench.guarantees import PerSlice
 from workbench.guarantees.enforce import decoded_permutation
 from workbench.run.executors import InProcess
 from workbench.subdomains.sources import chunked, scratch_folder
@@ -60,6 +61,10 @@ class ParticlesContent(Content):
 
     def require(self, request: Request) -> None:
         guarantee_of(request)
+        if isinstance(request.bound, PerSlice):
+            raise WorkbenchError(f"wb.PerSlice is for fields; got {request.bound!r} for particles: give one bound")
+        if not isinstance(request.chunks, int | None):
+            raise WorkbenchError(f"chunks of particles must be how many a chunk holds, or -1; got {request.chunks!r}")
 
     def compressed(self, call: Compression) -> Archive:
         given, request = call.data, call.request

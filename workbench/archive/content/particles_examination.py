@@ -211,7 +211,8 @@ def _chunk(
         part = ordered.read(stored.layout.name, rows.start, rows.stop)
         if stored.layout.name == POSITIONS and not isinstance(ordered, OrderedInMemory):
             _require_order(stored, opened, part)
-        found += checks.compared(stored.layout.chunk_key(index), here, part, promise.limit, period)
+        limit = promise.limit_at(stored.layout.chunk_slices(index))
+        found += checks.compared(stored.layout.chunk_key(index), here, part, limit, period)
     return dataclasses.replace(found, chunks=[here]) if holding else found
 
 

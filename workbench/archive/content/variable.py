@@ -17,18 +17,19 @@ import numpy as np
 from workbench.archive import region as regions
 from workbench.archive.archive import Archive
 from workbench.archive.checks import Inspected
+from workbench.archive.chunking import WHOLE, Axes, Chunks, axes_of
 from workbench.archive.content.consistency import type_and_shape
 from workbench.archive.content.content import Content, Ends
 from workbench.archive.content.field import VALUES, FieldExamination, axes_of_grid, grid_region, shown_of_grid
 from workbench.archive.fields import codec_for, compress_field, token_for
 from workbench.archive.frame import Damaged
 from workbench.archive.layout import ArrayLayout
-from workbench.archive.request import Compression
+from workbench.archive.request import Compression, Request
 from workbench.backend import Array
 from workbench.data import Field
 from workbench.data.variable import Form, Variable
 from workbench.errors import WorkbenchError
-from workbench.guarantees import Absolute, Bound, Exact, PointwiseRelative
+from workbench.guarantees import Absolute, Bound, Exact, PerSlice, PointwiseRelative
 from workbench.run.chunked_field import ChunkedField
 from workbench.run.executors import Executor
 from workbench.subdomains.sources import scratch_folder
@@ -67,11 +68,19 @@ class VariableContent(Content):
     takes, told = "nothing", ("name", "dtype", "shape")
     examination = VariableExamination
 
+    def require_fit(self, data: Variable, metadata: Mapping[str, Any], request: Request) -> None:
+        if isinstance(request.bound, PerSlice):
+            raise WorkbenchError(f"wb.PerSlice is for fields of 1 to 4 axes; got {data!r}: give one bound for all values")
+        if request.chunks is not None:
+            chunks_of_numbers(request.chunks, Form.of(data.values), metadata)
+
     def compressed(self, call: Compression) -> Archive:
         variable, form = call.data, Form.of(call.data.values)
         numbers, bound = numbers_within(variable, form, call.request.bound)
         field = ChunkedField(Field(numbers).values, name=variable.name, metadata=call.metadata)
-        request = replace(call.request, bound=bound, codec="pcodec" if bound.eb == 0 else call.request.codec)
+        chunks = call.request.chunks and chunks_of_numbers(call.request.chunks, form, call.metadata)
+        codec = "pcodec" if bound.eb == 0 else call.request.codec
+        request = replace(call.request, bound=bound, codec=codec, chunks=chunks)
         codec_for(field, request)
         about = {"kind": self.kind, "dtype": form.dtype, "shape": list(form.shape)}
         with scratch_folder(call.scratch, call.executor) as folder, call.place(token_for(field, request)) as place:
@@ -161,6 +170,14 @@ def form_of(archive: Archive) -> Form:
     form = Form.stated(archive.attributes.get("dtype"), archive.attributes.get("shape"))
     assert form is not None   # the description was checked
     return form
+
+
+def chunks_of_numbers(chunks: Chunks, form: Form, metadata: Mapping[str, Any]) -> Axes:
+    """The shape of chunks of the stored numbers of an array, from what is asked for along its own axes."""
+    axes = axes_of(chunks, form.shape, metadata.get("dimensions"))
+    if not form.keeps_axes:
+        raise WorkbenchError(f"{form.dtype} of shape {form.shape} is stored without its axes: leave chunks out")
+    return (*axes, *([WHOLE] if form.has_parts else []))
 
 
 def numbers_within(variable: Variable, form: Form, bound: Bound) -> tuple[np.ndarray, Bound]:
