@@ -167,9 +167,9 @@ class Form:
         """The shape of the numbers, if they are of this type; None where it follows from the values, as that of text."""
         if self.dtype == TEXT:
             return None
-        wide = self.is_half and dtype == np.float32
-        width = 1 if wide else max(self.numpy.itemsize // dtype.itemsize, 1)
-        return _grid_shape((*self.shape, width) if width > 1 else self.shape)
+        if self.numpy.kind not in "USc":
+            return _grid_shape(self.shape)
+        return _grid_shape((*self.shape, self.numpy.itemsize // dtype.itemsize))
 
     def stored_kinds(self) -> tuple[str, ...]:
         """The types that the numbers may have."""
