@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import workbench as wb
 from workbench.cli import main
 from workbench.codecs import status
 from workbench.data.readers import FORMATS
@@ -23,7 +24,10 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_ten_lines_of_the_readme_run(capsys: pytest.CaptureFixture) -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    code, on_datasets = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    xarray = pytest.importorskip("xarray")
+    xarray.Dataset({"T": ("x", np.zeros(9), {"units": "K"}), "P": ("x", np.ones(9))}).to_netcdf("ocean.nc")
+    exec(compile(on_datasets, "README.md", "exec"), {"wb": wb})
     names: dict[str, Any] = {}
     exec(compile(code, "README.md", "exec"), names)
     halos = [int(re.search(r"(\d+) with at least 20 members", text)[1]) for text in (code, capsys.readouterr().out)]
@@ -38,6 +42,14 @@ def test_the_lines_about_compression_run(tmp_path: Path) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/compression.md").read_text(encoding="utf-8"), re.DOTALL)
     exec(compile(code, "compression.md", "exec"), {})
     assert (tmp_path / "snapshot.zip").is_file()
+
+
+def test_the_lines_about_datasets_run(tmp_path: Path) -> None:
+    pytest.importorskip("xarray")
+    names: dict[str, Any] = {}
+    for code in re.findall(r"```python\n(.*?)```", (ROOT / "docs/datasets.md").read_text(encoding="utf-8"), re.DOTALL):
+        exec(compile(code, "datasets.md", "exec"), names)
+    assert (tmp_path / "coarse.zarr/zarr.json").is_file()
 
 
 def test_the_ways_there_and_back_run(tmp_path: Path) -> None:

@@ -447,3 +447,9 @@ def test_a_chunk_that_is_far_too_large_is_not_read(parts, tmp_path):
     finally:
         tracemalloc.stop()
     assert read_chunk(store, layout, (1, 1)) == entries["values/c/1/1"]
+
+
+def test_chunks_are_numbered_in_the_order_of_the_array():
+    layout = ArrayLayout("density", (5, 8, 3), (2, 3, 1), np.dtype("float32"))
+    assert [layout.index_of(number) for number in range(layout.chunk_count)] == list(np.ndindex(layout.chunk_grid))
+    assert list(layout.chunk_indices()) == list(np.ndindex(layout.chunk_grid))

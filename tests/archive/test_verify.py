@@ -11,6 +11,7 @@ from archive import samples
 from archive.samples import assert_equal, assert_same_bits, from_parts, parts, reopened, resealed
 from workbench.archive import Damaged
 from workbench.archive import chunk as chunks
+from workbench.archive.checks import Inspected
 from workbench.archive.frame import pack, unpack
 from workbench.archive.second_copy import deflated
 from workbench.data.readers import open_file
@@ -223,6 +224,20 @@ def test_a_damaged_chunk_is_named_and_the_others_can_be_read(on_disk, tmp_path, 
             assert_same_bits(archive.arrays[name].values(), getattr(whole, name))
 
 
+@pytest.mark.parametrize("opened", [wb.open, str])
+def test_a_damaged_original_is_not_reported_as_damage_of_the_archive(on_disk, tmp_path, opened):
+    original, path = on_disk
+    broken, field = shutil.copytree(path, tmp_path / "first.zarr"), tmp_path / "field.zarr"
+    damaged(broken, "positions/c/0/0", "flipped")
+    masked_field()[1].save(field)
+    archives = {broken: wb.compress(original, wb.Absolute(0.1)), field: wb.compress(opened(field), wb.Absolute(0.2))}
+    damaged(field, "values/c/1/0", "flipped")
+    for place, archive in archives.items():
+        with pytest.raises(WorkbenchError, match=rf"{place.name}: chunk .*/c/[01]/0 is damaged") as raised:
+            archive.verify(opened(place))
+        assert not isinstance(raised.value, GuaranteeBroken)
+
+
 def test_regions_away_from_the_damage_can_be_read():
     random = np.random.default_rng(0)
     positions = np.sort(random.random((900, 1)), axis=0) * [10, 1, 1] + random.random((900, 3)) * [0, 9, 9]
@@ -290,6 +305,15 @@ def test_many_damaged_chunks_are_counted_and_some_named():
 
 
 # Parts that are whole, in the wrong place.
+
+def test_findings_in_pieces_are_joined_in_order():
+    pieces = [
+        Inspected([("a", "torn")], [], 2, 0.5, True), Inspected(), Inspected([("b", "cut"), ("c", "cut")], ["d"], 1, 0.25),
+    ]
+    expected = Inspected([("a", "torn"), ("b", "cut"), ("c", "cut")], ["d"], 3, 0.5, True)
+    assert Inspected.joined(pieces) == pieces[0] + pieces[1] + pieces[2] == expected
+    assert Inspected.joined([]) == Inspected()
+
 
 def test_chunks_that_changed_places_are_noticed_when_they_are_read():
     for archive, a, b in (

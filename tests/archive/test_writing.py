@@ -4,11 +4,13 @@ import os
 import pickle
 import re
 import signal
+import stat
 import subprocess
 import sys
 import threading
 import tracemalloc
 import zipfile
+from contextlib import nullcontext
 
 import pytest
 
@@ -270,6 +272,50 @@ def test_a_folder_is_replaced_where_names_cannot_be_exchanged(tmp_path, monkeypa
     write(target, [(ROOT, OURS)], overwrite=True)
     assert content(target) == {ROOT: OURS}
     assert beside(target) == []
+
+
+@pytest.mark.parametrize("reason", [errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EIO])
+def test_a_file_system_that_flushes_no_folders_takes_archives_too(target, monkeypatch, reason):
+    real = os.fsync
+
+    def fsync(descriptor):
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(reason, os.strerror(reason))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(WorkbenchError, match="Input/output error") if reason == errno.EIO else nullcontext():
+        write(target, ENTRIES.items())
+        assert content(target) == ENTRIES
+
+
+def test_a_part_that_cannot_be_written_leaves_nothing_in_a_draft(target, monkeypatch):
+    def fails(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    draft = Draft(target, token="token")
+    monkeypatch.setattr(os, "fsync", fails)
+    with pytest.raises(WorkbenchError, match="No space left on device") as raised, draft.continued():
+        draft.put("a/c/0/0", b"first")
+    assert not hasattr(raised.value, "__notes__")   # that something is done
+    assert beside(target) == []
+
+
+@pytest.mark.parametrize("exchange", [True, False])
+@pytest.mark.parametrize("step", [placing._claim, placing._swap])
+def test_what_another_program_wrote_meanwhile_is_not_replaced(tmp_path, monkeypatch, step, exchange):
+    target, partial = tmp_path / "some.zarr", tmp_path / ".some.zarr.partial"
+    target.write_text("ten years of work") if step is placing._claim else folder_of_others(target)
+    partial.mkdir()
+    (partial / ROOT).write_bytes(OURS)
+    if not exchange:
+        monkeypatch.setattr(backend, "exchange_names", lambda *_: False)
+    with pytest.raises(WorkbenchError, match=r"some\.zarr was written by another process in the meantime"):
+        step(partial, target)
+    kept = target if step is placing._claim else target / "thesis.tex"
+    assert kept.read_text() == "ten years of work"
+    assert (partial / ROOT).read_bytes() == OURS
+    assert beside(target) == [partial.name]
 
 
 def test_a_folder_that_is_continued_is_no_link(tmp_path):

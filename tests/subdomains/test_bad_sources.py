@@ -1,6 +1,7 @@
 """Sources that are not what they say, or that change while they are read: an error names the part, and nothing is lost."""
 
 import os
+import pickle
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ import workbench as wb
 from workbench.data.chunked import ParticlesInMemory, even_sizes
 from workbench.errors import WorkbenchError
 from workbench.run.chunked_field import ChunkedField
+from workbench.run.executors import OnDask
+from workbench.subdomains.sources import chunked
 
 VALUES = np.random.default_rng(1).standard_normal((24, 40)).cumsum(1)
 WEB = wb.synthetic.cosmic_web(n=10, seed=2)
@@ -174,3 +177,79 @@ def test_a_file_that_changes_after_it_was_opened(tmp_path, damage):
     with pytest.raises(WorkbenchError, match=r"values at \[.*\] .*(cannot be read|as the source says)|must not be empty"):
         wb.compress(field, wb.Absolute(0.1), "prequantised", chunk_values=160, out=tmp_path / "a.zarr")
     assert not (tmp_path / "a.zarr").exists()
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("by_path", [True, False])
+def test_a_zarr_array_is_read_at_its_own_place_or_not_at_all(tmp_path, monkeypatch, zarr_format, by_path):
+    zarr = pytest.importorskip("zarr")
+    monkeypatch.chdir(tmp_path)
+    group = zarr.create_group("z.zarr", zarr_format=zarr_format)
+    for name, values in {"values": VALUES, "mask": VALUES > 1}.items():
+        group.create_array(name, data=values, chunks=(8, 40))
+    values, mask = ("z.zarr/values", "z.zarr/mask") if by_path else (group["values"], group["mask"])
+    field = ChunkedField(values, mask=mask)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+    place = (slice(3, 20), slice(0, 9))
+    part = field.part(place)
+    assert pickle.loads(pickle.dumps(field.values)) == field.values
+    np.testing.assert_array_equal(part.values, VALUES[place])
+    np.testing.assert_array_equal(part.mask, VALUES[place] > 1)
+    assert field.chunk_shape == (24, 40)
+    (tmp_path / "z.zarr").rename(tmp_path / "y.zarr")
+    with pytest.raises(WorkbenchError, match="must be a Zarr array that all processes see under this path"):
+        field.part(place)
+
+
+def test_a_zarr_array_outside_of_folders_stays_as_it_is():
+    zarr = pytest.importorskip("zarr")
+    array = zarr.create_array({}, data=VALUES)
+    assert ChunkedField(array).values is array
+
+
+def test_a_file_that_holds_several_arrays_is_refused(tmp_path):
+    np.savez(tmp_path / "a.npz", VALUES)
+    with pytest.raises(WorkbenchError, match=r"a\.npz must be a \.npy file of numbers; open files with wb\.open"):
+        ChunkedField(tmp_path / "a.npz")
+
+
+def test_a_spacing_that_is_not_known_stays_unknown():
+    field = ChunkedField(VALUES)
+    assert not field.with_metadata({}).knows_spacing
+    assert not field.over(VALUES).knows_spacing
+    assert field.over(VALUES, spacing=(2.0, 2.0)).with_metadata({}).over(VALUES).knows_spacing
+
+
+def in_dask(particles):
+    da = pytest.importorskip("dask.array")
+    return wb.distributed.from_dask(da.from_array(particles.positions, 300), particles.box)
+
+
+COPIES = {   # in the scratch folder, and how they are read
+    "values": (
+        lambda executor, folder: ChunkedField(VALUES).reachable(executor, folder, "a"),
+        lambda field: field.part((slice(0, 24), slice(0, 40))).values, VALUES,
+    ),
+    "particles": (
+        lambda executor, folder: chunked(PARTICLES, executor, folder),
+        lambda source: source.chunk(0, ["velocities", "ids"]).positions, WEB.positions,
+    ),
+    "particles in Dask": (
+        lambda executor, folder: chunked(in_dask(PARTICLES), executor, folder),
+        lambda source: source.chunk(1).positions, WEB.positions[300:600],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", COPIES)
+def test_a_scratch_copy_that_has_changed_is_an_error_that_names_its_file(client, tmp_path, kind):
+    copy, read, expected = COPIES[kind]
+    copied = copy(OnDask(client), tmp_path)
+    np.testing.assert_array_equal(read(copied), expected)
+    for file in tmp_path.iterdir():
+        data = bytearray(file.read_bytes())
+        data[len(data) // 2] ^= 1
+        file.write_bytes(data)
+    with pytest.raises(WorkbenchError, match=r"\.npy cannot be read \(its bytes have changed since they were written"):
+        read(copied)

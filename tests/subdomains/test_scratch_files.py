@@ -133,6 +133,18 @@ def test_what_is_read_of_a_mapped_array_is_checked_and_the_rest_is_not_read(tmp_
             Mapped(path)[0]
 
 
+@given(st.data())
+def test_of_a_part_of_a_mapped_array_only_the_blocks_with_its_values_are_read(tmp_path_factory, data):
+    path, shape = tmp_path_factory.mktemp("scratch") / "a.npy", (9, 40, 50)
+    array = np.arange(float(np.prod(shape))).reshape(shape)
+    save(path, array)
+    ends = [sorted(data.draw(st.tuples(st.integers(0, size), st.integers(0, size)))) for size in shape]
+    place, mapped = tuple(slice(*pair) for pair in ends), Mapped(path)
+    np.testing.assert_array_equal(mapped[place], array[place])
+    wanted = (128 + 8 * array[place].astype(int).ravel()) // BLOCK
+    assert np.flatnonzero(mapped._checked).tolist() == np.unique([0, *wanted]).tolist()   # the header is in the first
+
+
 def test_a_search_in_a_mapped_array_is_right_or_an_error_whatever_bit_flips(tmp_path):
     array = np.repeat(np.arange(0, 3000, 3), 2)
     path, ends = tmp_path / "a.npy", [(-5, 4), (0, 3), (1500, 1503), (1501, 1502), (2997, 9000), (9000, 9001), (10, 2900)]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -36,11 +36,17 @@ class Inspected:
     compared: bool = False
     chunks: list[np.ndarray] = field(default_factory=list)   # the decoded values, if they are needed afterwards
 
-    def __add__(self, other: Inspected) -> Inspected:
-        return Inspected(
-            [*self.damage, *other.damage], [*self.different, *other.different], self.broken + other.broken,
-            max(self.largest_error, other.largest_error), self.compared or other.compared, [*self.chunks, *other.chunks],
+    @classmethod
+    def joined(cls, pieces: Sequence[Inspected]) -> Self:
+        """The findings of all pieces together."""
+        return cls(
+            [damage for one in pieces for damage in one.damage], [key for one in pieces for key in one.different],
+            sum(one.broken for one in pieces), max((one.largest_error for one in pieces), default=0.0),
+            any(one.compared for one in pieces), [chunk for one in pieces for chunk in one.chunks],
         )
+
+    def __add__(self, other: Inspected) -> Inspected:
+        return Inspected.joined([self, other])
 
 
 def require_undamaged(damage: Sequence[Damaged], arrays: Mapping[str, StoredArray]) -> None:

@@ -40,6 +40,10 @@ class EncodedChunk(NamedTuple):
     data: bytes
     checksum: bytes
 
+    def without_bytes(self) -> EncodedChunk:
+        """The checksum alone, of a chunk that is written."""
+        return self._replace(data=b"")
+
 
 def framed(shape: tuple[int, ...], sections: Mapping[str, bytes], checksum: bytes) -> EncodedChunk:
     """The frame of these sections and the checksum."""

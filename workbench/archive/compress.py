@@ -12,6 +12,7 @@ from workbench.archive.choice import Speed
 from workbench.archive.collection.compressing import Making, compress_dataset
 from workbench.archive.collection.sources import first_chunked, is_dataset, opened_dataset
 from workbench.archive.content.registry import content_of, is_content
+from workbench.archive.recognition import is_archive
 from workbench.archive.request import Compression, Request, promises, require_storable
 from workbench.archive.writing import require_writable
 from workbench.arguments import function, whole_number
@@ -146,6 +147,8 @@ def _file(path: str | os.PathLike[str]) -> Any:
     try:
         return open_chunked(path)
     except WorkbenchError as no_particles:
+        if is_archive(path):   # before others: a folder of Zarr may be one
+            return source_of(open_file(path))
         if Path(path).suffix == ".npy" or (Path(path) / "zarr.json").exists() or (Path(path) / ".zarray").exists():
             return ChunkedField(path)
         if not Path(path).is_file():

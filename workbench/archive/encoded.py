@@ -101,7 +101,7 @@ class Encoded(ChunkedParticles):
             raise WorkbenchError(f"{self.task.codec.id} returns particles in an order of its own: use another codec")
         data = ready.data.data
         self.place.put(self.task.layout.chunk_key((number, 0)), data)
-        done = dataclasses.replace(ready, data=EncodedChunk(b"", ready.data.checksum))
+        done = dataclasses.replace(ready, data=ready.data.without_bytes())
         put_hidden(self._record(number), record_of(done, source, data))
         return DoneChunk(done, len(data), source)
 

@@ -217,8 +217,8 @@ def encoded(task: Task, mask: ArrayLayout | None, survey: bool, part: Field) -> 
 
 def weightless(chunk: FieldChunk) -> FieldChunk:
     """The chunk without its bytes."""
-    values = dataclasses.replace(chunk.values, data=EncodedChunk(b"", chunk.values.data.checksum))
-    return FieldChunk(values, None if chunk.mask is None else EncodedChunk(b"", chunk.mask.checksum), chunk.survey)
+    values = dataclasses.replace(chunk.values, data=chunk.values.data.without_bytes())
+    return FieldChunk(values, None if chunk.mask is None else chunk.mask.without_bytes(), chunk.survey)
 
 
 def token_for(field: ChunkedField, request: Request) -> str:
@@ -235,7 +235,7 @@ def _write_chunk(
     task: Task, mask: ArrayLayout | None, survey: bool, place: Place, begin: int, number: int, part: Field
 ) -> FieldChunk:
     """Encode, check and write one chunk, unless an earlier run did; returns everything but its bytes."""
-    index = tuple(int(axis) for axis in np.unravel_index(number, task.layout.chunk_grid))
+    index = task.layout.index_of(number)
     key, done = task.layout.chunk_key(index), None
     if place.unfinished is not None:
         record, source = place.unfinished / RECORDS / str(number), _checksum(begin, part)

@@ -20,7 +20,8 @@ from __future__ import annotations
 import math
 import struct
 import zlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
@@ -62,6 +63,15 @@ class Damaged(GuaranteeBroken):
 def distinct(damage: Iterable[Damaged]) -> list[Damaged]:
     """Each damage once: that of a shard is found in all its chunks."""
     return list({found.where: found for found in damage}.values())
+
+
+@contextmanager
+def as_source(name: str) -> Iterator[None]:
+    """Turn damage of an archive that is read as a source into an error that names it: what is made of it is not damaged."""
+    try:
+        yield
+    except Damaged as damage:
+        raise WorkbenchError(f"{name}: {damage}") from damage
 
 
 @dataclass(frozen=True)

@@ -134,8 +134,15 @@ class ArrayLayout:
     def chunk_indices(self) -> Iterator[Index]:
         """The index of every chunk, in the order of the array."""
         grid = self.chunk_grid
-        for number in range(self.chunk_count):
-            yield _unravelled(number, grid)
+        return (_unravelled(number, grid) for number in range(self.chunk_count))
+
+    def index_of(self, number: int) -> Index:
+        """The index of the chunk with this number, in the order of the array.
+
+        >>> ArrayLayout("density", (5, 8), (4, 4), np.dtype("float32")).index_of(2)
+        (1, 0)
+        """
+        return _unravelled(number, self.chunk_grid)
 
     def chunk_key(self, index: Index) -> str:
         """The key of a chunk. That of one in a shard is the key of the shard and its slot there: `density/c/0/3.7`."""

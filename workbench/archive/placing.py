@@ -20,6 +20,7 @@ from workbench.archive.recognition import is_archive
 from workbench.errors import WorkbenchError
 
 NO_SECOND_NAMES = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)   # of file systems without hard links
+NO_FLUSHING = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)   # of a folder, on network file systems that flush only files
 
 
 def target_of(path: str | os.PathLike[str]) -> Path:
@@ -76,7 +77,7 @@ def _claim(partial: Path, target: Path) -> None:
     """
     try:
         if partial.is_dir():
-            if target.is_file():   # an empty one
+            if target.is_file() and _is_empty(target):
                 target.unlink()
             os.rename(partial, target)
         else:
@@ -124,11 +125,24 @@ def _swap(partial: Path, target: Path) -> None:
     if not partial.is_dir():
         os.replace(partial, target)
         return
-    old = partial if backend.exchange_names(partial, target) else _step_aside(partial, target)
+    old = _exchange(partial, target) or _step_aside(partial, target)
     try:
         remove(old)
     except OSError as error:
         raise WorkbenchError(f"{target} is written, but the old archive remains as {old} ({error}): remove it") from error
+
+
+def _exchange(partial: Path, target: Path) -> Path | None:
+    """Exchange the names, if the system can; returns where the old archive is then.
+
+    What another program wrote in the meantime gets its name back, unless it is an archive.
+    """
+    if not backend.exchange_names(partial, target):
+        return None
+    if not is_archive(partial):
+        backend.exchange_names(partial, target)
+        raise _taken(target)
+    return partial
 
 
 def _step_aside(partial: Path, target: Path) -> Path:
@@ -136,6 +150,8 @@ def _step_aside(partial: Path, target: Path) -> Path:
     old = target.with_name(f".{target.name}.{secrets.token_hex(4)}.old")
     os.rename(target, old)
     try:
+        if not is_archive(old):
+            raise _taken(target)
         os.rename(partial, target)
     except BaseException:
         os.rename(old, target)
@@ -160,6 +176,9 @@ def flush(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in NO_FLUSHING:
+            raise
     finally:
         os.close(descriptor)
 

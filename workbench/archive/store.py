@@ -15,7 +15,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -133,7 +133,7 @@ class DirectoryStore:
     in_memory = False
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+        self.path = Path(path).absolute()   # as a change of the working directory, or another process, must not matter
         self.name = self.path.name
         try:
             self._seen = _place(os.stat(self.path))
@@ -158,18 +158,21 @@ class DirectoryStore:
 
     def keys(self) -> list[str]:
         """All keys, sorted: lists the directory."""
-        return sorted(key for key, _ in _files(self.path))
+        with _still_there(self.name):
+            return sorted(key for key, _ in _files(self.path))
 
     @property
     def nbytes(self) -> int:
         """The size of all parts together: lists the directory."""
-        return sum(size for _, size in _files(self.path))
+        with _still_there(self.name):
+            return sum(size for _, size in _files(self.path))
 
     def _reached(self, key: str, use: Callable[[int, str], Result | None]) -> Result | None:
         """What `use` makes of the folder of a part and of its name there; links are not followed. None if there is none."""
         with ExitStack() as opened:
             try:
-                folder = _descriptor(self.path, os.O_DIRECTORY, opened)
+                with _still_there(self.name):
+                    folder = _descriptor(self.path, os.O_DIRECTORY, opened)
                 if _place(os.fstat(folder)) != self._seen:
                     raise WorkbenchError(f"{self.name} was replaced since it was opened: open it again")
                 if not is_key(key):
@@ -194,7 +197,7 @@ class ZipStore(_Listed):
     """
 
     def __init__(self, path: str | os.PathLike[str], damaged: bool = False) -> None:
-        self.path = Path(path)
+        self.path = Path(path).absolute()
         try:
             self._seen = _identity(os.stat(self.path))
             listing = scanned(self.path) if damaged else listed(self.path)
@@ -209,7 +212,9 @@ class ZipStore(_Listed):
         whole = self.size(key)
         begin, end = _range(key, begin, size, whole)
         try:
-            with self.path.open("rb") as file:
+            with ExitStack() as opened:
+                with _still_there(self.name):
+                    file = opened.enter_context(self.path.open("rb"))
                 if _identity(os.fstat(file.fileno())) != self._seen:
                     raise WorkbenchError(f"{self.name} changed since it was opened: open it again")
                 file.seek(self._offsets[key])
@@ -240,6 +245,15 @@ def open_store(path: str | os.PathLike[str], damaged: bool = False) -> Store:
     if not (is_folder or is_file):
         raise WorkbenchError(f"there is no archive {path}: check the path")
     return DirectoryStore(place) if is_folder else ZipStore(place, damaged)
+
+
+@contextmanager
+def _still_there(name: str) -> Iterator[None]:
+    """An error where the archive itself is gone, which is no damage of one of its parts."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError):
+        raise WorkbenchError(f"{name} was moved or deleted since it was opened: open it again") from None
 
 
 def _files(folder: Path, prefix: str = "") -> Iterator[tuple[str, int]]:

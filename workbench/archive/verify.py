@@ -6,7 +6,6 @@ content. The steps are the same for an original in memory and for one that is re
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -64,7 +63,7 @@ class Examination:
         """The findings of a step on each chunk of an array; the first of the values that all share is the array."""
         indices, together = list(shared[0].layout.chunk_indices()), not shared[0].decoder.holds_gil
         pieces = self.executor.map(f"examine-{name}", step, indices, "chunk", shared=shared, together=together)
-        return functools.reduce(Inspected.__add__, pieces)
+        return Inspected.joined(pieces)
 
     def kept(self, found: Mapping[str, Inspected]) -> dict[type[Guarantee], Mapping[str, Any]]:
         """The promises beyond the bound that hold, with their figures; an error where one does not."""

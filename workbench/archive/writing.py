@@ -114,10 +114,14 @@ class Draft:
         written = place.with_name(f".{place.name}.{secrets.token_hex(4)}")
         with on_disk(self.target):
             place.parent.mkdir(parents=True, exist_ok=True)
-            with _new_file(written, self.target) as file:
-                for block in blocks:
-                    file.write(block)
-            os.replace(written, place)
+            try:
+                with _new_file(written, self.target) as file:
+                    for block in blocks:
+                        file.write(block)
+                os.replace(written, place)
+            except BaseException:   # a failed write must not keep the room that it needed
+                written.unlink(missing_ok=True)
+                raise
 
     def remove(self, key: str) -> None:
         """Remove a part, if it is there."""

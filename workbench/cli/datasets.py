@@ -31,7 +31,7 @@ def dataset_of(options: argparse.Namespace) -> Iterator[Dataset]:
     """The dataset in the file, whose values are read where they are needed."""
     if given := given_options(options):
         raise WorkbenchError(
-            f"{flag(given[0])} is for one array or particles, and bounds with names are for a dataset: leave out one of them"
+            f"{flag(given[0])} is for one array or particles, and bounds with names are for a dataset: leave one out"
         )
     with damage_told_apart(options.file), opened_dataset(options.file) as dataset:
         yield dataset

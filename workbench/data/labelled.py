@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench.data.attributes import from_plain, to_plain
 from workbench.data.taking import described
 from workbench.data.unit_grammar import factor_between
 from workbench.errors import WorkbenchError
@@ -197,14 +198,14 @@ def _of_data_array(array: Any) -> Labelled:
         raise WorkbenchError(f"names of arrays, dimensions and coordinates must be text; got {strangers[0]!r}: rename it")
     values, unit = without_unit(array.data)
     attributes = _attributes("the array", array.attrs)
-    stated = attributes.get("units")
+    stated = attributes["attributes"].get("units")
     if unit and isinstance(stated, str) and stated != unit:
         raise WorkbenchError(f"the array is in {unit}, and its attribute units says {stated}: remove one of them")
     metadata: dict[str, Any] = {
         "format": "xarray DataArray",
         "units": unit or (stated if isinstance(stated, str) else UNSTATED),
         "dimensions": list(array.dims),
-        "attributes": attributes,
+        **attributes,
         "coordinates": _coordinates(array),
     }
     stored = stored_as(array.encoding)
@@ -227,20 +228,20 @@ def stored_as(encoding: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _attributes(whose: str, given: Mapping[Any, Any]) -> dict[str, Any]:
-    """Attributes that JSON can hold."""
-    found = {}
-    for name, value in given.items():
-        entry = value.tolist() if isinstance(value, np.generic | np.ndarray) else value
-        entry = list(entry) if isinstance(entry, tuple) else entry
-        if name in FILLS and isinstance(entry, float) and np.isnan(entry):
-            continue   # says nothing: NaN are kept as they are
-        if not isinstance(name, str) or not _is_plain(entry):
-            raise WorkbenchError(
-                f"the attributes of {whose} must be text, finite numbers, or lists of these; got {name!r}: {value!r:.60}. "
-                "Leave it out, or convert it to text"
-            )
-        found[name] = entry
-    return found
+    """Attributes as metadata of plain values. A fill value of NaN says nothing: NaN are kept as they are."""
+    nothing = {name for name in FILLS if isinstance(fill := given.get(name), float) and np.isnan(fill)}
+    plain, types = to_plain(whose, {name: value for name, value in given.items() if name not in nothing})
+    return {"attributes": plain, **({"types": types} if types else {})}
+
+
+def attributes_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes that metadata state, in their types.
+
+    >>> attributes_of({"attributes": {"valid_min": 0}, "types": {"valid_min": "<f4"}})
+    {'valid_min': np.float32(0.0)}
+    """
+    plain, types = metadata.get("attributes"), metadata.get("types")
+    return from_plain(plain if isinstance(plain, Mapping) else {}, types if isinstance(types, Mapping) else {})
 
 
 def _is_plain(entry: Any) -> bool:
@@ -275,7 +276,7 @@ def _coordinate(name: str, array: Any) -> dict[str, Any]:
         raise _unkept(name, values.dtype)
     return {
         "dimensions": list(variable.dims),
-        "attributes": _attributes(f"the coordinate {name}", variable.attrs),
+        **_attributes(f"the coordinate {name}", variable.attrs),
         **({"calendar_coded": True} if coded else {}),
         **_as_text(values),
     }
@@ -355,8 +356,7 @@ def with_nan(values: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
 
 def _shown(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """The attributes of an array, without those for numbers in a file that these are no longer."""
-    attributes, units = metadata.get("attributes"), metadata.get("units")
-    shown = dict(attributes) if isinstance(attributes, Mapping) else {}
+    shown, units = attributes_of(metadata), metadata.get("units")
     if "scaled" in metadata:   # read from a file here: fill values are masked, and packing may be undone
         for entry in (*FILLS, "_Unsigned", *(PACKING if metadata["scaled"] else ())):
             shown.pop(entry, None)
@@ -374,7 +374,7 @@ def _variable(xarray: Any, name: str, stated: Any, sizes: Mapping[str, int]) -> 
                     f"the coordinate {name} has {size} values along {axis}, and the field {sizes.get(axis, 0)}: "
                     "it belongs to the whole array; use archive.decompress().to_xarray()"
                 )
-        variable = xarray.Variable(axes, _from_text(stated, shape), stated["attributes"])
+        variable = xarray.Variable(axes, _from_text(stated, shape), attributes_of(stated))
         return xarray.conventions.decode_cf_variable(name, variable) if stated.get("calendar_coded") else variable
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError, zlib.error) as error:
         raise WorkbenchError(f"the coordinate {name} in the metadata cannot be read ({error}): leave it out") from None

@@ -167,9 +167,8 @@ class Form:
         """The shape of the numbers, if they are of this type; None where it follows from the values, as that of text."""
         if self.dtype == TEXT:
             return None
-        if self.numpy.kind not in "USc":
-            return _grid_shape(self.shape)
-        return _grid_shape((*self.shape, self.numpy.itemsize // dtype.itemsize))
+        own = self.numpy
+        return _grid_shape((*self.shape, own.itemsize // dtype.itemsize) if own.kind in "USc" else self.shape)
 
     def stored_kinds(self) -> tuple[str, ...]:
         """The types that the numbers may have."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from workbench.data.attributes import from_plain, to_plain
-from workbench.data.labelled import UNSTATED, as_numbers, stored_as, with_nan
+from workbench.data.labelled import UNSTATED, as_numbers, attributes_of, stored_as
 from workbench.errors import WorkbenchError
 
 LEFT_OUT = {   # of the encoding: it says where the values were, not what they are
@@ -41,8 +41,10 @@ def metadata_of(name: str, variable: Any) -> dict[str, Any]:
 
 def with_plain_dates(name: str, variable: Any) -> tuple[Any, dict[str, Any]]:
     """The variable, where its dates are of a calendar that NumPy lacks as numbers that CF defines; and a note of that."""
-    objects = variable.dtype.kind == "O" and any(not isinstance(one, str | None) for one in variable.values.flat)
-    return (as_numbers(name, variable), {"calendar_coded": True}) if objects else (variable, {})
+    if variable.dtype.kind != "O" or all(isinstance(one, str | None) for one in variable.values.flat):
+        return variable, {}
+    encoding = encoding_of(variable.encoding)
+    return as_numbers(name, variable), {"calendar_coded": True, **({"encoding": encoding} if encoding else {})}
 
 
 def encoding_of(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -81,16 +83,24 @@ def dimensions_of(name: str, shape: tuple[int, ...], metadata: Mapping[str, Any]
     return [f"{name}_{axis}" for axis in range(len(shape))]
 
 
-def to_variable(name: str, values: Any, mask: np.ndarray | None, metadata: Mapping[str, Any]) -> Any:
-    """The variable of xarray with these values, which are NaN where they are masked."""
+def to_variable(name: str, values: np.ndarray, metadata: Mapping[str, Any]) -> Any:
+    """The variable of xarray with these values."""
     import xarray
 
-    types = metadata.get("types")
-    attributes = from_plain(metadata.get("attributes", {}), types if isinstance(types, Mapping) else {})
-    units = metadata.get("units")
+    attributes, units = attributes_of(metadata), metadata.get("units")
     if isinstance(units, str) and not units.startswith(UNSTATED):
         attributes.setdefault("units", units)
-    shown = values if mask is None else with_nan(values, mask)
     encoding = encoding_from(metadata.get("encoding"))
-    variable = xarray.Variable(dimensions_of(name, values.shape, metadata), shown, attributes, encoding)
-    return xarray.conventions.decode_cf_variable(name, variable) if metadata.get("calendar_coded") else variable
+    variable = xarray.Variable(dimensions_of(name, values.shape, metadata), values, attributes, encoding)
+    return decoded_dates(name, variable) if metadata.get("calendar_coded") else variable
+
+
+def decoded_dates(name: str, variable: Any) -> Any:
+    """Dates of a calendar that NumPy lacks, from their numbers; the encoding is that of the file that they came from."""
+    from xarray import conventions
+
+    encoding, bare = variable.encoding, variable.copy(deep=False)
+    bare.encoding = {}
+    dates = conventions.decode_cf_variable(name, bare)
+    dates.encoding = encoding
+    return dates

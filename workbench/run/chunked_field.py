@@ -11,9 +11,8 @@ import itertools
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,55 +23,12 @@ from workbench.errors import WorkbenchError
 from workbench.run.array_in_files import ArrayInFiles
 from workbench.run.executors import Executor, OnDask
 from workbench.run.graph import in_one_graph
-from workbench.run.scratch_files import save
+from workbench.run.stored_arrays import InHdf5, InNpy, InZarr
 from workbench.slabs import Slices
 
 Result = TypeVar("Result")
 
 VALUES = 2**22   # in a part, where neither the source nor an archive has chunks: 32 MB in float64
-
-
-@dataclass(frozen=True)
-class InNpy:
-    """An array in a .npy file, read through a memory map."""
-
-    path: Path
-    shape: tuple[int, ...]
-    dtype: np.dtype
-
-    @classmethod
-    def open(cls, path: str | Path) -> Self:
-        """The header of the file is read, and no values."""
-        try:
-            mapped = np.load(path, mmap_mode="r")
-        except (OSError, ValueError) as error:
-            raise WorkbenchError(f"{path} must be a .npy file of numbers; open files with wb.open(...): {error}") from None
-        return cls(Path(path).absolute(), mapped.shape, mapped.dtype)
-
-    def __getitem__(self, place: Any) -> np.ndarray:
-        return np.array(np.load(self.path, mmap_mode="r")[place])
-
-
-@dataclass(frozen=True)
-class InHdf5:
-    """A data set of an HDF5 file, which each process opens for itself."""
-
-    path: Path
-    name: str
-    shape: tuple[int, ...]
-    dtype: np.dtype
-    chunks: tuple[int, ...] | None
-
-    @classmethod
-    def of(cls, data_set: Any) -> Self:
-        """From an open h5py data set."""
-        return cls(Path(data_set.file.filename).absolute(), data_set.name, data_set.shape, data_set.dtype, data_set.chunks)
-
-    def __getitem__(self, place: Any) -> np.ndarray:
-        import h5py
-
-        with h5py.File(self.path, "r") as file:
-            return file[self.name][place]
 
 
 class ChunkedField:
@@ -146,7 +102,7 @@ class ChunkedField:
 
     def with_metadata(self, metadata: Mapping[str, Any]) -> ChunkedField:
         """The same field with other metadata."""
-        return ChunkedField(self.values, self.spacing, self.name, self.mask, metadata)
+        return ChunkedField(self.values, self._known_spacing, self.name, self.mask, metadata)
 
     @property
     def on_dask(self) -> bool:
@@ -198,8 +154,7 @@ class ChunkedField:
         arrays = list(self.arrays)
         for place, kind in enumerate(("values", "mask")):
             if isinstance(arrays[place], np.ndarray):
-                save(folder / f"{name}-{kind}.npy", arrays[place])
-                arrays[place] = InNpy.open(folder / f"{name}-{kind}.npy")
+                arrays[place] = _written(folder / f"{name}-{kind}", arrays[place])
         return self.over(*arrays)
 
     def saved(self, executor: Executor, folder: Path, name: str) -> ChunkedField:
@@ -212,7 +167,11 @@ class ChunkedField:
 
     def over(self, values: Any, mask: Any = None, spacing: Sequence[float] | None = None) -> ChunkedField:
         """The field with its values and its mask in other arrays, or with another spacing."""
-        return ChunkedField(values, spacing or self.spacing, self.name, mask, self.metadata)
+        return ChunkedField(values, spacing or self._known_spacing, self.name, mask, self.metadata)
+
+    @property
+    def _known_spacing(self) -> tuple[float, ...] | None:
+        return self.spacing if self.knows_spacing else None
 
     def __repr__(self) -> str:
         name = f"{self.name!r}, " if self.name else ""
@@ -225,7 +184,7 @@ def is_lazy(given: Any) -> bool:
     >>> is_lazy(np.zeros(3)), is_lazy([1.5])
     (False, False)
     """
-    if _kind(given) in ("zarr.Array", "h5py.Dataset") or isinstance(given, InNpy | InHdf5):
+    if _kind(given) in ("zarr.Array", "h5py.Dataset") or isinstance(given, InNpy | InHdf5 | InZarr):
         return True
     if hasattr(given, "__dask_graph__"):
         return given.__dask_graph__() is not None
@@ -274,6 +233,14 @@ def parts_at(executor: Executor, field: ChunkedField, places: Sequence[Slices]) 
         return [field.part(place) for place in places]
     items = [(place, *part) for place, part in zip(places, _parts(field, None, places), strict=True)]
     return in_one_graph(executor, "fetch-parts", functools.partial(_fetched, field.dtype), items)
+
+
+def _written(stem: Path, values: np.ndarray) -> ArrayInFiles:
+    """An array in the memory of this process, in files."""
+    array = ArrayInFiles(stem, values.shape, values.dtype, _enlarged((1,) * values.ndim, values.shape))
+    for number, place in enumerate(grid(array.shape, array.chunks)):
+        array.write(number, values[place])
+    return array
 
 
 def _save(values: ArrayInFiles, mask: ArrayInFiles | None, number: int, part: Field) -> bool:
@@ -351,30 +318,19 @@ def _as_it_is(array: Any) -> Any:
 def _readable(what: str, given: Any) -> Any:
     """An array whose parts can be read by any process."""
     if isinstance(given, str | Path):
-        return _in_zarr(given) if Path(given).is_dir() else InNpy.open(given)
-    if _is_dask(given) or isinstance(given, InNpy | InHdf5 | np.ma.MaskedArray):
+        return InZarr.open(given) if Path(given).is_dir() else InNpy.open(given)
+    if _is_dask(given) or isinstance(given, InNpy | InHdf5 | InZarr | np.ma.MaskedArray):
         return given
     if _kind(given) == "h5py.Dataset":
         return InHdf5.of(given)
     if _kind(given) == "zarr.Array":
-        return given
+        return InZarr.of(given)
     if isinstance(given, np.ndarray):
         return backend.read_only(given)
     if backend.on_device(given) or _is_source(given):
         return given
     kinds = "a Dask array, a Zarr array, an h5py data set, the path of a .npy file or a Zarr array, or NumPy"
     raise WorkbenchError(f"{what} must be {kinds}, or have shape, dtype and [slices]; got {_kind(given)}")
-
-
-def _in_zarr(path: str | Path) -> Any:
-    try:
-        import zarr
-
-        return zarr.open_array(str(path), mode="r")
-    except ImportError:
-        raise WorkbenchError("Zarr arrays need zarr, which is not installed: pip install 'lossbench[io]'") from None
-    except Exception as error:   # zarr raises errors of many kinds
-        raise WorkbenchError(f"{path} must be a Zarr array; open archives with wb.open(...): {error}") from error
 
 
 def _kind(given: Any) -> str:

@@ -18,6 +18,7 @@ from workbench.run.executors import Executor, InProcess, OnDask, Progress
 from workbench.run.owner import OWNER, this_process
 from workbench.run.patience import GPU, at_all_workers, lost, wait_for_workers
 from workbench.run.scratch_files import complete
+from workbench.run.stored_arrays import InZarr
 
 LOG = logging.getLogger(__name__)
 GREETINGS = 5   # attempts to connect, of which nearly always the first succeeds
@@ -65,6 +66,7 @@ def in_chunks(source: Any) -> bool:
     values: list[Any] = [getattr(source, name) for name in names] if hasattr(source, "chunk_shape") else [source]
     return any(
         (hasattr(array, "__dask_graph__") and array.__dask_graph__() is not None)
+        or isinstance(array, InZarr)
         or (type(array).__module__.partition(".")[0] == "zarr" and type(array.store).__name__ != "MemoryStore")
         for array in values
     )

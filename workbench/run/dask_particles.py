@@ -15,13 +15,13 @@ import numpy as np
 from workbench import backend
 from workbench.data.chunked import ChunkedParticles, holds_positions
 from workbench.data.particles import Box
-from workbench.data.readers.numpy_files import NpyTable
 from workbench.data.readers.options import checked_box
-from workbench.data.readers.snapshots import Snapshot, placed
+from workbench.data.readers.snapshots import placed
 from workbench.errors import WorkbenchError
 from workbench.run.executors import RETRIES, checked
 from workbench.run.graph import computed
 from workbench.run.scratch_files import save
+from workbench.run.scratch_table import in_scratch_files
 
 
 def is_dask_array(given: Any) -> bool:
@@ -106,8 +106,7 @@ class ParticlesInDask(ChunkedParticles):
         finally:
             if client.status == "running":
                 client.cancel(futures)
-        tables = [NpyTable.of(one) for one in paths]
-        return Snapshot.of(self.name, tables, None, {}).in_chunks(self.box)
+        return in_scratch_files(self.name, paths, self.box)
 
 
 def _host(block: Any) -> np.ndarray:

@@ -22,6 +22,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from workbench.errors import WorkbenchError
+from workbench.slabs import Slices
 
 BLOCK = 2**12   # bytes that have a checksum together: more are read than are wanted where the wanted ones are few
 SUM = np.dtype("<u4")
@@ -194,12 +195,11 @@ class Mapped:
         return self.shape[0]
 
     def __getitem__(self, rows: Any) -> Any:
-        first = rows[0] if isinstance(rows, tuple) else rows
-        if isinstance(first, slice):
-            begin, end, _ = first.indices(len(self))
-            self._check(np.arange((self._place + self._step * begin) // BLOCK, self._last_block(end - 1) + 1))
+        place = rows if isinstance(rows, tuple) else (rows,)
+        if slices := tuple(itertools.takewhile(lambda part: isinstance(part, slice), place)):
+            self._check(self._blocks_at(slices))
         else:
-            chosen = np.asarray(first)
+            chosen = np.asarray(place[0])
             chosen = np.flatnonzero(chosen) if chosen.dtype == bool else chosen.reshape(-1) % max(len(self), 1)
             begins = (self._place + self._step * chosen) // BLOCK
             blocks = begins[:, None] + np.arange(self._step // BLOCK + 2)   # a row may begin near the end of a block
@@ -220,6 +220,20 @@ class Mapped:
         if np.searchsorted(self[start : last + 1], [begin, end]).tolist() != [first - start, last - start]:
             raise unreadable(self._path, OSError(CHANGED))
         return slice(first, last)
+
+    def _blocks_at(self, place: Slices) -> np.ndarray:
+        """The blocks of the values at these slices. They lie in runs, along the last axis that is not taken whole."""
+        ranges = [range(*part.indices(size)) for part, size in zip(place, self.shape, strict=False)]
+        while len(ranges) > 1 and len(ranges[-1]) == self.shape[len(ranges) - 1]:
+            ranges.pop()
+        if not all(ranges):
+            return np.empty(0, np.int64)
+        begins, (*outer, inner), strides = np.array([self._place]), ranges, self._array.strides
+        for along, stride in zip(outer, strides, strict=False):
+            begins = np.add.outer(begins, stride * np.array(along)).ravel()
+        stride, first, last = strides[len(outer)], min(inner[0], inner[-1]), max(inner[0], inner[-1])
+        blocks = (begins + stride * first)[:, None] // BLOCK + np.arange(stride * (last - first + 1) // BLOCK + 2)
+        return blocks[blocks <= (begins + stride * (last + 1) - 1)[:, None] // BLOCK]
 
     def _last_block(self, row: Any) -> Any:
         """The block where a row ends."""

@@ -19,14 +19,13 @@ from workbench.data import Particles
 from workbench.data.chunked import ChunkedParticles, ParticlesInMemory, even_sizes
 from workbench.data.outline import Outline, Outlined
 from workbench.data.readers import open_chunked
-from workbench.data.readers.numpy_files import NpyTable
-from workbench.data.readers.snapshots import Snapshot
 from workbench.errors import WorkbenchError, briefly
 from workbench.run.clients import require_shared
 from workbench.run.dask_particles import ParticlesInDask, from_dask, is_dask_array
 from workbench.run.executors import Executor, OnDask
 from workbench.run.owner import remove_owned
 from workbench.run.scratch_files import load, save
+from workbench.run.scratch_table import in_scratch_files
 
 PART = 2**20          # particles in a subdomain: at the usual linking length, less than a tenth of them have ghosts
 SAMPLE = 2**17        # positions that decide where subdomains are divided, at least,
@@ -66,8 +65,8 @@ def _saved(given: Particles, folder: Path) -> ChunkedParticles:
     for name, array in {"positions": given.positions, **given.companions}.items():
         paths[name] = folder / f"{name}.npy"
         save(paths[name], backend.to_host(array))
-    table = NpyTable.of(paths, given.masses if isinstance(given.masses, float) else None)
-    found = Snapshot.of("particles in memory", [table], None, given.metadata).in_chunks(given.box)
+    mass = given.masses if isinstance(given.masses, float) else None
+    found = in_scratch_files("particles in memory", [paths], given.box, mass, given.metadata)
     return replace(found, extent=(given.lower, given.upper))
 
 

@@ -23,6 +23,10 @@ from workbench.limits import rate_distortion
 from workbench.metrics import compare
 
 
+def _is_field_of_floats(array: xarray.DataArray) -> bool:
+    return array.dtype in (np.float32, np.float64) and 1 <= array.ndim <= 4 and array.size > 0
+
+
 def _on_array(verb: Callable[..., Any]) -> Any:
     """A call with the array as its first argument."""
 
@@ -94,8 +98,7 @@ class OfDataset:
     def _chosen(self, names: str | Iterable[str] | None) -> list[str]:
         """The variables that a call is about."""
         if names is None:
-            arrays = self._data.data_vars.items()
-            return [str(name) for name, array in arrays if array.dtype in (np.float32, np.float64) and 1 <= array.ndim <= 4]
+            return [str(name) for name, array in self._data.data_vars.items() if _is_field_of_floats(array)]
         chosen = [names] if isinstance(names, str) else list(names)
         for name in chosen:
             require_known(name, map(str, self._data.variables), "a variable")

@@ -17,12 +17,12 @@ from xarray.core import indexing
 
 from workbench.archive.archive import Archive
 from workbench.archive.collection.collection import Collection
-from workbench.archive.collection.dataset import dataset_of, in_group, variable_of
+from workbench.archive.collection.dataset import dataset_of, in_group, plain_values
 from workbench.archive.content.variable import form_of
 from workbench.archive.opening import opened
 from workbench.archive.recognition import is_archive
 from workbench.data import Field
-from workbench.data.xarray_variables import dimensions_of, to_variable
+from workbench.data.xarray_variables import decoded_dates, dimensions_of, to_variable
 from workbench.errors import WorkbenchError
 
 WHOLE = "values"   # the name of the variable of an archive of one array without a name
@@ -98,7 +98,7 @@ class ArchivedValues(BackendArray):
         if not all(spans):
             return np.empty(self.shape, self.dtype)[key]
         ends = [(min(span[0], span[-1]), max(span[0], span[-1]) + 1) for span in spans]
-        values = variable_of("", self.archive.read(ends) if ends else self.archive.decompress()).values
+        values = plain_values(self.archive.read(ends) if ends else self.archive.decompress())
         for axis, (span, (low, _)) in enumerate(zip(spans, ends, strict=True)):
             if span.step != 1:
                 values = values.take(np.array(span) - low, axis)
@@ -130,12 +130,12 @@ def _of_one(archive: Archive) -> xarray.Dataset:
 def _lazy(name: str, archive: Archive) -> xarray.Variable:
     values = ArchivedValues(archive)
     metadata = archive.attributes.get("metadata", {})
-    empty = to_variable(name, np.broadcast_to(np.zeros((), values.dtype), values.shape), None, {
+    empty = to_variable(name, np.broadcast_to(np.zeros((), values.dtype), values.shape), {
         **metadata, "dimensions": dimensions_of(name, values.shape, metadata), "calendar_coded": False,
     })
     if values.chunks is not None:
         empty.encoding["preferred_chunks"] = dict(zip(empty.dims, values.chunks, strict=True))
     lazy = xarray.Variable(empty.dims, indexing.LazilyIndexedArray(values), empty.attrs, empty.encoding)
-    return xarray.conventions.decode_cf_variable(name, lazy) if metadata.get("calendar_coded") else lazy
+    return decoded_dates(name, lazy) if metadata.get("calendar_coded") else lazy
 
 

@@ -20,5 +20,5 @@ def test_mappings_answer_for_any_name(archive: wb.Collection) -> None:
 
 def test_an_unknown_name_is_a_sentence_with_the_nearest(archive: wb.Collection) -> None:
     for mapping in (archive, archive.decompress()):
-        with pytest.raises(wb.WorkbenchError, match=r"^expected the name of a member; got 'Ocean/S': did you mean 'ocean/S'"):
+        with pytest.raises(wb.WorkbenchError, match=r"got 'Ocean/S': did you mean 'ocean/S'"):
             mapping["Ocean/S"]

@@ -210,7 +210,7 @@ class Collection(Mapping[str, Archive]):
         """The undamaged values of a member, None if nothing of it is left; and its damage."""
         try:
             data, damage = self[name].salvage()
-        except GuaranteeBroken:
+        except GuaranteeBroken:   # nothing of it can be read
             data, damage = None, self[name].damage()
         return data, [self._here(name, one) for one in damage]
 
@@ -236,7 +236,7 @@ class Collection(Mapping[str, Archive]):
             )
         reports, broken = {}, []
         for number, name in enumerate(self):
-            within = _share_of(progress, name, number, len(self))
+            within = share_of(progress, name, number, len(self))
             member = None if given is None else given[name]
             try:
                 reports[name] = self[name].verify(member, client=client, parts=parts, scratch=scratch, progress=within)
@@ -290,7 +290,7 @@ class Collection(Mapping[str, Archive]):
         return summary(self._in_one_line(), {"size": size(self.nbytes), "original": original}, self.attributes, below)
 
 
-def _share_of(progress: Progress | None, name: str, number: int, count: int) -> Progress | None:
+def share_of(progress: Progress | None, name: str, number: int, count: int) -> Progress | None:
     """The progress of one member as that of all."""
     if progress is None:
         return None

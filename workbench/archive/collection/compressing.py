@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.archive.archive import Archive
-from workbench.archive.collection.collection import Collection
+from workbench.archive.collection.collection import Collection, share_of
 from workbench.archive.collection.dataset import Dataset
 from workbench.archive.collection.description import CollectionRoot
 from workbench.archive.collection.member import MemberCall, MemberPlace
@@ -53,10 +53,9 @@ def compress_dataset(
         members = {}
         for number, (name, member) in enumerate(dataset.items()):
             at = MemberPlace(place, name, places[name])
-            request = dataclasses.replace(requests[name], progress=_within(making.progress, name, number, len(dataset)))
-            call = MemberCall(
-                member, member.metadata, request, None, False, making.executor, making.parts, making.scratch, at
-            )
+            progress = share_of(making.progress, name, number, len(dataset))
+            request, executor = dataclasses.replace(requests[name], progress=progress), making.executor.reporting(progress)
+            call = MemberCall(member, member.metadata, request, None, False, executor, making.parts, making.scratch, at)
             members[name] = _named(name, content_of(member).compressed, call)
         root = CollectionRoot.of(members, dataset.groups)
         return Collection(place.finished(root.documents, root.file_keys()))
@@ -98,13 +97,6 @@ def _named(name: str, work: Callable[..., Any], *given: Any, **options: Any) -> 
             error.add_note(f"This is about {name!r}.")
             raise
         raise WorkbenchError(f"{name!r}: {error}") from error
-
-
-def _within(progress: Progress | None, name: str, number: int, count: int) -> Progress | None:
-    """The progress of one member as that of all."""
-    if progress is None:
-        return None
-    return lambda share, text: progress((number + (share or 0.0)) / count, f"{name}: {text}")
 
 
 def _token(dataset: Dataset, requests: Mapping[str, Request], making: Making) -> str:

@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from workbench import backend
 from workbench.archive.collection.names import require_known, require_name, require_no_group
 from workbench.archive.collection.tables import columns_of, is_table, to_frame
 from workbench.archive.content.registry import is_content
 from workbench.data import Field
-from workbench.data.attributes import from_plain, to_plain
-from workbench.data.labelled import Labelled, is_data_array
+from workbench.data.attributes import to_plain
+from workbench.data.labelled import Labelled, attributes_of, is_data_array, with_nan
 from workbench.data.variable import Variable
 from workbench.data.xarray_variables import encoding_from, encoding_of, metadata_of, to_variable, with_plain_dates
 from workbench.errors import WorkbenchError, briefly
@@ -181,21 +182,25 @@ def coordinates_of(groups: Groups) -> frozenset[str]:
 
 def variable_of(name: str, member: Any) -> Any:
     """A member as a variable of xarray."""
-    if isinstance(member, Field):
-        mask = None if member.mask is None else np.asarray(member.mask)
-        return to_variable(name, np.asarray(member.values), mask, member.metadata)
+    if not isinstance(member, Field | Variable):
+        raise WorkbenchError(f"{name!r} must be one array, to become one of xarray; got {member!r}: leave it out")
+    return to_variable(name, plain_values(member), member.metadata)
+
+
+def plain_values(member: Field | Variable) -> np.ndarray:
+    """The values of a member; those that are masked are NaN."""
     if isinstance(member, Variable):
-        return to_variable(name, member.values, None, member.metadata)
-    raise WorkbenchError(f"{name!r} must be arrays, to become one of xarray; got {member!r}: take it from the dataset")
+        return member.values
+    mask = None if member.mask is None else backend.to_host(member.mask)
+    return with_nan(backend.to_host(member.values), mask)
 
 
 def dataset_of(xarray: Any, variables: Mapping[str, Any], group: Mapping[str, Any]) -> Any:
     """The Dataset of these variables, with the attributes and coordinates of their group."""
-    types = group.get("types")
-    attributes = from_plain(group.get("attributes", {}), types if isinstance(types, Mapping) else {})
     coordinates = {name for name in _texts(group.get("coordinates")) if name in variables}
     data = {name: variable for name, variable in variables.items() if name not in coordinates}
-    dataset = xarray.Dataset(data, {name: variables[name] for name in variables if name in coordinates}, attributes)
+    beside = {name: variable for name, variable in variables.items() if name in coordinates}
+    dataset = xarray.Dataset(data, beside, attributes_of(group))
     dataset.encoding = encoding_from(group.get("encoding"))
     return dataset
 
@@ -270,6 +275,8 @@ def _array_of(given: Any) -> np.ndarray:
         return array
     try:
         return Variable(labelled.values).values
+    except WorkbenchError:
+        raise
     except (ValueError, TypeError) as error:
         raise WorkbenchError(f"expected an array; got {briefly(given)}: {error}") from None
 

@@ -16,7 +16,7 @@ from workbench.archive import document
 from workbench.archive.archive import Archive
 from workbench.archive.collection.dataset import MOST_MEMBERS
 from workbench.archive.collection.member import MemberStore, description_of
-from workbench.archive.collection.names import groups_of, require_name, require_no_group
+from workbench.archive.collection.names import groups_of, has_own_key, require_name, require_no_group
 from workbench.archive.content.consistency import FORMAT
 from workbench.archive.frame import Damaged
 from workbench.archive.key import COPY_OF_COLLECTION, ROOT, is_key
@@ -58,14 +58,15 @@ class CollectionRoot:
                 key = store.stored[array]
                 arrays[key] = with_own_axes(stored.layout.metadata(), key.rpartition("/")[2])
             described[name] = {"arrays": dict(store.stored), **description_of(archive)}
+        shown = {name: dict(group.get("attributes", {})) for name, group in groups.items() if has_own_key(name)}
         about = {
-            name: {key: entry for key, entry in group.items() if key != "attributes"} for name, group in groups.items()
+            name: {key: entry for key, entry in group.items() if key != "attributes" or name not in shown}
+            for name, group in groups.items()
         }
-        shown = {name: dict(group.get("attributes", {})) for name, group in groups.items()}
         first = next(iter(members.values()))
         ours = {
             "format": FORMAT, "machine": first.attributes.get("machine"), "members": described,
-            "groups": {name: group for name, group in about.items() if group or not name},
+            "groups": about,
         }
         if OURS in shown.get("", {}):
             raise WorkbenchError(f"{OURS} is the collection's own attribute: rename that of the dataset")
@@ -88,15 +89,13 @@ class CollectionRoot:
         """What is known of each group, by its name."""
         whole = {name: value for name, value in self.root["attributes"].items() if name != OURS}
         named = self.root[CONSOLIDATED]["metadata"]
-        found: dict[str, Mapping[str, Any]] = {}
+        known: dict[str, Mapping[str, Any]] = {}
         for name, group in {"": {}, **self.about["groups"]}.items():
             shown = whole if not name else named.get(name, {}).get("attributes", {})
-            found[name] = {**group, **({"attributes": shown} if shown else {})}
-        for member in self.members:
-            for name in groups_of(member):
-                shown = named.get(name, {}).get("attributes", {})
-                found.setdefault(name, {"attributes": shown} if shown else {})
-        return found
+            known[name] = {**group, **({"attributes": shown} if shown else {})}
+        for name in [group for member in self.members for group in groups_of(member)]:
+            known.setdefault(name, {})
+        return known
 
     @property
     def documents(self) -> dict[str, bytes]:
@@ -107,11 +106,12 @@ class CollectionRoot:
     def member(self, store: Store, name: str) -> MemberStore:
         """The parts of a member, with the documents that it would have alone."""
         described = dict(self.members[name])
-        stored = described.pop("arrays")
+        stored, metadata = described.pop("arrays"), described.pop("metadata", {})
         arrays = self.root[CONSOLIDATED]["metadata"]
         where = f"{ROOT} of {store.name}"
         layouts = [ArrayLayout.from_metadata(array, arrays[key], where) for array, key in stored.items()]
-        attributes = {"format": self.about["format"], "machine": self.about.get("machine"), **described}
+        shared = {"machine": self.about.get("machine"), "metadata": metadata}
+        attributes = {"format": self.about["format"], **described, **shared}
         return MemberStore(store, f"{name} in {store.name}", stored, documents_of(attributes, layouts))
 
     def file_keys(self) -> list[str]:
@@ -183,7 +183,8 @@ def with_own_axes(array: dict[str, Any], name: str) -> dict[str, Any]:
 
 def _with_groups(arrays: Mapping[str, Any], shown: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """The documents of all arrays, and of the groups around them."""
-    names = dict.fromkeys(group for key in arrays for group in groups_of(key))
+    around = (group for key in (*arrays, *filter(None, shown)) for group in groups_of(key))
+    names = dict.fromkeys([*around, *filter(None, shown)])
     groups = {
         name: {"zarr_format": 3, "node_type": "group", "attributes": dict(shown.get(name, {}))} for name in names
     }

@@ -107,7 +107,7 @@ class MemberPlace:
 
     def finished(self, documents: Mapping[str, bytes], chunks: Iterable[str]) -> MemberStore:
         """The member; its documents go into the root of the collection."""
-        names = {key.partition("/")[0] for key in chunks}
+        names = dict.fromkeys(key.partition("/")[0] for key in chunks)
         return MemberStore(self.whole.parts(), self.name, {name: self.arrays.stored(name) for name in names}, documents)
 
 

@@ -96,7 +96,7 @@ def places_of(kinds: Mapping[str, bool]) -> dict[str, Arrays]:
     """
     places: dict[str, Arrays] = {}
     wanted = {_as_key(name) for name in kinds}
-    taken: set[str] = set()
+    taken = {group for key in wanted for group in groups_of(key)}
     for name, flat in kinds.items():
         own = _as_key(name)
         for number in count(1):
@@ -123,6 +123,15 @@ def require_known(name: Any, known: Iterable[str], what: str) -> None:
     meant = f"did you mean {near[0]!r}? There" if near else "there"
     listed = ", ".join(map(repr, names[:20])) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
     raise UnknownName(f"expected the name of {what}; got {briefly(name)}: {meant} are {listed}")
+
+
+def has_own_key(group: str) -> bool:
+    """Whether a group is stored under its own name; "" is the whole.
+
+    >>> has_own_key("ocean/deep"), has_own_key("sea ice")
+    (True, False)
+    """
+    return not group or _as_key(group) == group
 
 
 def _as_key(name: str) -> str:

@@ -33,16 +33,23 @@ def opened_dataset(given: Any) -> Iterator[Dataset]:
     if not isinstance(given, str | os.PathLike):
         yield Dataset.of(given)
         return
+    with _opened(given) as opened:
+        yield Dataset.of(opened)
+
+
+def _opened(path: str | os.PathLike[str]) -> Any:
+    """The file as a Dataset of xarray or, if it has groups, as a DataTree."""
     try:
         import xarray
-
-        opened = xarray.open_dataset(given, decode_timedelta=False)
     except ImportError:
         raise WorkbenchError("a file of several arrays needs xarray, which is not installed: pip install xarray") from None
+    try:
+        try:
+            return xarray.open_datatree(path, decode_timedelta=False)
+        except NotImplementedError:   # formats without groups
+            return xarray.open_dataset(path, decode_timedelta=False)
     except Exception as error:   # xarray and its libraries raise errors of many kinds for files that they cannot read
-        raise WorkbenchError(f"{given} must be a file that xarray opens as a dataset: {error}") from error
-    with opened:
-        yield Dataset.of(opened)
+        raise WorkbenchError(f"{path} must be a file that xarray opens as a dataset: {error}") from error
 
 
 def first_chunked(dataset: Dataset) -> Any:

@@ -65,9 +65,18 @@ def _column(name: str, column: Any) -> Any:
     """A column as an array of NumPy, with its unit, or its mask, if it has one."""
     if type(column).__module__.partition(".")[0] == "pandas":
         return _of_pandas(name, column)
-    if hasattr(column, "to_pandas"):   # of pyarrow and polars
-        return _of_pandas(name, column.to_pandas())
+    if hasattr(column, "to_arrow"):   # of polars
+        column = column.to_arrow()
+    if hasattr(column, "to_pandas"):   # of pyarrow
+        return _of_pandas(name, column.to_pandas(types_mapper=_with_missing))
     return column
+
+
+def _with_missing(dtype: Any) -> Any:
+    """The type of pandas for integers of pyarrow, which may be missing."""
+    import pandas
+
+    return pandas.api.types.pandas_dtype(str(dtype).capitalize().replace("Ui", "UI")) if "int" in str(dtype) else None
 
 
 def _of_pandas(name: str, column: Any) -> Any:

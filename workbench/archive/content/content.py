@@ -17,7 +17,7 @@ import numpy as np
 
 from workbench.archive.archive import Archive
 from workbench.archive.compress import source_of
-from workbench.archive.frame import Damaged
+from workbench.archive.frame import Damaged, as_source
 from workbench.archive.layout import ArrayLayout
 from workbench.archive.request import Compression, Request, require_about
 from workbench.archive.salvage import salvage
@@ -102,7 +102,8 @@ class Content(ABC):
 
     def source(self, archive: Archive) -> Any:
         """The content as the source of another archive."""
-        return archive.decompress()
+        with as_source(archive.store.name):
+            return archive.decompress()
 
     def chunked_field(self, archive: Archive) -> ChunkedField:
         """The field, of which each part is decoded where it is read."""

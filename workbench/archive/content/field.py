@@ -21,7 +21,7 @@ from workbench.archive.compress import source_of
 from workbench.archive.content.consistency import are_lengths, type_and_shape, wrong_array
 from workbench.archive.content.content import Content, Ends
 from workbench.archive.fields import MASK, codec_for, compress_field, token_for
-from workbench.archive.frame import Damaged
+from workbench.archive.frame import Damaged, as_source
 from workbench.archive.layout import ArrayLayout
 from workbench.archive.missing import COMMENT
 from workbench.archive.plausibility import spread_of
@@ -69,7 +69,7 @@ class FieldExamination(Examination):
             if len(ends) == len(pieces):   # otherwise the mask is damaged, as is seen below
                 checks.require_same_limit(promise, promise.bound.limit(np.concatenate(ends)))
         found = map_parts(executor, "examine-values", step, shape, [original], together=not values.decoder.holds_gil)
-        return {name: functools.reduce(Inspected.__add__, [of[name] for of in found]) for name in found[0]}
+        return {name: Inspected.joined([of[name] for of in found]) for name in found[0]}
 
 
 class FieldContent(Content):
@@ -233,14 +233,15 @@ class ArchivedArray:
         return MASK in self.archive.arrays
 
     def __getitem__(self, place: Slices) -> Any:
-        found = FIELD.read(self.archive, [(part.start, part.stop) for part in place])
+        with as_source(self.archive.store.name):
+            found = FIELD.read(self.archive, [(part.start, part.stop) for part in place])
         return found.values if found.mask is None else np.ma.MaskedArray(found.values, found.mask)
 
 
 def _chunk(stored: tuple[StoredArray, StoredArray | None, Promise], number: int, original: Field) -> dict[str, Inspected]:
     """The findings in one chunk of a field, and in its mask, which says what must be bit-identical."""
     values, mask, promise = stored
-    index = tuple(int(axis) for axis in np.unravel_index(number, values.layout.chunk_grid))
+    index = values.layout.index_of(number)
     found, hidden = {}, None
     if mask is not None:
         hidden, found[MASK] = decoded(mask, index)
@@ -261,7 +262,7 @@ def _ends(mask: StoredArray | None, number: int, part: Field) -> np.ndarray | No
     values = backend.to_host(part.values)
     valid = np.isfinite(values)
     if mask is not None:
-        hidden, _ = decoded(mask, tuple(int(axis) for axis in np.unravel_index(number, mask.layout.chunk_grid)))
+        hidden, _ = decoded(mask, mask.layout.index_of(number))
         if hidden is None:
             return None
         valid &= ~hidden

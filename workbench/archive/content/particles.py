@@ -17,7 +17,7 @@ from workbench.archive.archive import Archive
 from workbench.archive.content.consistency import are_lengths, is_finite, type_and_shape, wrong_array
 from workbench.archive.content.content import Content
 from workbench.archive.content.particles_examination import ParticlesExamination, curve_of, require_like, space
-from workbench.archive.frame import Damaged
+from workbench.archive.frame import Damaged, as_source
 from workbench.archive.in_order import checksum_of
 from workbench.archive.layout import ArrayLayout
 from workbench.archive.particles import compress_particles, guarantee_of
@@ -203,9 +203,10 @@ class ArchiveTable(Table):
 
     def rows(self, column: str, start: int, stop: int) -> np.ndarray:
         """The rows from `start` to `stop`; only chunks that hold them are decoded."""
-        stored = _archive_at(self.path, self.trust, self.path.stat().st_mtime_ns).arrays[column]
-        whole = tuple(slice(0, size) for size in stored.layout.shape[1:])
-        return regions.grid_part(stored, (slice(start, stop), *whole))
+        with as_source(self.name):
+            stored = _archive_at(self.path, self.trust, self.path.stat().st_mtime_ns).arrays[column]
+            whole = tuple(slice(0, size) for size in stored.layout.shape[1:])
+            return regions.grid_part(stored, (slice(start, stop), *whole))
 
     def _require_room(self, column: str, nbytes: int) -> None:
         """Archives have limits of their own."""

@@ -10,7 +10,7 @@ import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -54,7 +54,7 @@ class NpyTable(Table):
     paths: Mapping[str, Path]
 
     @classmethod
-    def of(cls, paths: Mapping[str, Path], mass: float | None = None) -> NpyTable:
+    def of(cls, paths: Mapping[str, Path], mass: float | None = None) -> Self:
         """The table of these files, by column; only their headers are read. `mass` is the one of all particles."""
         positions = _mapped(paths[POSITIONS])
         require_positions([positions], ("the array",), paths[POSITIONS].name)

@@ -1,0 +1,124 @@
+"""What goes into a collection comes out of it: every type, shape, attribute and name."""
+
+import warnings
+
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import given
+from hypothesis import strategies as st
+
+import workbench as wb
+from archive.collection.samples import BOUNDED, RULES, arrays, sample, unbounded
+from workbench.archive.collection.dataset import Dataset
+from workbench.data.attributes import from_plain, to_plain
+
+FILES = ("cesm/cam-fv.T.3months.nc", "cesm/ihesp14.TS.12mon.nc", "md_chemfiles/water.nc", "md_chemfiles/scaled_traj.nc")
+
+
+def assert_same(found, wanted):
+    """The same array, bit for bit."""
+    found = found.values if hasattr(found, "values") else found
+    assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
+    assert found.tolist() == wanted.tolist() if wanted.dtype == object else found.tobytes() == wanted.tobytes()
+
+
+@given(st.dictionaries(st.text(min_size=1, max_size=8), arrays(), min_size=1, max_size=4))
+def test_any_arrays_under_any_names(members):
+    try:
+        dataset = Dataset(members)
+    except wb.WorkbenchError:
+        assert any(not part.strip() or not name.isprintable() for name in members for part in name.split("/")) or any(
+            other.startswith(f"{name}/") for name in members for other in members
+        )
+        return
+    archive = wb.compress(dataset, wb.Exact())
+    assert list(archive) == list(members)
+    assert archive.verify(dataset).passed
+    for name, wanted in members.items():
+        assert_same(archive[name].decompress(), wanted)
+
+
+def test_a_dataset_comes_back_as_it_was_but_for_bounded_values(tmp_path):
+    dataset = sample()
+    for path in (None, tmp_path / "x.zip", tmp_path / "x.zarr"):
+        archive = wb.compress(dataset, RULES, out=path)
+        again = archive if path is None else wb.open(path)
+        assert isinstance(again, wb.Collection)
+        assert again.verify(dataset).passed
+        assert again.damage() == []
+        found = again.to_xarray()
+        xr.testing.assert_identical(unbounded(found), unbounded(dataset))
+        for name, bound in BOUNDED.items():
+            assert found[name].dtype == dataset[name].dtype
+            assert abs(found[name].values.astype("c16") - dataset[name].values.astype("c16")).max() <= bound
+            assert found[name].attrs.keys() == dataset[name].attrs.keys()
+        assert found["flag"].encoding == dataset["flag"].encoding
+        assert found.encoding == dataset.encoding
+        assert found["T"].attrs["valid_range"].dtype == np.int16
+
+
+def test_groups_come_back_with_their_attributes(tmp_path):
+    tree = xr.DataTree.from_dict({
+        "/": sample(), "/sea ice/deep": xr.Dataset({"q": ("x", [1.0, 2.0])}, attrs={"w": np.int8(1)}),
+        "/only attributes": xr.Dataset(attrs={"v": 2}),
+    })
+    archive = wb.compress(tree, wb.Exact(), out=tmp_path / "x.zarr")
+    assert "sea ice/deep/q" in archive
+    xr.testing.assert_identical(wb.open(tmp_path / "x.zarr").to_xarray(), tree)
+    inner = tree["sea ice/deep"].to_dataset(inherit=False)
+    xr.testing.assert_identical(archive.decompress()["sea ice/deep"].to_xarray(), inner)
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_real_files(shared_data, tmp_path, file):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")   # of xarray, about times of these files
+        with xr.open_dataset(shared_data / file) as dataset:
+            archive = wb.compress(dataset, wb.Exact(), out=tmp_path / "x.zip")
+            found, wanted = archive.to_xarray(), dataset.load()
+    xr.testing.assert_identical(found, wanted)
+    for name in wanted.variables:
+        stated = {key: value for key, value in wanted[name].encoding.items() if value is not None}
+        for key in ("source", "original_shape", "preferred_chunks"):
+            stated.pop(key, None)
+        assert found[name].encoding == stated
+
+
+@given(arrays().filter(lambda array: array.dtype.kind in "biuf" and array.ndim < 2))
+def test_attributes_keep_their_types(value):
+    value = value[()] if value.ndim == 0 else value
+    plain, types = to_plain("T", {"x": value, "text": "t", "whole": 3, "list": [1, 2.5, float("inf")]})
+    found = from_plain(plain, types)
+    assert np.asarray(found["x"]).dtype == value.dtype
+    np.testing.assert_array_equal(found["x"], value)
+    assert (found["text"], found["whole"], found["list"]) == ("t", 3, [1, 2.5, float("inf")])
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["f2", "c8", "c16"]), st.sampled_from([1e-4, 0.01, 1.0, 300.0]))
+def test_bounds_of_halves_and_complex_numbers_hold(seed, kind, bound):
+    random = np.random.default_rng(seed)
+    values = (random.normal(size=(20, 20, 2)) * 10.0 ** random.integers(-3, 4)).astype("f8")
+    array = (values[..., 0] + 1j * values[..., 1]).astype(kind) if kind[0] == "c" else values[..., 0].astype(kind)
+    for rule in (wb.Absolute(bound), wb.Relative(min(bound, 1) / 100)):
+        archive = wb.compress({"x": array}, rule)
+        found = archive["x"].decompress().values
+        parts = np.stack([array.real, array.imag]) if kind[0] == "c" else array.astype("f8")
+        most = rule.eb * (1 if isinstance(rule, wb.Absolute) else float(parts.max() - parts.min()))
+        assert found.dtype == array.dtype
+        assert abs(found.astype("c16") - array.astype("c16")).max() <= most
+        assert archive.verify({"x": array}).passed
+
+
+def test_particles_and_tables_are_members_like_others(tmp_path):
+    snapshot = wb.synthetic.cosmic_web(8, seed=2)
+    halos = np.array([(1, 2.5), (2, 3.5)], [("id", "i8"), ("mass", "f4")])
+    data = {"gas": snapshot, "halos": halos, "T": np.zeros((3, 4))}
+    rules = {"gas": {"bound": wb.Absolute(0.01), "order": "free", "keep": wb.KeepClusters()}, "*": wb.Relative(1e-3)}
+    archive = wb.compress(data, rules, out=tmp_path / "x.zip")
+    assert archive.verify(data).passed
+    assert archive["gas"].certificate["positions"].keep
+    assert archive.decompress()["halos"].to_dataframe()["id"].tolist() == [1, 2]
+    assert len(archive["gas"].read([(0, 4)] * 3)) > 0
+    alone = wb.open(archive["gas"].save(tmp_path / "gas.zip"))
+    assert alone.nbytes == wb.compress(snapshot, **rules["gas"]).nbytes
