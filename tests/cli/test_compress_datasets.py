@@ -139,6 +139,17 @@ def test_a_file_that_is_no_dataset_is_refused_as_before(run: Run, tmp_path: Path
     assert "must be a file that xarray opens as a dataset" in refused.err
 
 
+def test_what_is_no_file_of_a_dataset_is_refused(run: Run, source: Path, tmp_path: Path) -> None:
+    assert run("compress", source, tmp_path / "a.zip", "--rel", "1e-3", "-q").status == 0
+    for path, message in (
+        (tmp_path / "missing.nc", "a dataset is one file or folder that is there"),
+        (tmp_path / "*.nc", "a dataset is one file or folder that is there"),
+        (tmp_path / "a.zip", "is an archive: compress the original it was made from"),
+    ):
+        refused = run("compress", path, tmp_path / "b.zip", "--abs", "T=0.1", "--exact", "*")
+        assert (refused.status, message in refused.err) == (2, True), refused.err
+
+
 def test_commands_for_one_array_refuse_archives_of_many(run: Run, source: Path, tmp_path: Path) -> None:
     assert run("compress", source, tmp_path / "a.zip", "--rel", "1e-3", "-q").status == 0
     for command in (["fof", "-b", "0.2"], ["compress", tmp_path / "b.zip", "--abs", "1"], ["tune", "--ratio", "9"]):

@@ -54,6 +54,18 @@ def test_encodings_are_those_of_the_source(run: Run, archive: Path, tmp_path: Pa
         assert given["time"].encoding["units"].removesuffix(" 00:00:00") == found["time"].encoding["units"]
 
 
+def test_dimensions_without_a_limit_stay_so(run: Run, tmp_path: Path) -> None:
+    dataset().to_netcdf(tmp_path / "ds.nc", unlimited_dims=["time"])
+    wb.compress(tmp_path / "ds.nc", {"*": wb.Relative(1e-3)}, out=tmp_path / "a.zip")
+    for region, expected in ((), {"time"}), (("--region", "time=0:3"), {"time"}), (("--region", "lat=0:3"), {"time"}):
+        assert run("decompress", tmp_path / "a.zip", tmp_path / "back.nc", *region, "--overwrite").status == 0
+        with xr.open_dataset(tmp_path / "back.nc") as found:
+            assert found.encoding["unlimited_dims"] == expected
+    given = wb.compress(xr.open_dataset(tmp_path / "ds.nc"), {"*": wb.Exact()})
+    given.save(tmp_path / "b.zip")
+    assert run("decompress", tmp_path / "b.zip", tmp_path / "flag.nc", "--member", "flag").status == 0
+
+
 def test_packing_that_would_break_a_bound_is_left_out(run: Run, archive: Path, tmp_path: Path) -> None:
     done = run("decompress", archive, tmp_path / "back.nc", "-q")
     assert done.err.startswith("note: P is written as float64 and not as in the source (int16 with scale_factor and")

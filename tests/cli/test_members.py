@@ -136,6 +136,12 @@ def test_another_original_fails(run: Run, archive: Path, tmp_path: Path) -> None
         assert (failed.status, message in failed.err) == (1, True), failed.err
 
 
+def test_an_archive_may_be_the_original(run: Run, archive: Path, source: Path, tmp_path: Path) -> None:
+    assert run("compress", source, tmp_path / "exact.zip", "--exact", "*", "-q").status == 0
+    assert run("verify", archive, tmp_path / "exact.zip").status == 0
+    assert run("verify", tmp_path / "exact.zip", archive).status == 1
+
+
 def test_an_option_for_one_array_is_refused(run: Run, archive: Path, source: Path) -> None:
     refused = run("verify", archive, source, "--name", "T")
     assert (refused.status, "--name is for one array" in refused.err) == (2, True)

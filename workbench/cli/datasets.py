@@ -33,6 +33,10 @@ def dataset_of(options: argparse.Namespace) -> Iterator[Dataset]:
         raise WorkbenchError(
             f"{flag(given[0])} is for one array or particles, and bounds with names are for a dataset: leave one out"
         )
+    if is_several(options.file) or not os.path.exists(options.file):
+        raise WorkbenchError(f"a dataset is one file or folder that is there; got {options.file}")
+    if is_archive(options.file):
+        raise WorkbenchError(f"{options.file} is an archive: compress the original it was made from")
     with damage_told_apart(options.file), opened_dataset(options.file) as dataset:
         yield dataset
 

@@ -10,6 +10,8 @@ from typing import Any
 from workbench.archive import Archive, Collection, Damaged, Dataset
 from workbench.archive.collection.sources import opened_dataset
 from workbench.archive.content.registry import content_of
+from workbench.archive.opening import opened
+from workbench.archive.recognition import is_archive
 from workbench.cli.datasets import print_table
 from workbench.cli.failure import failed
 from workbench.cli.progress import Progress
@@ -55,7 +57,7 @@ def _require_alike(collection: Collection, stack: ExitStack, options: argparse.N
     """The original dataset; one of other names, shapes or types is a failed check, not wrong input."""
     if given := given_options(options):
         raise WorkbenchError(f"{flag(given[0])} is for one array, and {options.archive} holds a dataset: leave it out")
-    original = stack.enter_context(opened_dataset(options.file))
+    original = stack.enter_context(opened_dataset(opened(options.file) if is_archive(options.file) else options.file))
     begin = f"{options.file} is not the original"
     if strangers := sorted(set(original) ^ set(collection)):
         only = "it" if strangers[0] in original else "the archive"

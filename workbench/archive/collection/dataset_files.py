@@ -60,7 +60,14 @@ def _by_group(dataset: Dataset, suffix: str, room: Mapping[str, float], notes: l
             variable = _that_fits(name, variable_of(own, dataset[name]), suffix, notes)
             variables[own], said = packed_within(name, variable, room.get(name, 0.0))
             notes += said
-        yield group, dataset_of(xarray, variables, dataset.groups.get(group, {}))
+        yield group, _with_own_dimensions(dataset_of(xarray, variables, dataset.groups.get(group, {})))
+
+
+def _with_own_dimensions(found: Any) -> Any:
+    """The dataset, where its dimensions without a limit are among those that it has; a part may lack some."""
+    if unlimited := found.encoding.get("unlimited_dims"):
+        found.encoding = {**found.encoding, "unlimited_dims": [name for name in unlimited if name in found.dims]}
+    return found
 
 
 def _that_fits(name: str, variable: Any, suffix: str, notes: list[str]) -> Any:
