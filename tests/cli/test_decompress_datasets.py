@@ -105,6 +105,20 @@ def test_a_member_and_a_region_of_it(run: Run, archive: Path, tmp_path: Path) ->
         np.testing.assert_array_equal(np.load(out), whole[2:5, :, 3:], strict=True)
 
 
+def test_a_member_has_its_coordinates_in_netcdf(run: Run, archive: Path, tmp_path: Path) -> None:
+    whole = wb.open(archive).to_xarray()["T"]
+    for number, region in enumerate(((), ("--region", "2:5,:,3:"), ("--region", "time=2:5,lon=3:"))):
+        assert run("decompress", archive, tmp_path / f"{number}.nc", "--member", "T", *region).status == 0
+        with xr.open_dataset(tmp_path / f"{number}.nc") as found:
+            expected = whole.isel(time=slice(2, 5), lon=slice(3, None)) if region else whole
+            xr.testing.assert_identical(found["T"].load(), expected.load())
+    refused = run("decompress", archive, tmp_path / "b.nc", "--member", "T", "--region", "0:3")
+    assert (refused.status, "region must have 3 parts" in refused.err) == (2, True)
+    wb.compress(with_groups(tmp_path / "groups.nc"), {"*": wb.Relative(1e-3)}, out=tmp_path / "groups.zip")
+    found = run("decompress", tmp_path / "groups.zip", tmp_path / "P.nc", "--member", "ocean/P", "--json").json
+    assert set(found["members"]) == {"ocean/P", "time", "lat", "lon"}
+
+
 def test_one_field_becomes_netcdf(run: Run, tmp_path: Path) -> None:
     for name in ("T", "P"):
         run("compress", written(tmp_path / "ds.nc"), tmp_path / f"{name}.zip", "--name", name, "--rel", "1e-3", "-q")

@@ -43,9 +43,14 @@ def require_decoded_target(options: argparse.Namespace) -> None:
     show_notes(clear_leftovers(target))
 
 
+def holds_names(out: str) -> bool:
+    """Whether the file has names for arrays and dimensions: one of NetCDF or Zarr."""
+    return Path(out).suffix in dataset_files.SUFFIXES
+
+
 def require_fitting_target(archive: Archive | Collection, options: argparse.Namespace) -> None:
     """Refuse a kind of file that does not suit the contents."""
-    named = Path(options.out).suffix in dataset_files.SUFFIXES
+    named = holds_names(options.out)
     if isinstance(archive, Collection) and not named:
         raise WorkbenchError(
             f"{options.archive} holds {len(archive)} members: choose one by --member, or let OUT end in .nc or .zarr"

@@ -6,9 +6,10 @@ import argparse
 import time
 from typing import Any
 
-from workbench.archive import Collection
+from workbench.archive import Collection, Dataset
 from workbench.cli.decoded_files import (
     add_decoded_target,
+    holds_names,
     require_decoded_target,
     require_fitting_target,
     size_of,
@@ -18,7 +19,7 @@ from workbench.cli.decoded_files import (
 )
 from workbench.cli.members import add_member, chosen_member
 from workbench.cli.progress import Progress, add_quiet
-from workbench.cli.regions import add_region, read_members, read_one, region_as_list
+from workbench.cli.regions import add_region, read_members, read_one, read_with_coordinates, region_as_list
 from workbench.cli.source import add_archive, open_archive, print_result
 
 
@@ -31,7 +32,7 @@ def add(commands: Any) -> None:
     )
     add_archive(parser, "IN")
     add_decoded_target(parser)
-    add_member(parser, "decode only this member of a dataset")
+    add_member(parser, "decode only this member of a dataset; into NetCDF or Zarr with its coordinates")
     add_region(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     add_quiet(parser)
@@ -41,16 +42,24 @@ def add(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Open the archive, decode it, write the file, print a summary."""
     require_decoded_target(options)
-    archive = chosen_member(open_archive(options), options, options.archive)
+    whole = open_archive(options)
+    archive = chosen_member(whole, options, options.archive)
     require_fitting_target(archive, options)
+    of_many = isinstance(whole, Collection) and holds_names(options.out)
     with Progress(options.quiet) as progress:
         progress(None, f"decoding {options.archive}")
         start = time.perf_counter()
-        many = isinstance(archive, Collection)
-        data: Any = read_members(archive, options.region) if many else read_one(archive, options.region)
+        data = _decoded(whole, options) if of_many else read_one(archive, options.region)
         seconds = time.perf_counter() - start
         progress(None, f"writing {options.out}")
-        written = write_members(archive, data, options) if many else write_one(archive, data, options)
+        written = write_members(whole, data, options) if of_many else write_one(archive, data, options)
     own = {"region": region_as_list(options.region), "bytes": size_of(options.out), "seconds": round(seconds, 4)}
     print_result(without_notes({**written, **own}, options.json), options.json)
     return 0
+
+
+def _decoded(collection: Collection, options: argparse.Namespace) -> Dataset:
+    """All members, or the chosen one with its coordinates."""
+    if options.member is None:
+        return read_members(collection, options.region)
+    return read_with_coordinates(collection, options.member, options.region)

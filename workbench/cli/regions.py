@@ -8,7 +8,7 @@ from typing import Any
 
 from workbench.archive import Archive, Collection, Dataset
 from workbench.archive.collection.dataset import coordinates_of
-from workbench.archive.collection.names import require_known
+from workbench.archive.collection.names import groups_of, require_known
 from workbench.archive.content.content import Ends
 from workbench.errors import WorkbenchError
 
@@ -53,6 +53,26 @@ def read_members(collection: Collection, region: Region | None) -> Dataset:
         name: part[name] if name in part else collection.decompress_member(name)
         for name in collection if name in part or name in beside
     })
+
+
+def read_with_coordinates(collection: Collection, name: str, region: Region | None) -> Dataset:
+    """A member, or a region of it, and the coordinates around it that have its dimensions."""
+    axes, group = collection.dimensions(name), name.rpartition("/")[0]
+    if region is None or isinstance(region, Mapping):
+        pairs: dict[str, Pair] = dict(region or {})
+    else:
+        pairs = dict(zip(axes, region, strict=False))
+    around = {"", group, *groups_of(f"{group}/")}
+    beside = {
+        other for other in coordinates_of(collection.groups) & set(collection)
+        if set(collection.dimensions(other)) <= set(axes) and other.rpartition("/")[0] in around
+    }
+    members = {name: read_one(collection[name], region)}
+    for other in collection:
+        own = {axis: pairs[axis] for axis in collection.dimensions(other) if axis in pairs}
+        if other in beside - {name}:
+            members[other] = read_one(collection[other], own or None)
+    return Dataset(members, collection.groups)
 
 
 def region_as_list(region: Region | None) -> Any:
