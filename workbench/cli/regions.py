@@ -108,10 +108,10 @@ def _region(text: str) -> Region:
         if "=" not in text:
             return tuple(_pair(part) for part in text.split(","))
         named = [part.rpartition("=") for part in text.split(",")]
-        found = {name.strip(): _pair(ends) for name, _, ends in named}
-        if len(found) < len(named) or not all(found):
+        ends_of = {name.strip(): _pair(ends) for name, _, ends in named}
+        if len(ends_of) < len(named) or not all(ends_of):
             raise ValueError
-        return found
+        return ends_of
     except ValueError:
         expected = "dimension=x0:x1,... with each dimension once" if "=" in text else "x0:x1,y0:y1,z0:z1"
         raise argparse.ArgumentTypeError(f"expected {expected}; got {text!r}") from None

@@ -75,13 +75,13 @@ def _many(collection: Collection, options: argparse.Namespace, progress: Progres
     for number, name in enumerate(collection):
         progress(number / len(collection), f"decoding {name}")
         archive = collection[name]
-        data, found = collection.salvage_member(name)
-        damage += found
+        data, parts = collection.salvage_member(name)
+        damage += parts
         if data is None:
             lost[name] = math.prod(archive.data.layout.shape)
             continue
         members[name] = data
-        if own := archive.content.lost(archive, data, [collection.within(name, one) for one in found]):
+        if own := archive.content.lost(archive, data, [collection.within(name, one) for one in parts]):
             lost[name] = own
     if not members:
         raise GuaranteeBroken(f"nothing of {options.archive} can be read: {len(damage)} parts are damaged")
@@ -98,4 +98,4 @@ def _opened(options: argparse.Namespace) -> Any:
 
 
 def _listed(damage: list[Damaged]) -> list[dict[str, str]]:
-    return [{"chunk": found.where, "reason": found.reason} for found in damage]
+    return [{"chunk": one.where, "reason": one.reason} for one in damage]

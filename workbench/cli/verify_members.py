@@ -34,7 +34,7 @@ def verify_members(collection: Collection, options: argparse.Namespace) -> int:
             outcomes.append(_outcome(collection, name, None if original is None else original[name]))
     documents = collection.damaged_documents()
     damaged = [*_listed(documents), *(chunk for outcome in outcomes for chunk in outcome["damaged"])]
-    found = {
+    described = {
         "file": options.archive, "original": options.file, "ok": True, "error": None, "status": 0, "damaged": damaged,
         "members": outcomes,
     }
@@ -44,9 +44,9 @@ def verify_members(collection: Collection, options: argparse.Namespace) -> int:
         for chunk in damaged:
             print(visible(f"damaged  {chunk['chunk']}  {chunk['reason']}"))
     if broken or documents:
-        return failed(_error(broken, documents, len(collection)), options, {**found, "ok": False})
+        return failed(_error(broken, documents, len(collection)), options, {**described, "ok": False})
     if options.json:
-        print_result(found, True)
+        print_result(described, True)
     else:
         more = " and their original: passed" if original else ": passed; without the original, only checksums were checked"
         print(f"all {len(outcomes)} members{more}")
@@ -93,16 +93,16 @@ def _form(words: str, dtype: str, shape: Sequence[int]) -> str:
 
 def _outcome(collection: Collection, name: str, original: Any) -> dict[str, Any]:
     """What was seen of a member."""
-    archive, damaged, error, found = collection[name], [], None, {}   # type: Archive, list[Damaged], str | None, dict[str, Any]
+    archive, damaged, error, report = collection[name], [], None, {}   # type: Archive, list[Damaged], str | None, dict[str, Any]
     try:
-        found = archive.verify(original).to_dict()
+        report = archive.verify(original).to_dict()
     except GuaranteeBroken as broken:
         error, damaged = str(broken), collection.damage_of(name)
     except WorkbenchError as wrong:
         raise WorkbenchError(f"{name!r}: {wrong}") from wrong
     return {
         "name": name, "ok": error is None, "error": error, "damaged": _listed(damaged),
-        "figures": found.get("figures", {}), "checks": found.get("checks", []), "notes": found.get("notes", []),
+        "figures": report.get("figures", {}), "checks": report.get("checks", []), "notes": report.get("notes", []),
     }
 
 
@@ -123,4 +123,4 @@ def _in_words(outcome: dict[str, Any]) -> dict[str, str]:
 
 
 def _listed(damage: list[Damaged]) -> list[dict[str, str]]:
-    return [{"chunk": found.where, "reason": found.reason} for found in damage]
+    return [{"chunk": one.where, "reason": one.reason} for one in damage]

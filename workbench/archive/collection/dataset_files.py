@@ -35,13 +35,13 @@ def write_dataset(dataset: Dataset, path: Path, suffix: str, room: Mapping[str, 
     notes: list[str] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")   # of encodings that one kind of file has and the other lacks
-        for number, (group, found) in enumerate(_by_group(dataset, suffix, room, notes)):
+        for number, (group, content) in enumerate(_by_group(dataset, suffix, room, notes)):
             mode: Any = "a" if number else "w"
             try:
                 if suffix == ZARR:
-                    found.to_zarr(path, group=group or None, mode=mode)
+                    content.to_zarr(path, group=group or None, mode=mode)
                 else:
-                    found.to_netcdf(path, group=group or None, mode=mode, engine="netcdf4", format="NETCDF4")
+                    content.to_netcdf(path, group=group or None, mode=mode, engine="netcdf4", format="NETCDF4")
             except OSError:
                 raise
             except Exception as error:   # of xarray and its libraries, for what such a file cannot hold
@@ -63,11 +63,11 @@ def _by_group(dataset: Dataset, suffix: str, room: Mapping[str, float], notes: l
         yield group, _with_own_dimensions(dataset_of(xarray, variables, dataset.groups.get(group, {})))
 
 
-def _with_own_dimensions(found: Any) -> Any:
+def _with_own_dimensions(part: Any) -> Any:
     """The dataset, where its dimensions without a limit are among those that it has; a part may lack some."""
-    if unlimited := found.encoding.get("unlimited_dims"):
-        found.encoding = {**found.encoding, "unlimited_dims": [name for name in unlimited if name in found.dims]}
-    return found
+    if unlimited := part.encoding.get("unlimited_dims"):
+        part.encoding = {**part.encoding, "unlimited_dims": [name for name in unlimited if name in part.dims]}
+    return part
 
 
 def _that_fits(name: str, variable: Any, suffix: str, notes: list[str]) -> Any:
