@@ -24,7 +24,7 @@ LAYERS = (
     {"metrics"},
     {"archive"},
     {"bounds", "limits", "propagation"},
-    {"distributed"},
+    {"distributed", "xarray"},
     {"__init__"},
     {"cli", "lab", "__main__"},
 )

@@ -39,6 +39,20 @@ class GuaranteeBroken(WorkbenchError):
     """A promise about decoded data does not hold: a damaged or foreign archive, or a bug to report."""
 
 
+class UnknownName(WorkbenchError, KeyError):
+    """A name that is none of a mapping: `in` and `get` of mappings understand it.
+
+    >>> isinstance(UnknownName("no T"), KeyError), str(UnknownName("no T"))
+    (True, 'no T')
+    """
+
+    __str__ = Exception.__str__
+
+
+class SeveralArrays(WorkbenchError):
+    """A file that holds several arrays, of which none was chosen."""
+
+
 def briefly(given: object) -> str:
     """What was given, on one line of a message: an array by its shape, anything else by the beginning of its text.
 

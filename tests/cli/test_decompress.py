@@ -162,7 +162,10 @@ def test_a_folder_is_never_replaced(run: Run, archive: Path, tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     ("out", "message"),
-    [("b.hdf5", "OUT must end in .npy or .npz"), ("b", "OUT must end in .npy or .npz"), ("no/b.npz", "does not exist")],
+    [
+        ("b.hdf5", "OUT must end in .npy, .npz, .nc, .nc4 or .zarr"), ("b", "OUT must end in .npy, .npz"),
+        ("no/b.npz", "does not exist"), ("no/b.nc", "does not exist"),
+    ],
 )
 def test_a_wrong_target_is_refused_first(
     run: Run, tmp_path: Path, out: str, message: str, monkeypatch: pytest.MonkeyPatch

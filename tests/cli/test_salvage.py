@@ -8,6 +8,7 @@ import pytest
 import workbench as wb
 from cli.conftest import Run, damage, names, wave
 from workbench.archive import Archive
+from workbench.archive.opening import opened
 
 KEYS = {"file", "out", "holds", "shape", "dtype", "arrays", "left_out", "lost", "status", "damaged"}
 
@@ -133,8 +134,7 @@ def test_trust_is_handed_on_only_when_given(
     run: Run, archive: Path, tmp_path: Path, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = []
-    opened = Archive.open
-    monkeypatch.setattr(Archive, "open", lambda path, **given: seen.append(given) or opened(path))
+    monkeypatch.setattr("workbench.cli.source.opened", lambda path, **given: seen.append(given) or opened(path))
     for options in ([], TRUSTED):
         out = [] if command == "verify" else [tmp_path / f"{len(options)}.npz"]
         assert run(command, archive, *out, *options).status == 0
@@ -157,8 +157,8 @@ def test_trust_is_handed_on_when_a_file_may_be_an_archive(
 def test_an_original_that_is_no_archive_needs_no_trust(
     run: Run, archive: Path, snapshot: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened = Archive.open
-    monkeypatch.setattr(Archive, "open", lambda path, **given: opened(path))
+    whole = Archive.open
+    monkeypatch.setattr(Archive, "open", lambda path, **given: whole(path))
     assert run("verify", archive, snapshot, *TRUSTED).status == 0
 
 

@@ -35,6 +35,8 @@ def parser_of(command: str) -> argparse.ArgumentParser:
         ("info", "'frame' makes no sense for a.npy, which is read as NumPy: it takes kind, scaled, box",
          "--frame makes no sense for a.npy, which is read as NumPy: it takes --kind, --box"),
         ("info", "'frame' makes no sense for a: it takes scaled", "--frame makes no sense for a: it takes no options"),
+        ("compress", """add a rule, such as 'P': wb.Absolute(...), or "*": wb.Exact() for all others""",
+         "add a rule, such as --abs 'P=EB', or --exact '*' for all others"),
         ("decompress", "choose one by name=...", "choose one by name=..."),   # which it cannot
         ("info", "got Bound(name=3)", "got Bound(name=3)"),
         ("info", "missing.npz is not there", "missing.npz is not there"),

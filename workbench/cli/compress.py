@@ -1,4 +1,7 @@
-"""`workbench compress IN OUT`: compress particles or a field; the bound is checked before the archive is written."""
+"""`workbench compress IN OUT`: compress particles, a field or a dataset; bounds are checked before an archive is written.
+
+A file is opened as a dataset if a bound has a name, or if it holds several arrays and none was chosen by `--name`.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,18 @@ import argparse
 import contextlib
 import os
 import time
+from collections.abc import Iterator
 from typing import Any, get_args
 
-from workbench.archive import Archive, compress
+from workbench.archive import Archive, Dataset, compress
 from workbench.archive.choice import Speed
 from workbench.archive.recognition import is_archive, require_suffix
 from workbench.archive.request import ORDERS
 from workbench.cli.archives import describe_archive, print_archive, sizes
+from workbench.cli.bounds import Rules, add_bounds, chosen_rules
 from workbench.cli.codec_options import add_codec, chosen_codec
+from workbench.cli.compress_members import compress_members
+from workbench.cli.datasets import dataset_instead, dataset_of, is_one_file
 from workbench.cli.keep_options import add_clusters, add_safeguards, chosen_clusters, chosen_safeguards, require_fitting
 from workbench.cli.leftovers import clear_leftovers
 from workbench.cli.notes import show_notes
@@ -24,17 +31,10 @@ from workbench.cli.target import add_target, require_free
 from workbench.cli.workers import add_workers, in_chunks, wants_workers, workers_of
 from workbench.clusters import KeepClusters
 from workbench.data.readers import left_out
-from workbench.data.unit_grammar import number_and_unit
-from workbench.errors import WorkbenchError
-from workbench.guarantees import Absolute, Bound, PointwiseRelative, Relative, Safeguard
+from workbench.errors import GuaranteeBroken, SeveralArrays, WorkbenchError
+from workbench.guarantees import Absolute, Bound, Relative, Safeguard
 from workbench.run.chunked_field import ChunkedField
 
-BOUNDS: dict[str, tuple[type[Bound], str]] = {
-    "abs": (Absolute, "every value stays within EB of the original, in the unit that `workbench info` shows, or in "
-            'one of its own, as in "10 kpc/h", if the file states its unit'),
-    "rel": (Relative, "every value stays within EB times the range of all values"),
-    "pointwise": (PointwiseRelative, "every value stays within EB times its own size"),
-}
 SHOWN = ("holds", "shape", "dtype", "codec", "bound")   # of the description of an archive
 
 
@@ -42,15 +42,13 @@ def add(commands: Any) -> None:
     """Add this command."""
     parser = commands.add_parser(
         "compress",
-        help="compress particles or a field within an error bound",
-        description="Compress particles or a field; every value is decoded and checked against the bound first.",
+        help="compress particles, a field or a dataset within error bounds",
+        description="Compress particles, a field, or a dataset with a bound for each of its arrays; every value is decoded "
+        "and checked against its bound first.",
     )
     add_file(parser, "IN")
     add_target(parser, "archive to write: one file if it ends in .zip, a folder if in .zarr or nothing")
-    bounds = parser.add_argument_group("the error bound (choose one; 0 means lossless)")
-    exclusive = bounds.add_mutually_exclusive_group(required=True)
-    for name, (_, text) in BOUNDS.items():
-        exclusive.add_argument(f"--{name}", type=_amount if name == "abs" else float, metavar="EB", help=text)
+    add_bounds(parser)
     add_codec(parser)
     text = "what matters if no codec is named: a small archive, or to be done fast (default small)"
     parser.add_argument("--speed", choices=get_args(Speed), default="small", help=text)
@@ -72,7 +70,7 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Open the file, compress it here or on workers, write the archive, print the outcome."""
-    bound, velocities, codec = _bound(options), _velocities(options), chosen_codec(options)
+    rules, velocities, codec = chosen_rules(options), _velocities(options), chosen_codec(options)
     keep: tuple[KeepClusters | Safeguard, ...] = (*chosen_clusters(options), *chosen_safeguards(options))
     require_target(options)
     on_workers = wants_workers(options)
@@ -80,8 +78,11 @@ def run(options: argparse.Namespace) -> int:
         progress = stack.enter_context(Progress(options.quiet))
         client = stack.enter_context(workers_of(options, progress)) if on_workers else None
         progress(None, f"reading {options.file}")
-        data = _source(options) if on_workers else _data(options)
-        scale: dict[str, Any] = {}
+        data = stack.enter_context(_opened(options, rules, on_workers))
+        if isinstance(data, Dataset):
+            return compress_members(data, rules, codec, options, client, progress)
+        assert rules.of_all is not None   # as there are no others
+        bound, scale = rules.of_all.bound, {}   # type: Bound, dict[str, Any]
         if not on_workers:
             require_fitting(keep, data, options.file)
             bound = bound.for_data(data)
@@ -105,6 +106,26 @@ def run(options: argparse.Namespace) -> int:
     show_notes((f"left out: {sentence}" for sentence in unread), options.parser)
     print_archive(outcome | ({"left_out": unread} if options.json and not on_workers else {}), archive, options)
     return 0
+
+
+@contextlib.contextmanager
+def _opened(options: argparse.Namespace, rules: Rules, on_workers: bool) -> Iterator[Any]:
+    """The input: a dataset if rules have names, or if the file holds several arrays of which none was chosen."""
+    if rules.of_members:
+        with dataset_of(options) as dataset:
+            yield dataset
+        return
+    try:
+        data = _source(options) if on_workers else _data(options)
+    except GuaranteeBroken:
+        raise
+    except WorkbenchError as error:
+        if not (isinstance(error, SeveralArrays) or (on_workers and is_one_file(options.file))):
+            raise
+        with dataset_instead(options, error) as dataset:
+            yield dataset
+        return
+    yield data
 
 
 def _source(options: argparse.Namespace) -> Any:
@@ -133,21 +154,6 @@ def _velocities(options: argparse.Namespace) -> Bound | None:
     if options.velocities_rel is not None:
         return Relative(options.velocities_rel)
     return None if options.velocities_abs is None else Absolute(options.velocities_abs)
-
-
-def _bound(options: argparse.Namespace) -> Bound:
-    return next(kind(eb) for name, (kind, _) in BOUNDS.items() if (eb := getattr(options, name)) is not None)
-
-
-def _amount(text: str) -> float | str:
-    """A number, or a quantity as it stands: a number and a unit."""
-    with contextlib.suppress(ValueError):
-        return float(text)
-    try:
-        number_and_unit(text)
-    except WorkbenchError:
-        raise argparse.ArgumentTypeError(f'expected a number, or one with a unit such as "10 pc"; got {text!r}') from None
-    return text
 
 
 def require_target(options: argparse.Namespace) -> None:

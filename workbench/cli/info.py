@@ -5,18 +5,21 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from workbench.archive import Archive
+from workbench.archive import Archive, Collection
 from workbench.archive.content.registry import content_of
 from workbench.cli.archives import describe_archive, print_archive
+from workbench.cli.datasets import dataset_instead, describe_dataset, print_dataset
 from workbench.cli.failure import failed, status_of
-from workbench.cli.source import KINDS, add_file, add_trust, open_source, print_result
-from workbench.errors import WorkbenchError
+from workbench.cli.members import add_member, chosen_member, describe_collection, print_collection
+from workbench.cli.source import KINDS, add_file, add_trust, open_any, print_result
+from workbench.errors import SeveralArrays, WorkbenchError
 
 
 def add(commands: Any) -> None:
     """Add this command."""
     parser = commands.add_parser("info", help="describe the content of files", description="Describe the content of files.")
     add_file(parser, text=f"{KINDS}; or an archive; several are described one after the other", several=True)
+    add_member(parser, "describe only this member of an archive of a dataset")
     add_trust(parser)
     parser.set_defaults(run=run)
 
@@ -53,17 +56,34 @@ def _several(options: argparse.Namespace) -> int:
     return status
 
 
-def _described(options: argparse.Namespace) -> tuple[dict[str, Any], Archive | None]:
-    data = open_source(options)
-    if isinstance(data, Archive):
-        return {"file": options.file, **describe_archive(data)}, data
+def _described(options: argparse.Namespace) -> tuple[dict[str, Any], Archive | Collection | None]:
+    try:
+        data = open_any(options)
+    except SeveralArrays as error:
+        with dataset_instead(options, error) as dataset:
+            _require_archive(None, options)
+            return {"file": options.file, **describe_dataset(dataset)}, None
+    _require_archive(data, options)
+    if isinstance(data, Archive | Collection):
+        data = chosen_member(data, options, options.file)
+        described = describe_archive(data) if isinstance(data, Archive) else describe_collection(data)
+        return {"file": options.file, **described}, data
     content = content_of(data)
     metadata = {f"metadata.{name}": value for name, value in data.metadata.items() if name != "left_out"}
     return {"file": options.file, "kind": content.kind, **content.summary(data), **metadata}, None
 
 
-def _print(described: dict[str, Any], archive: Archive | None, options: argparse.Namespace) -> None:
-    if archive is not None:
+def _require_archive(data: Any, options: argparse.Namespace) -> None:
+    if options.member is not None and not isinstance(data, Archive | Collection):
+        raise WorkbenchError(f"--member is for archives; {options.file} is none: choose one of its arrays by --name")
+
+
+def _print(described: dict[str, Any], archive: Archive | Collection | None, options: argparse.Namespace) -> None:
+    if isinstance(archive, Collection):
+        print_collection(described, archive, options)
+    elif archive is not None:
         print_archive(described, archive, options)
+    elif described["kind"] == "dataset":
+        print_dataset(described, options.json)
     else:
         print_result(described, options.json)

@@ -9,24 +9,9 @@ from typing import Any
 import numpy as np
 
 from workbench.archive import Archive
-from workbench.cli.leftovers import clear_leftovers
-from workbench.cli.notes import show_notes
-from workbench.cli.target import add_target, new_file, require_free
-from workbench.errors import WorkbenchError
+from workbench.cli.target import new_file
 
 SUFFIXES = (".npy", ".npz")
-
-
-def add_numpy_target(parser: argparse.ArgumentParser) -> None:
-    """Add OUT, a NumPy file."""
-    add_target(parser, "file to write: .npy for the positions or values alone, .npz for all arrays")
-
-
-def require_numpy_target(options: argparse.Namespace) -> None:
-    """Refuse an output that cannot be written, before any work."""
-    if Path(options.out).suffix not in SUFFIXES:
-        raise WorkbenchError(f"OUT must end in {' or '.join(SUFFIXES)}; got {options.out}")
-    show_notes(clear_leftovers(require_free(options.out, options.overwrite, options.archive)))
 
 
 def what_is_written(archive: Archive, data: Any, options: argparse.Namespace) -> dict[str, Any]:

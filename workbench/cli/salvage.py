@@ -1,4 +1,4 @@
-"""`workbench salvage IN OUT`: write the undamaged parts of an archive as a NumPy file, and list the lost ones.
+"""`workbench salvage IN OUT`: write the undamaged parts of an archive as a file, and list the lost ones.
 
 The exit status is 0 when nothing was lost and 1 when something was, although OUT is written in both cases: a script over
 many archives must see which of them are damaged.
@@ -7,11 +7,20 @@ many archives must see which of them are damaged.
 from __future__ import annotations
 
 import argparse
+import math
 from typing import Any
 
-from workbench.archive import Archive, Damaged
+from workbench.archive import Archive, Collection, Damaged, Dataset
+from workbench.cli.decoded_files import (
+    add_decoded_target,
+    require_decoded_target,
+    require_fitting_target,
+    without_notes,
+    write_members,
+    write_one,
+)
 from workbench.cli.failure import BROKEN, DONE
-from workbench.cli.numpy_files import add_numpy_target, require_numpy_target, what_is_written, write_arrays
+from workbench.cli.members import add_member, chosen_member
 from workbench.cli.progress import Progress, add_quiet
 from workbench.cli.source import add_archive, open_archive, print_result
 from workbench.cli.visible import visible
@@ -23,13 +32,14 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "salvage",
         help="recover the undamaged parts of a damaged archive",
-        description="Decode the undamaged parts, write them as a NumPy file, and list the lost ones. Damaged particles are "
-        "left out; lost values of a field are NaN (of integers, zero) and masked. Where the mask is lost, values that hold "
-        "the number for missing values are masked; if there is none, all of them, which count as lost. The exit status is "
-        "1 when something was lost.",
+        description="Decode the undamaged parts, write them as a file, and list the lost ones. Damaged particles are left "
+        "out; lost values of a field are NaN (of integers, zero) and masked. Where the mask is lost, values that hold the "
+        "number for missing values are masked; if there is none, all of them, which count as lost. Members of a dataset of "
+        "which nothing is left are not in the file. The exit status is 1 when something was lost.",
     )
     add_archive(parser, "IN")
-    add_numpy_target(parser)
+    add_decoded_target(parser)
+    add_member(parser, "recover only this member of a dataset")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     add_quiet(parser)
     parser.set_defaults(run=run)
@@ -37,25 +47,50 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Open the archive as far as possible, write the undamaged parts, list the others."""
-    require_numpy_target(options)
-    archive = _opened(options)
+    require_decoded_target(options)
+    archive = chosen_member(_opened(options), options, options.archive)
+    require_fitting_target(archive, options)
     with Progress(options.quiet) as progress:
-        progress(None, f"decoding {options.archive}")
-        data, damage = archive.salvage()
-        progress(None, f"writing {options.out}")
-        written = write_arrays(archive, data, options)
-    lost = archive.content.lost(archive, data, damage)
-    outcome = {**what_is_written(archive, data, options), **written, "lost": lost}
+        outcome, damage = (_many if isinstance(archive, Collection) else _one)(archive, options, progress)
     if options.json:
         print_result({**outcome, "status": BROKEN if damage else DONE, "damaged": _listed(damage)}, True)
     else:
-        print_result(outcome, False)
+        print_result(without_notes(outcome, False), False)
         for found in damage:
             print(visible(f"damaged  {found.where}  {found.reason}"))
     return BROKEN if damage else DONE
 
 
-def _opened(options: argparse.Namespace) -> Archive:
+def _one(archive: Archive, options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any], list[Damaged]]:
+    progress(None, f"decoding {options.archive}")
+    data, damage = archive.salvage()
+    progress(None, f"writing {options.out}")
+    written = write_one(archive, data, options)
+    return {**written, "lost": archive.content.lost(archive, data, damage)}, damage
+
+
+def _many(collection: Collection, options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any], list[Damaged]]:
+    """Each member as far as it can be read; `lost` are the values of each that cannot."""
+    damage, members, lost = collection.damaged_documents(), {}, {}
+    for number, name in enumerate(collection):
+        progress(number / len(collection), f"decoding {name}")
+        archive = collection[name]
+        data, parts = collection.salvage_member(name)
+        damage += parts
+        if data is None:
+            lost[name] = math.prod(archive.data.layout.shape)
+            continue
+        members[name] = data
+        if own := archive.content.lost(archive, data, [collection.within(name, one) for one in parts]):
+            lost[name] = own
+    if not members:
+        raise GuaranteeBroken(f"nothing of {options.archive} can be read: {len(damage)} parts are damaged")
+    progress(None, f"writing {options.out}")
+    written = write_members(collection, Dataset(members, collection.groups), options)
+    return {**written, "lost": sum(lost.values()), "lost_of_members": lost}, damage
+
+
+def _opened(options: argparse.Namespace) -> Any:
     try:
         return open_archive(options)
     except GuaranteeBroken:   # its documents are damaged, or the zip file is truncated
@@ -63,4 +98,4 @@ def _opened(options: argparse.Namespace) -> Archive:
 
 
 def _listed(damage: list[Damaged]) -> list[dict[str, str]]:
-    return [{"chunk": found.where, "reason": found.reason} for found in damage]
+    return [{"chunk": one.where, "reason": one.reason} for one in damage]

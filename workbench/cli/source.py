@@ -7,8 +7,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from workbench.archive import Archive
-from workbench.archive.opening import ARCHIVE
+from workbench.archive import Archive, Collection
+from workbench.archive.opening import ARCHIVE, opened
 from workbench.cli.damaged import damage_told_apart
 from workbench.cli.visible import visible
 from workbench.data import Field, Particles
@@ -87,7 +87,18 @@ def given_trust(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def open_source(options: argparse.Namespace) -> Particles | Field | Archive:
-    """Open FILE with the given options; archives are not decoded yet."""
+    """Open FILE with the given options; archives are not decoded yet, and those of many members are refused."""
+    data: Particles | Field | Archive | Collection = open_any(options)
+    if isinstance(data, Collection):
+        raise WorkbenchError(
+            f"{options.file} is an archive of {len(data)} members, and this command takes one array: decode one by "
+            "`workbench decompress IN OUT --member NAME`"
+        )
+    return data
+
+
+def open_any(options: argparse.Namespace) -> Any:
+    """Open FILE, also an archive of many members."""
     given = {option: getattr(options, option) for option in given_options(options)}
     if "archive" not in options or _is_archive(options.file):   # `verify`: ORIGINAL may be none
         given |= given_trust(options)
@@ -101,10 +112,10 @@ def _is_archive(file: str) -> bool:
     return not is_several(file) and ARCHIVE.recognises(Source.at(file))
 
 
-def open_archive(options: argparse.Namespace, **more: Any) -> Archive:
-    """Open the named archive with the given limits; nothing is decoded yet."""
+def open_archive(options: argparse.Namespace, **more: Any) -> Any:
+    """Open the named archive, of one array or of many members, with the given limits; nothing is decoded yet."""
     with damage_told_apart(options.archive):
-        return Archive.open(options.archive, **given_trust(options), **more)
+        return opened(options.archive, **given_trust(options), **more)
 
 
 def open_data(options: argparse.Namespace) -> Particles | Field:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from workbench.archive.placing import remove
 from workbench.errors import WorkbenchError
 
 STANDARD_OUTPUT = "-"
@@ -43,18 +44,24 @@ def require_free(path: str, overwrite: bool, source: str | None = None) -> Path:
 @contextmanager
 def new_file(path: str, overwrite: bool, source: str | None = None) -> Iterator[BinaryIO]:
     """A file to write to, renamed to `path` when complete; after an error or an interrupt, nothing is left."""
+    with new_path(path, overwrite, source) as partial, partial.open("xb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def new_path(path: str, overwrite: bool, source: str | None = None) -> Iterator[Path]:
+    """The same for libraries that take a path: a name for a file or a folder that is not there yet."""
     target = require_free(path, overwrite, source)
     partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.lossbench.partial")
     try:
         try:
-            with partial.open("xb") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
+            yield partial
             require_free(path, overwrite, source)   # again: writing may have taken long
             partial.replace(target)
         finally:
-            partial.unlink(missing_ok=True)
+            remove(partial)
     except OSError as error:
         raise WorkbenchError(f"cannot write {path}: {error.strerror or error}") from error
 

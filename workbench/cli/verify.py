@@ -1,4 +1,4 @@
-"""`workbench verify ARCHIVE [ORIGINAL]`: check an archive for damage and, given the original, its guarantee."""
+"""`workbench verify ARCHIVE [ORIGINAL]`: check an archive for damage and, given the original, its guarantees."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from workbench.archive import Archive, Damaged
+from workbench.archive import Archive, Collection, Damaged
 from workbench.archive.content.content import Content
 from workbench.archive.content.registry import content_of
 from workbench.cli.failure import failed
 from workbench.cli.progress import Progress, add_quiet
 from workbench.cli.source import add_archive, add_file, open_archive, open_data, print_result, require_file
+from workbench.cli.verify_members import verify_members
 from workbench.cli.visible import visible, visible_lines
 from workbench.errors import GuaranteeBroken
 from workbench.guarantees.guarantee import known
@@ -38,13 +39,15 @@ def add(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Verify, and print the outcome."""
     require_file(options, ORIGINAL)
-    archive = None
+    archive: Any = None
     try:
         archive = open_archive(options)
+        if isinstance(archive, Collection):
+            return verify_members(archive, options)
         with Progress(options.quiet) as progress:
             report = _report(archive, options, progress)
     except GuaranteeBroken as error:
-        return _failed(options, error, archive.damage() if archive else [])
+        return _failed(options, error, archive.damage() if isinstance(archive, Archive) else [])
     if options.json:
         kept = [one for promise in archive.certificate.promises for one in promise.keep if known(one.get("kind"))]
         print_result({**_outcome(options, report), "kept_clusters": kept}, True)

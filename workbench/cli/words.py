@@ -20,6 +20,8 @@ QUOTED = re.compile(r"'([a-z_]+)'(?= (?:makes no sense|is not an option))")
 PYTHON_ALONE = re.compile(
     r"open it with damaged=True, or (?=run `workbench salvage`)|import [\w.]+ first, or (?=pass codecs=)"
 )
+RULE_FOR_ONE = re.compile(r"""(['"])([^'"]+)\1: wb\.Absolute\(\.\.\.\)""")   # of the rules for a dataset
+RULE_FOR_OTHERS = re.compile(r"""(['"])\*\1: wb\.Exact\(\)""")
 TAKEN = re.compile(r"(?<=: it takes )[a-z_, ]+$")
 
 
@@ -78,6 +80,8 @@ def in_options(sentence: str, options: Mapping[str, Option]) -> str:
         return ", ".join(flags) or "no options"
 
     sentence = PYTHON_ALONE.sub("", sentence)
+    if "rules" in options:
+        sentence = RULE_FOR_OTHERS.sub("--exact '*'", RULE_FOR_ONE.sub(r"--abs '\2=EB'", sentence))
     for pattern, translate in ((ASSIGNED, assigned), (DEMANDED, flag), (QUOTED, flag), (TAKEN, taken)):
         sentence = pattern.sub(translate, sentence)
     return sentence

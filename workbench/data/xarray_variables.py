@@ -54,6 +54,7 @@ def encoding_of(given: Mapping[str, Any]) -> dict[str, Any]:
         kept["dtype"] = OF_TEXT if dtype is str else np.dtype(dtype).str
     plain, types = {}, {}   # type: dict[str, Any], dict[str, str]
     for name, value in kept.items():
+        value = sorted(value) if isinstance(value, set | frozenset) else value   # dimensions without a limit
         try:
             entries, of_type = to_plain("the encoding", {name: value})
         except WorkbenchError:   # an object of a library

@@ -9,6 +9,7 @@ import html
 import os
 from collections.abc import Collection as Names
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +121,12 @@ class Collection(Mapping[str, Archive]):
 
     def decompress(self) -> Dataset:
         """All members, decoded."""
-        return Dataset({name: self[name].decompress() for name in self}, self.groups)
+        return Dataset({name: self.decompress_member(name) for name in self}, self.groups)
+
+    def decompress_member(self, name: str) -> Any:
+        """A member, decoded; damage is that of its key in the collection."""
+        with self._damage_of(name):
+            return self[name].decompress()
 
     def to_xarray(self) -> Any:
         """All members as a Dataset of xarray, decoded; `xarray.open_dataset` of the file decodes when values are used."""
@@ -143,15 +149,25 @@ class Collection(Mapping[str, Archive]):
         for dimension in region:
             require_known(dimension, dict.fromkeys(axis for names in axes.values() for axis in names), "a dimension")
         wanted = {name: names for name, names in axes.items() if set(names) & set(region)}
-        return Dataset({
-            name: self[name].read([region.get(axis) for axis in names]) for name, names in wanted.items()
-        }, self.groups)
+        return Dataset({name: self._read(name, region) for name in wanted}, self.groups)
 
     def dimensions(self, name: str) -> tuple[str, ...]:
         """The names of the axes of a field, or of an array; particles have none."""
         archive = self[name]
         given = archive.attributes.get("metadata", {}).get("dimensions")
         return tuple(given) if isinstance(given, list) and archive.kind != "particles" else ()
+
+    def _read(self, name: str, region: Mapping[str, Any]) -> Any:
+        with self._damage_of(name):
+            return self[name].read([region.get(axis) for axis in self.dimensions(name)])
+
+    @contextmanager
+    def _damage_of(self, name: str) -> Iterator[None]:
+        """Damage that is seen is that of a key in the collection, so that it names the member."""
+        try:
+            yield
+        except Damaged as damage:
+            raise self._here(name, damage) from None
 
     # Writing.
 
@@ -167,8 +183,12 @@ class Collection(Mapping[str, Archive]):
         """Every damaged document and chunk, each with the reason; empty if all is intact."""
         found = self.damaged_documents()
         for name in self:
-            found += [self._here(name, one) for one in self[name].damage()]
+            found += self.damage_of(name)
         return found
+
+    def damage_of(self, name: str) -> list[Damaged]:
+        """Every damaged chunk of a member, under its key in the collection."""
+        return [self._here(name, one) for one in self[name].damage()]
 
     def damaged_documents(self) -> list[Damaged]:
         """Every document that is damaged or missing, with the reason."""
@@ -178,14 +198,21 @@ class Collection(Mapping[str, Archive]):
         """The undamaged values, and the damage; members of which nothing is left are not among them."""
         damage, members = self.damaged_documents(), {}
         for name in self:
-            try:
-                members[name], lost = self[name].salvage()
-            except GuaranteeBroken:   # nothing of it can be read
-                lost = self[name].damage()
-            damage += [self._here(name, one) for one in lost]
+            data, lost = self.salvage_member(name)
+            damage += lost
+            if data is not None:
+                members[name] = data
         if not members:
             raise WorkbenchError(f"nothing of {self.store.name} can be read: {len(damage)} parts are damaged")
         return Dataset(members, self.groups), damage
+
+    def salvage_member(self, name: str) -> tuple[Any, list[Damaged]]:
+        """The undamaged values of a member, None if nothing of it is left; and its damage."""
+        try:
+            data, damage = self[name].salvage()
+        except GuaranteeBroken:   # nothing of it can be read
+            data, damage = None, self[name].damage()
+        return data, [self._here(name, one) for one in damage]
 
     @submittable
     def verify(
@@ -228,6 +255,19 @@ class Collection(Mapping[str, Archive]):
         array, slash, rest = damage.where.partition("/")
         stored = self._root.members[name]["arrays"].get(array, array)
         return Damaged(f"{stored}{slash}{rest}", damage.reason)
+
+    def within(self, name: str, damage: Damaged) -> Damaged:
+        """The damage of a member under its key in an archive of its own.
+
+        >>> import workbench as wb
+        >>> archive = wb.compress({"ocean": {"T": [1.0, 2.0]}}, wb.Absolute(0.1))
+        >>> archive.within("ocean/T", Damaged("ocean/T/c/0", "it is cut")).where
+        'values/c/0'
+        """
+        for array, stored in self._root.members[name]["arrays"].items():
+            if damage.where == stored or damage.where.startswith(f"{stored}/"):
+                return Damaged(array + damage.where.removeprefix(stored), damage.reason)
+        return damage
 
     def __repr__(self) -> str:
         rows = self.rows()

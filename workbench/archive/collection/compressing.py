@@ -18,10 +18,13 @@ from workbench.archive.collection.names import places_of
 from workbench.archive.collection.rules import chunks_for, options_for
 from workbench.archive.content.registry import content_of
 from workbench.archive.encoded import token_of
+from workbench.archive.fields import codec_for
 from workbench.archive.request import Request, promises, require_storable
 from workbench.archive.store import MemoryStore
 from workbench.archive.writing import Draft, Place
+from workbench.data import Field
 from workbench.errors import WorkbenchError
+from workbench.run.chunked_field import ChunkedField
 from workbench.run.executors import Executor, Progress
 
 FLAT = ("field", "variable")   # kinds whose arrays stand beside each other
@@ -44,7 +47,8 @@ def compress_dataset(
     """The archive of a dataset; `options` hold for members whose rule does not say otherwise."""
     chunks = chunks_for(dataset, options.get("chunks"))
     requests = {
-        name: _request(name, own, {**options, "chunks": chunks[name]}) for name, own in options_for(dataset, rules).items()
+        name: _request(name, dataset[name], own, {**options, "chunks": chunks[name]})
+        for name, own in options_for(dataset, rules).items()
     }
     for name, member in dataset.items():
         _named(name, content_of(member).require, requests[name])
@@ -85,13 +89,27 @@ def gathered(members: Mapping[str, Archive], groups: Mapping[str, Mapping[str, A
     return Collection(place.finished(root.documents, root.file_keys()))
 
 
-def _request(name: str, own: Mapping[str, Any], options: Mapping[str, Any]) -> Request:
+def _request(name: str, member: Any, own: Mapping[str, Any], options: Mapping[str, Any]) -> Request:
+    """The request for a member; one that stays exactly as it is needs not the codec of all, if that refuses it."""
     sizes = {"chunks", "chunk_values"}
     kept = {name: option for name, option in options.items() if not (name in sizes and sizes & set(own))}
     given = {**kept, **own}
     given["keep"] = promises(given.get("keep", ()))
     request: Request = _named(name, Request, **given)
-    return request
+    if "codec" in own or request.bound.eb > 0 or _is_taken(member, request):
+        return request
+    return dataclasses.replace(request, codec="auto")
+
+
+def _is_taken(member: Any, request: Request) -> bool:
+    """Whether the codec takes this member; what is no field chooses for itself."""
+    if not isinstance(member, Field | ChunkedField):
+        return True
+    try:
+        codec_for(ChunkedField.of(member), request)
+    except WorkbenchError:
+        return False
+    return True
 
 
 def _named(name: str, work: Callable[..., Any], *given: Any, **options: Any) -> Any:

@@ -95,10 +95,7 @@ class Dataset(Mapping[str, Any]):
     @property
     def coordinates(self) -> frozenset[str]:
         """The names of members that say where the values of others are."""
-        return frozenset(
-            f"{group}/{name}" if group else name
-            for group, about in self.groups.items() for name in _texts(about.get("coordinates"))
-        )
+        return coordinates_of(self.groups)
 
     def with_members(self, members: Mapping[str, Any]) -> Dataset:
         """The dataset with other members of the same names, or with some of them."""
@@ -170,6 +167,17 @@ def member_of(name: str, given: Any, metadata: Mapping[str, Any] | None = None) 
         return Variable(array, own, metadata)
     except WorkbenchError as error:
         raise WorkbenchError(f"{name!r}: {error}") from None
+
+
+def coordinates_of(groups: Groups) -> frozenset[str]:
+    """The whole names of the coordinates of all groups.
+
+    >>> coordinates_of({"ocean": {"coordinates": ["depth"]}})
+    frozenset({'ocean/depth'})
+    """
+    return frozenset(
+        f"{group}/{name}" if group else name for group, about in groups.items() for name in _texts(about.get("coordinates"))
+    )
 
 
 def variable_of(name: str, member: Any) -> Any:

@@ -10,6 +10,8 @@ from typing import Any
 from workbench.archive.collection.collection import Collection
 from workbench.archive.collection.dataset import Dataset
 from workbench.archive.collection.tables import is_table
+from workbench.data.readers import hdf5
+from workbench.data.readers.source import Source
 from workbench.errors import WorkbenchError
 
 
@@ -33,8 +35,15 @@ def opened_dataset(given: Any) -> Iterator[Dataset]:
     if not isinstance(given, str | os.PathLike):
         yield Dataset.of(given)
         return
+    _require_own_data(given)
     with _opened(given) as opened:
         yield Dataset.of(opened)
+
+
+def _require_own_data(path: str | os.PathLike[str]) -> None:
+    """Refuse an HDF5 file that names data outside of its folder, which the library of xarray would read, too."""
+    if os.path.isfile(path):
+        hdf5.kind(Source.at(path))   # looks for such names before it looks at anything else
 
 
 def _opened(path: str | os.PathLike[str]) -> Any:

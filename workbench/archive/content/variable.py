@@ -79,8 +79,9 @@ class VariableContent(Content):
         numbers, bound = numbers_within(variable, form, call.request.bound)
         field = ChunkedField(Field(numbers).values, name=variable.name, metadata=call.metadata)
         chunks = call.request.chunks and chunks_of_numbers(call.request.chunks, form, call.metadata)
-        codec = "pcodec" if bound.eb == 0 else call.request.codec
-        request = replace(call.request, bound=bound, codec=codec, chunks=chunks)
+        request = replace(call.request, bound=bound, chunks=chunks)
+        if bound.eb == 0:
+            request = replace(request, codec="pcodec", speed="small")
         codec_for(field, request)
         about = {"kind": self.kind, "dtype": form.dtype, "shape": list(form.shape)}
         with scratch_folder(call.scratch, call.executor) as folder, call.place(token_for(field, request)) as place:

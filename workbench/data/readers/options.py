@@ -13,7 +13,7 @@ from workbench import backend
 from workbench.data.particles import Box, Particles
 from workbench.data.readers.images import Images, require_box_to_wrap, require_placed
 from workbench.data.triclinic import is_triclinic, kept_cell
-from workbench.errors import WorkbenchError
+from workbench.errors import SeveralArrays, WorkbenchError
 
 FileBox = Box | str
 MOST_AXES = 4
@@ -169,7 +169,7 @@ def chosen_name(name: str | None, shapes: Mapping[str, tuple[int, ...]], what: s
         found = [key for key, shape in shapes.items() if len(shape) == most]
         if len(found) == 1 and (most > 1 or len(shapes) == 1):
             return _with_few_axes(found[0], shapes, listed)
-        raise WorkbenchError(f"the {what} holds several arrays: choose one by name=...; it has {listed}")
+        raise SeveralArrays(f"the {what} holds several arrays: choose one by name=...; it has {listed}")
     wanted = str(name).strip("/")
     found = [key for key in shapes if key == wanted] or [key for key in shapes if key.endswith("/" + wanted)]
     if len(found) != 1:

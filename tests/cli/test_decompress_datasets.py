@@ -1,0 +1,219 @@
+"""`workbench decompress` of datasets, and into NetCDF and Zarr: what is in the files, and that no bound is broken."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import workbench as wb
+from archive.collection.samples import sample
+from cli.conftest import Run, names, particles
+from cli.datasets import PACKED, dataset, with_groups, written
+from workbench.archive.collection import dataset_files
+
+RULES = {"T": wb.Absolute(0.01), "P": wb.Relative(1e-3), "Q": wb.PointwiseRelative(1e-3), "*": wb.Exact()}
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    wb.compress(written(tmp_path / "ds.nc"), RULES, out=tmp_path / "a.zip")
+    return tmp_path / "a.zip"
+
+
+def require_within_bounds(found: xr.Dataset, given: xr.Dataset) -> None:
+    assert abs(found["T"].astype("f8") - given["T"]).max() <= 0.01
+    assert abs(found["P"] - given["P"]).max() <= 1e-3 * (given["P"].max() - given["P"].min())
+    assert (abs(found["Q"].astype("f8") - given["Q"]) <= 1e-3 * given["Q"].astype("f8")).all()
+
+
+@pytest.mark.parametrize("suffix", [".nc", ".zarr"])
+def test_a_dataset_comes_back_as_a_file(run: Run, archive: Path, tmp_path: Path, suffix: str) -> None:
+    done = run("decompress", archive, tmp_path / f"back{suffix}", "--json")
+    assert done.status == 0
+    given = xr.open_dataset(tmp_path / "ds.nc")
+    with xr.open_dataset(tmp_path / f"back{suffix}") as found:
+        require_within_bounds(found.load(), dataset())
+        assert set(found.variables) == set(given.variables)
+        assert (found.attrs, set(found.coords)) == (given.attrs, set(given.coords))
+        for name in found.variables:
+            assert found[name].attrs == given[name].attrs
+            assert (found[name].dims, found[name].dtype) == (given[name].dims, given[name].dtype)
+        for name in ("flag", "station", "time", "lat", "lon"):
+            np.testing.assert_array_equal(found[name].values, given[name].values)
+    assert names(tmp_path) == {"ds.nc", "a.zip", f"back{suffix}"}
+    assert done.json["members"] == list(wb.open(archive))
+    assert done.json["bytes"] > 0
+
+
+def test_encodings_are_those_of_the_source(run: Run, archive: Path, tmp_path: Path) -> None:
+    run("decompress", archive, tmp_path / "back.nc")
+    with xr.open_dataset(tmp_path / "back.nc") as found, xr.open_dataset(tmp_path / "ds.nc") as given:
+        for key in ("zlib", "complevel", "chunksizes"):
+            assert found["T"].encoding[key] == given["T"].encoding[key]
+        assert given["time"].encoding["units"].removesuffix(" 00:00:00") == found["time"].encoding["units"]
+
+
+def test_dimensions_without_a_limit_stay_so(run: Run, tmp_path: Path) -> None:
+    dataset().to_netcdf(tmp_path / "ds.nc", unlimited_dims=["time"])
+    wb.compress(tmp_path / "ds.nc", {"*": wb.Relative(1e-3)}, out=tmp_path / "a.zip")
+    for region, expected in ((), {"time"}), (("--region", "time=0:3"), {"time"}), (("--region", "lat=0:3"), {"time"}):
+        assert run("decompress", tmp_path / "a.zip", tmp_path / "back.nc", *region, "--overwrite").status == 0
+        with xr.open_dataset(tmp_path / "back.nc") as found:
+            assert found.encoding["unlimited_dims"] == expected
+    given = wb.compress(xr.open_dataset(tmp_path / "ds.nc"), {"*": wb.Exact()})
+    given.save(tmp_path / "b.zip")
+    assert run("decompress", tmp_path / "b.zip", tmp_path / "flag.nc", "--member", "flag").status == 0
+
+
+def test_packing_that_would_break_a_bound_is_left_out(run: Run, archive: Path, tmp_path: Path) -> None:
+    done = run("decompress", archive, tmp_path / "back.nc", "-q")
+    assert done.err.startswith("note: P is written as float64 and not as in the source (int16 with scale_factor and")
+    with xr.open_dataset(tmp_path / "back.nc") as found:
+        assert "scale_factor" not in found["P"].encoding
+    assert run("verify", archive, tmp_path / "ds.nc").status == 0
+
+
+@pytest.mark.parametrize(("bound", "packed"), [(wb.Exact(), True), (wb.Absolute(0.9), False), (wb.Absolute(2.0), None)])
+def test_packing_that_keeps_the_bound_stays(run: Run, tmp_path: Path, bound: wb.Absolute, packed: bool | None) -> None:
+    given = dataset()[["P"]]
+    given.to_netcdf(tmp_path / "ds.nc", encoding={"P": PACKED})
+    wb.compress(tmp_path / "ds.nc", {"P": bound}, out=tmp_path / "a.zip")
+    assert run("decompress", tmp_path / "a.zip", tmp_path / "back.nc").status == 0
+    with xr.open_dataset(tmp_path / "back.nc") as found:
+        assert packed in (None, "scale_factor" in found["P"].encoding)
+        assert abs(found["P"] - given["P"]).max() <= bound.eb
+
+
+def test_a_region_has_the_arrays_with_these_dimensions_and_their_coordinates(
+    run: Run, archive: Path, tmp_path: Path
+) -> None:
+    assert run("decompress", archive, tmp_path / "part.nc", "--region", "time=2:5,lat=3:").status == 0
+    whole = wb.open(archive).to_xarray().isel(time=slice(2, 5), lat=slice(3, None))
+    with xr.open_dataset(tmp_path / "part.nc") as part:
+        xr.testing.assert_identical(part.load(), whole.load())
+    assert run("decompress", archive, tmp_path / "flags.nc", "--region", "time=2:5", "--json").json["members"] == [
+        name for name in wb.open(archive) if name not in ("flag", "station")
+    ]
+
+
+def test_a_member_and_a_region_of_it(run: Run, archive: Path, tmp_path: Path) -> None:
+    whole = wb.open(archive)["T"].decompress().values
+    for number, region in enumerate(("2:5,:,3:", "time=2:5,lon=3:")):
+        out = tmp_path / f"{number}.npy"
+        assert run("decompress", archive, out, "--member", "T", "--region", region).status == 0
+        np.testing.assert_array_equal(np.load(out), whole[2:5, :, 3:], strict=True)
+
+
+def test_a_member_has_its_coordinates_in_netcdf(run: Run, archive: Path, tmp_path: Path) -> None:
+    whole = wb.open(archive).to_xarray()["T"]
+    for number, region in enumerate(((), ("--region", "2:5,:,3:"), ("--region", "time=2:5,lon=3:"))):
+        assert run("decompress", archive, tmp_path / f"{number}.nc", "--member", "T", *region).status == 0
+        with xr.open_dataset(tmp_path / f"{number}.nc") as found:
+            expected = whole.isel(time=slice(2, 5), lon=slice(3, None)) if region else whole
+            xr.testing.assert_identical(found["T"].load(), expected.load())
+    refused = run("decompress", archive, tmp_path / "b.nc", "--member", "T", "--region", "0:3")
+    assert (refused.status, "region must have 3 parts" in refused.err) == (2, True)
+    wb.compress(with_groups(tmp_path / "groups.nc"), {"*": wb.Relative(1e-3)}, out=tmp_path / "groups.zip")
+    found = run("decompress", tmp_path / "groups.zip", tmp_path / "P.nc", "--member", "ocean/P", "--json").json
+    assert set(found["members"]) == {"ocean/P", "time", "lat", "lon"}
+
+
+def test_one_field_becomes_netcdf(run: Run, tmp_path: Path) -> None:
+    for name in ("T", "P"):
+        run("compress", written(tmp_path / "ds.nc"), tmp_path / f"{name}.zip", "--name", name, "--rel", "1e-3", "-q")
+        assert run("decompress", tmp_path / f"{name}.zip", tmp_path / f"{name}.nc").status == 0
+        decoded = wb.open(tmp_path / f"{name}.zip").decompress()
+        with xr.open_dataset(tmp_path / f"{name}.nc") as found:
+            np.testing.assert_array_equal(found[name].values, decoded.values)
+            assert found[name].attrs["units"] == dataset()[name].attrs["units"]
+            assert found[name].dims == ("time", "lat", "lon")
+
+
+def test_masked_values_become_missing(run: Run, tmp_path: Path) -> None:
+    mask = np.eye(6, 5, dtype=bool)
+    wb.compress(wb.Field(np.ones((6, 5), np.float32), mask=mask), wb.Absolute(0.1)).save(tmp_path / "a.zip")
+    assert run("decompress", tmp_path / "a.zip", tmp_path / "b.nc").status == 0
+    with xr.open_dataset(tmp_path / "b.nc") as found:
+        np.testing.assert_array_equal(np.isnan(found["values"]), mask)
+
+
+def test_groups_become_groups(run: Run, tmp_path: Path) -> None:
+    wb.compress(with_groups(tmp_path / "ds.nc"), {"*": wb.Relative(1e-3)}, out=tmp_path / "a.zip")
+    for suffix in (".nc", ".zarr"):
+        assert run("decompress", tmp_path / "a.zip", tmp_path / f"back{suffix}").status == 0
+        with xr.open_datatree(tmp_path / f"back{suffix}") as found:
+            assert set(found["ocean"].data_vars) == {"P", "Q"}
+            assert set(found.data_vars) == {"T"}
+
+
+def test_types_of_all_kinds_come_back(run: Run, tmp_path: Path) -> None:
+    given = sample()
+    rules = {"T": wb.Absolute("0.01 K"), "*": wb.Exact()}
+    wb.compress(given, rules).save(tmp_path / "a.zip")
+    refused = run("decompress", tmp_path / "a.zip", tmp_path / "back.nc")
+    assert refused.status == 2
+    assert "'z' is complex, and NetCDF has no such numbers" in refused.err
+    wb.compress(given.drop_vars("z"), rules).save(tmp_path / "b.zip")
+    for archive, suffix in (("b.zip", ".nc"), ("a.zip", ".zarr")):
+        done = run("decompress", tmp_path / archive, tmp_path / f"back{suffix}", "-q")
+        assert done.status == 0, done.err
+        with xr.open_dataset(tmp_path / f"back{suffix}", decode_timedelta=True) as found:
+            for name in set(found.variables) - {"T"}:
+                np.testing.assert_array_equal(found[name].values, given[name].values)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["b.npy"], "holds 8 members: choose one by --member, or let OUT end in .nc or .zarr"),
+        (["b.npz"], "holds 8 members: choose one by --member"),
+        (["b.h5"], "OUT must end in .npy, .npz, .nc, .nc4 or .zarr"),
+        (["b.npy", "--member", "Tt"], "expected the name of a member; got 'Tt': did you mean 'T'?"),
+        (["b.nc", "--region", "0:3,:,:"], "must name dimensions, as in --region time=0:10"),
+        (["b.nc", "--region", "tme=0:3"], "expected the name of a dimension; got 'tme': did you mean 'time'?"),
+        (["b.nc", "--region", "time=0:3,time=0:4"], "with each dimension once"),
+        (["b.nc", "--region", "time=0.5:3"], "must be whole numbers of grid points; got time=0.5:3"),
+        (["b.nc", "--region", "time=3:3"], "--region must select points of each axis"),
+    ],
+)
+def test_wrong_arguments_are_one_sentence(
+    run: Run, archive: Path, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    refused = run("decompress", archive, tmp_path / arguments[0], *arguments[1:])
+    assert (refused.status, refused.out) == (2, "")
+    assert message in refused.err.splitlines()[-1]
+    assert names(tmp_path) == {"ds.nc", "a.zip"}
+
+
+def test_what_does_not_fit_together_is_refused(run: Run, field_archive: Path, tmp_path: Path) -> None:
+    refused = run("decompress", field_archive, tmp_path / "b.npy", "--member", "T")
+    assert (refused.status, "--member is for archives of many members" in refused.err) == (2, True)
+    refused = run("decompress", field_archive, tmp_path / "b.npy", "--region", "x=0:3")
+    assert (refused.status, "the axes of this archive have no names" in refused.err) == (2, True)
+    wb.compress(particles(), wb.Absolute(0.1)).save(tmp_path / "p.zip")
+    refused = run("decompress", tmp_path / "p.zip", tmp_path / "b.nc")
+    assert (refused.status, "holds particles: let OUT end in .npy or .npz" in refused.err) == (2, True)
+
+
+def test_a_folder_is_not_replaced(run: Run, archive: Path, tmp_path: Path) -> None:
+    (tmp_path / "b.zarr").mkdir()
+    refused = run("decompress", archive, tmp_path / "b.zarr", "--overwrite")
+    assert (refused.status, "a folder is never replaced" in refused.err) == (2, True)
+
+
+@pytest.mark.parametrize("suffix", [".nc", ".zarr"])
+def test_after_an_error_nothing_is_left(
+    run: Run, archive: Path, tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = dataset_files.write_dataset
+
+    def full(*given: object) -> None:
+        write(*given)   # type: ignore[arg-type]
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(dataset_files, "write_dataset", full)
+    refused = run("decompress", archive, tmp_path / f"b{suffix}")
+    assert refused.status == 2
+    assert refused.err.endswith(f"b{suffix}: No space left on device\n")
+    assert names(tmp_path) == {"ds.nc", "a.zip"}

@@ -1,0 +1,100 @@
+"""The file that `decompress` and `salvage` write: of NumPy for the arrays of one archive, NetCDF or Zarr for datasets."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from workbench.archive import Archive, Collection, Dataset
+from workbench.archive.collection import dataset_files
+from workbench.archive.collection.repacking import room_of
+from workbench.cli import numpy_files
+from workbench.cli.leftovers import clear_leftovers
+from workbench.cli.notes import show_notes
+from workbench.cli.single_field import as_dataset
+from workbench.cli.target import add_target, new_path, require_free
+from workbench.errors import WorkbenchError
+
+SUFFIXES = (*numpy_files.SUFFIXES, *dataset_files.SUFFIXES)
+
+
+def add_decoded_target(parser: argparse.ArgumentParser) -> None:
+    """Add OUT."""
+    text = (
+        "file to write: .npy for the positions or values alone, .npz for all arrays of one archive, .nc (NetCDF-4) or "
+        ".zarr for fields and datasets"
+    )
+    add_target(parser, text)
+
+
+def require_decoded_target(options: argparse.Namespace) -> None:
+    """Refuse an output that cannot be written, before any work."""
+    suffix = Path(options.out).suffix
+    if suffix not in SUFFIXES:
+        raise WorkbenchError(f"OUT must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}; got {options.out}")
+    if suffix in dataset_files.SUFFIXES:
+        dataset_files.require_library(suffix)
+    target = require_free(options.out, options.overwrite, options.archive)
+    if suffix == dataset_files.ZARR and os.path.lexists(target):
+        raise WorkbenchError(f"{options.out} exists, and a folder is never replaced: remove it, or choose another name")
+    show_notes(clear_leftovers(target))
+
+
+def holds_names(out: str) -> bool:
+    """Whether the file has names for arrays and dimensions: one of NetCDF or Zarr."""
+    return Path(out).suffix in dataset_files.SUFFIXES
+
+
+def require_fitting_target(archive: Archive | Collection, options: argparse.Namespace) -> None:
+    """Refuse a kind of file that does not suit the contents."""
+    named = holds_names(options.out)
+    if isinstance(archive, Collection) and not named:
+        raise WorkbenchError(
+            f"{options.archive} holds {len(archive)} members: choose one by --member, or let OUT end in .nc or .zarr"
+        )
+    if isinstance(archive, Archive) and named and archive.kind not in ("field", "variable"):
+        raise WorkbenchError(f"{options.archive} holds {archive.content.words}: let OUT end in .npy or .npz")
+
+
+def write_one(archive: Archive, data: Any, options: argparse.Namespace) -> dict[str, Any]:
+    """Write the data of an archive of one array; returns what is said about it."""
+    about = numpy_files.what_is_written(archive, data, options)
+    if Path(options.out).suffix in numpy_files.SUFFIXES:
+        return {**about, **numpy_files.write_arrays(archive, data, options)}
+    name, dataset = as_dataset(archive, data)
+    notes = _write(dataset, {name: room_of(archive)}, options)
+    return {**about, "arrays": list(dataset), "left_out": [], "notes": notes}
+
+
+def write_members(collection: Collection, dataset: Dataset, options: argparse.Namespace) -> dict[str, Any]:
+    """Write members of a collection; returns what is said about them."""
+    room = {name: room_of(collection[name]) for name in dataset}
+    notes = _write(dataset, room, options)
+    return {
+        "file": options.archive, "out": options.out, "holds": collection.kind, "members": list(dataset), "notes": notes,
+    }
+
+
+def size_of(out: str) -> int:
+    """The bytes of a file, or of all files in a folder."""
+    path = Path(out)
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) if path.is_dir() else path.stat().st_size
+
+
+def _write(dataset: Dataset, room: Mapping[str, float], options: argparse.Namespace) -> list[str]:
+    """Write a file under a temporary name, and rename it when it is complete; returns what differs from the source."""
+    with new_path(options.out, options.overwrite, options.archive) as partial:
+        notes = dataset_files.write_dataset(dataset, partial, Path(options.out).suffix, room)
+        if partial.is_file():
+            with partial.open("rb") as file:
+                os.fsync(file.fileno())
+    show_notes(notes)
+    return notes
+
+
+def without_notes(outcome: Mapping[str, Any], as_json: bool) -> dict[str, Any]:
+    """What is printed: as text without the notes, which stand on standard error already."""
+    return {name: value for name, value in outcome.items() if as_json or name != "notes"}
