@@ -7,6 +7,7 @@ from workbench.bounds.prediction.train import train
 from workbench.bounds.result import Sweep
 from workbench.bounds.run import Run
 from workbench.bounds.sweep import iter_sweep, sweep
+from workbench.bounds.tuning.allocation import Allocation, find_bounds
 from workbench.bounds.tuning.find import find_bound
 from workbench.bounds.tuning.found import Found
 from workbench.bounds.tuning.targets import PSNR, SSIM, All, KeepMassFunction, KeepSpectrum, Quality, Ratio, Target
@@ -16,6 +17,7 @@ __all__ = [
     "PSNR",
     "SSIM",
     "All",
+    "Allocation",
     "Chart",
     "Expert",
     "Found",
@@ -30,6 +32,7 @@ __all__ = [
     "Target",
     "calibrated",
     "find_bound",
+    "find_bounds",
     "iter_sweep",
     "predict",
     "sweep",

@@ -7,20 +7,22 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from workbench.archive import Archive
+from workbench.archive import Archive, Collection, Dataset
 from workbench.archive.request import ORDERS
-from workbench.bounds import PSNR, SSIM, All, Found, KeepMassFunction, KeepSpectrum, Ratio, Target, find_bound
+from workbench.bounds import PSNR, SSIM, All, Found, KeepMassFunction, KeepSpectrum, Ratio, Target, find_bound, find_bounds
 from workbench.bounds.tuning.find import KINDS, MOST_RUNS
 from workbench.cli.codec_options import add_codec, chosen_codec
 from workbench.cli.compress import require_target
+from workbench.cli.datasets import dataset_instead
 from workbench.cli.keep_options import add_clusters, chosen_clusters
 from workbench.cli.notes import show_notes
 from workbench.cli.progress import Progress, add_quiet
 from workbench.cli.source import add_file, open_source, print_result
 from workbench.cli.target import add_overwrite
-from workbench.cli.visible import visible
+from workbench.cli.visible import visible, visible_lines
 from workbench.clusters import KeepClusters
-from workbench.errors import WorkbenchError
+from workbench.codecs import Codec
+from workbench.errors import SeveralArrays, WorkbenchError
 
 NOT_MET = 1
 
@@ -64,8 +66,12 @@ def run(options: argparse.Namespace) -> int:
         require_target(options)
     with Progress(options.quiet) as progress:
         progress(None, f"reading {options.file}")
-        data = open_source(options)
-        if isinstance(data, Archive):
+        try:
+            data = open_source(options)
+        except SeveralArrays as error:
+            with dataset_instead(options, error) as dataset:
+                return _tune_dataset(dataset, target, codec, options, progress)
+        if isinstance(data, Archive | Collection):
             raise WorkbenchError(f"{options.file} is an archive: tune the original it was made from")
         found = find_bound(
             data, target, codec, kind=options.bound, order=options.order, most_runs=options.most_runs, progress=progress
@@ -74,6 +80,29 @@ def run(options: argparse.Namespace) -> int:
             progress(None, f"writing {options.out}")
             found.archive.save(options.out, options.overwrite)
     _print(found, options)
+    return 0 if found.met else NOT_MET
+
+
+def _tune_dataset(
+    dataset: Dataset, target: All, codec: str | Codec, options: argparse.Namespace, progress: Progress
+) -> int:
+    """Find a bound for each variable, so that all together have the ratio."""
+    only, *others = target.targets
+    if others or not isinstance(only, Ratio):
+        raise WorkbenchError(
+            f"{options.file} holds several arrays, which are tuned to one --ratio together: leave out other targets, or "
+            "choose one array by --name"
+        )
+    if options.order != "keep" or options.bound != "absolute":
+        raise WorkbenchError("--order and --bound are for one array: leave them out, or choose one by --name")
+    found = find_bounds(dataset, only, codec, most_runs=options.most_runs, progress=progress)
+    if found.met and options.out is not None:
+        progress(None, f"writing {options.out}")
+        found.archive.save(options.out, options.overwrite)
+    if options.json:
+        print_result({"file": options.file, "out": options.out if found.met else None, **found.to_dict()}, True)
+    else:
+        print(visible_lines(f"{found!r}\n{found.code()}"))
     return 0 if found.met else NOT_MET
 
 

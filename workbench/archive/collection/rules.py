@@ -33,7 +33,7 @@ def options_for(dataset: Dataset, rules: Any) -> dict[str, dict[str, Any]]:
     {'T': Absolute(eb=0.1), 'P': Exact(), 'id': Exact()}
     """
     if isinstance(rules, Bound):
-        return {name: {"bound": Exact() if _is_exact(dataset, name) else rules} for name in dataset}
+        return {name: {"bound": Exact() if is_exact(dataset, name) else rules} for name in dataset}
     if not isinstance(rules, Mapping) or not rules:
         raise WorkbenchError(
             f'the bounds of a dataset must be a bound, or rules such as {{"T": wb.Absolute(0.01), "*": wb.Exact()}}; '
@@ -85,7 +85,7 @@ def matching(pattern: str, names: Iterable[str]) -> list[str]:
 def _option_of(dataset: Dataset, name: str, known: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     if name in known:
         return known[name]
-    exact = _is_exact(dataset, name)
+    exact = is_exact(dataset, name)
     for pattern, options in known.items():
         if matching(pattern, [name]) and not (exact and any(sign in pattern for sign in "*?[")):
             return {"bound": Exact()} if exact else options
@@ -113,7 +113,7 @@ def _require_some(pattern: Any, dataset: Dataset) -> None:
     require_known(pattern, dataset, "a member, of a group, or a pattern")
 
 
-def _is_exact(dataset: Dataset, name: str) -> bool:
+def is_exact(dataset: Dataset, name: str) -> bool:
     """Whether a member is kept exactly unless a rule names it."""
     if name in dataset.coordinates:
         return True

@@ -1,0 +1,87 @@
+"""Bounds for all variables of a dataset, which together have a ratio."""
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.cli import main
+
+
+def sample() -> dict[str, np.ndarray]:
+    """A smooth, a rough and a very large variable; integers and a constant."""
+    random = np.random.default_rng(0)
+    x, y = np.meshgrid(np.linspace(0, 6, 90), np.linspace(0, 6, 70))
+    return {
+        "smooth": np.sin(x) * np.cos(y), "rough": random.normal(size=(70, 90)),
+        "large": 1e12 * np.sin(3 * x + y) + 1e10 * random.normal(size=(70, 90)),
+        "count": random.integers(0, 9, 500), "constant": np.ones(50),
+    }
+
+
+def squared_error(archive: wb.Collection, data: dict[str, np.ndarray]) -> float:
+    """The sum over all values, as shares of the standard deviation."""
+    shares = [(archive[name].decompress().values - data[name]) / (data[name].std() or 1) for name in data]
+    return sum(float(np.square(share).sum()) for share in shares)
+
+
+@pytest.mark.parametrize("ratio", [3, 8, 20])
+def test_the_ratio_is_met_with_a_smaller_error_than_by_equal_shares_of_the_range(ratio):
+    data = sample()
+    found = wb.find_bounds(data, wb.Ratio(ratio), "prequantised")
+    assert found.met
+    assert ratio <= found.archive.ratio <= 1.05 * ratio
+    assert found.archive.verify(data).passed
+    assert found.bounds["count"] == found.bounds["constant"] == wb.Exact()
+    assert found.bounds["smooth"].eb != found.bounds["rough"].eb
+    same = wb.compress(data, dict(found.bounds), "prequantised")
+    assert abs(same.ratio / found.archive.ratio - 1) < 0.01
+    low, high = 1e-7, 1.0
+    for _ in range(16):
+        between = (low * high) ** 0.5
+        met = wb.compress(data, wb.Relative(between), "prequantised").ratio >= ratio
+        low, high = (low, between) if met else (between, high)
+    equal = wb.compress(data, wb.Relative(high), "prequantised")
+    assert squared_error(found.archive, data) <= 1.05 * squared_error(equal, data)
+
+
+def test_weights_and_names_say_where_errors_may_be():
+    data = sample()
+    plain = wb.find_bounds(data, wb.Ratio(8), "prequantised")
+    heavy = wb.find_bounds(data, wb.Ratio(8), "prequantised", weights={"smooth": 1000.0})
+    assert heavy.bounds["smooth"].eb < plain.bounds["smooth"].eb
+    only = wb.find_bounds(data, wb.Ratio(1.5), "prequantised", names=["rough"])
+    assert only.bounds["smooth"] == wb.Exact()
+    assert only.met
+    assert "wb.Absolute(" in only.code()
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    ((wb.PSNR(40),), "the target of a dataset must be wb.Ratio"),
+    ((wb.Ratio(3), "auto", {"names": "Smooth"}), "got 'Smooth': did you mean 'smooth'"),
+    ((wb.Ratio(3), "auto", {"names": "count"}), "'count' must be a field of floating-point numbers"),
+    ((wb.Ratio(3), "auto", {"weights": {"smooth": 0}}), "the weight of 'smooth' must be positive"),
+    ((wb.Ratio(3), "auto", {"weights": {"count": 1}}), "a variable that may have errors; got 'count'"),
+])
+def test_wrong_arguments_end_in_a_sentence(arguments, message):
+    *positional, last = arguments
+    options = last if isinstance(last, dict) else {}
+    with pytest.raises(wb.WorkbenchError, match=message):
+        wb.find_bounds(sample(), *(positional if options else arguments), **options)
+
+
+def test_a_ratio_that_cannot_be_met_says_what_came_nearest():
+    found = wb.find_bounds(sample(), wb.Ratio(1e6), "prequantised")
+    assert not found.met
+    assert "not met" in repr(found)
+
+
+def test_the_shell_tunes_a_dataset(tmp_path, capsys):
+    xarray = pytest.importorskip("xarray")
+    data = sample()
+    xarray.Dataset({name: (("y", "x"), data[name]) for name in ("smooth", "rough")}).to_netcdf(tmp_path / "x.nc")
+    options = ["--ratio", "6", "--codec", "prequantised", "--out", str(tmp_path / "x.zip"), "-q"]
+    assert main(["tune", str(tmp_path / "x.nc"), *options]) == 0
+    assert "a ratio of 6 is met" in capsys.readouterr().out
+    assert 6 <= wb.open(tmp_path / "x.zip").ratio <= 6.4
+    assert main(["tune", str(tmp_path / "x.nc"), "--psnr", "50"]) == 2
+    assert "tuned to one --ratio together" in capsys.readouterr().err

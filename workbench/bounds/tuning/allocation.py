@@ -1,0 +1,265 @@
+"""`wb.find_bounds`: a bound for each variable of a dataset, so that all together have a ratio.
+
+The bits go where they cost least. The error of a variable counts as a share of its standard deviation, and what is made
+small is the sum over all values of its square, each variable with a weight. That sum is smallest for a given size where one
+more bit lowers it equally for all variables (the condition of Lagrange). How it falls is measured: the values in the middle
+of each variable are compressed at a ladder of bounds, by a fast codec where none is named, as only the differences between
+variables count. From these rates follow bounds for any size; then all values are compressed, and what the size has missed
+is corrected, until the ratio is met.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from workbench import backend
+from workbench.archive import Archive, Collection, Dataset, compress
+from workbench.archive.choice import middle
+from workbench.archive.collection.compressing import gathered
+from workbench.archive.collection.names import require_known
+from workbench.archive.collection.reports import table
+from workbench.archive.collection.rules import is_exact
+from workbench.arguments import whole_number
+from workbench.bounds.tuning.targets import Ratio
+from workbench.codecs import Codec
+from workbench.data import Field
+from workbench.errors import WorkbenchError, briefly
+from workbench.guarantees import Absolute, Bound, Exact
+from workbench.run.chunked_field import ChunkedField
+from workbench.run.executors import Progress
+from workbench.run.submission import submittable
+
+FAST = "prequantised"   # the codec of the ladder, if none is named
+LADDER = tuple(2.0 ** (3 - 1.5 * step) for step in range(12))   # bounds, as shares of the standard deviation
+MOST_RUNS = 6
+STEPS = 60   # of a bisection
+
+
+@dataclass(frozen=True, repr=False)
+class Allocation:
+    """The bound of each variable, and the archive of all of them.
+
+    `bounds` are rules for `wb.compress`; `met` says whether the archive has the ratio.
+    """
+
+    target: Ratio
+    bounds: Mapping[str, Bound]
+    archive: Collection
+    met: bool
+    runs: int
+
+    @property
+    def ratio(self) -> float:
+        """How many times smaller the archive is, everything included."""
+        return self.archive.ratio
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer in JSON types."""
+        return {
+            "target": str(self.target), "met": self.met, "ratio": self.ratio, "runs": self.runs,
+            "bounds": {name: bound.to_dict() for name, bound in self.bounds.items()},
+            "members": [row.to_dict() for row in self.archive.rows()],
+        }
+
+    def code(self) -> str:
+        """The call that makes the archive."""
+        rules = ", ".join(f"{name!r}: {_in_code(bound)}" for name, bound in self.bounds.items())
+        return f"archive = wb.compress(dataset, {{{rules}}})"
+
+    def __repr__(self) -> str:
+        met = "met" if self.met else "not met"
+        line = f"a ratio of {self.target.least:g} is {met}: {self.ratio:.4g}, in {self.runs} runs"
+        return f"{line}\n{table(self.archive.rows())}"
+
+
+@dataclass(frozen=True, eq=False)
+class RateCurve:
+    """How the size and the squared error of a variable follow from its bound, by measurements.
+
+    Errors are shares of the standard deviation; `count` is the number of values.
+    """
+
+    name: str
+    deviation: float
+    count: int
+    weight: float
+    bounds: np.ndarray = field(default_factory=lambda: np.array(LADDER))
+    bits: np.ndarray = field(default_factory=lambda: np.zeros(len(LADDER)))
+    errors: np.ndarray = field(default_factory=lambda: np.zeros(len(LADDER)))
+
+    @functools.cached_property
+    def hull(self) -> np.ndarray:
+        """The measurements on the lower convex hull of error over bits: no mixture of others is better than these."""
+        kept: list[int] = []
+        for place in np.lexsort((self.errors, self.bits)).tolist():
+            if kept and self.errors[place] >= self.errors[kept[-1]]:
+                continue
+            while len(kept) > 1 and self._slope(kept[-2], kept[-1]) <= self._slope(kept[-1], place):
+                kept.pop()
+            kept.append(place)
+        return np.array(kept)
+
+    @functools.cached_property
+    def gains(self) -> np.ndarray:
+        """The logarithm of what one more bit lowers the error by, at each measurement of the hull; it falls."""
+        slopes = [math.log(self.weight * self._slope(a, b)) for a, b in itertools.pairwise(self.hull.tolist())] or [0.0]
+        between = [(a + b) / 2 for a, b in itertools.pairwise(slopes)]
+        return np.array([slopes[0], *between, slopes[-1]][: len(self.hull)])
+
+    def at(self, gain: float) -> tuple[float, float]:
+        """The bound at which one more bit gains so much, and the bits per value there.
+
+        Below the finest bound of the ladder each further bit halves the error, and lowers the gain to a quarter.
+        """
+        places, beyond = np.arange(len(self.hull)), max(float(self.gains[-1]) - gain, 0.0) / math.log(4)
+        place = float(np.interp(-gain, -self.gains, places))
+        share = math.exp(float(np.interp(place, places, np.log(self.bounds[self.hull])))) * 2.0**-beyond
+        return share * self.deviation, float(np.interp(place, places, self.bits[self.hull])) + beyond
+
+    def _slope(self, one: int, other: int) -> float:
+        """How much a bit lowers the error between two measurements."""
+        return float((self.errors[one] - self.errors[other]) / max(self.bits[other] - self.bits[one], 1e-9))
+
+
+@submittable
+def find_bounds(
+    dataset: Any,
+    target: Ratio,
+    codec: str | Codec = "auto",
+    *,
+    names: Any = None,
+    weights: Mapping[str, float] | None = None,
+    most_runs: int = MOST_RUNS,
+    progress: Progress | None = None,
+) -> Allocation:
+    """The bounds with which all variables of a dataset together have a ratio, with the smallest sum of squared errors.
+
+    Each error counts as a share of the standard deviation of its variable, times a weight (1 unless `weights` says
+    otherwise). `names` are the variables that may have errors: by default all of floating-point numbers that are no
+    coordinates; everything else is kept exactly, and counts.
+
+    >>> import workbench as wb
+    >>> data = {"smooth": np.sin(np.arange(4096) / 50), "rough": np.random.default_rng(0).normal(size=4096)}
+    >>> found = wb.find_bounds(data, wb.Ratio(4))
+    >>> found.met, found.bounds["smooth"].eb < found.bounds["rough"].eb
+    (True, True)
+    """
+    if not isinstance(target, Ratio):
+        raise WorkbenchError(f"the target of a dataset must be wb.Ratio(...); got {briefly(target)}")
+    whole_number("most_runs", most_runs, least=1)
+    members = Dataset.of(dataset)
+    chosen = _chosen(members, names)
+    given = dict(weights or {})
+    for name in given:
+        require_known(name, chosen, "a variable that may have errors")
+    curves = [_curve(name, members[name], codec, given.get(name, 1.0)) for name in chosen]
+    curves = [curve for curve in curves if curve.deviation > 0]
+    exact = [name for name in members if name not in {curve.name for curve in curves}]
+    kept = {name: compress(members[name], Exact()) for name in exact}
+    return _searched(members, target, codec, curves, kept, most_runs, progress)
+
+
+def _searched(
+    members: Dataset, target: Ratio, codec: str | Codec, curves: list[RateCurve], kept: Mapping[str, Archive],
+    most_runs: int, progress: Progress | None,
+) -> Allocation:
+    """Compress all variables at the bounds that the rates foretell for a size, which is corrected by what came of it."""
+    best, wanted, runs = None, 0.0, 0   # type: Allocation | None, float, int
+    for runs in range(1, most_runs + 1):
+        if progress is not None:
+            progress((runs - 1) / most_runs, "compressing all variables")
+        bounds = _bounds_for(curves, wanted or _first(members, target, curves, kept))
+        archives = {name: compress(members[name], bound, codec) for name, bound in bounds.items()}
+        archive = gathered({name: archives[name] if name in archives else kept[name] for name in members}, members.groups)
+        rules, met = {**bounds, **dict.fromkeys(kept, Exact())}, target.room(archive.ratio) >= 0
+        tried = Allocation(target, rules, archive, met, runs)
+        if best is None or _is_better(tried, best):
+            best = tried
+        if not curves or (tried.met and archive.ratio <= target.least * (1 + target.tolerance)):
+            break
+        reached = sum(one.data.nbytes for one in archives.values())
+        goal = archive.original_nbytes / (target.least * (1 + target.tolerance / 2)) - (archive.nbytes - reached)
+        if goal <= 0:
+            break
+        wanted = (wanted or _first(members, target, curves, kept)) * goal / reached
+    assert best is not None
+    return Allocation(best.target, best.bounds, best.archive, best.met, runs)
+
+
+def _first(members: Dataset, target: Ratio, curves: list[RateCurve], kept: Mapping[str, Archive]) -> float:
+    """The bytes that the ratio leaves for the variables with errors, documents aside."""
+    original = sum(archive.original_nbytes for archive in kept.values())
+    for curve in curves:
+        member = members[curve.name]
+        original += curve.count * (member.values.dtype if isinstance(member, Field) else member.dtype).itemsize
+    exact = sum(sum(stored.nbytes for stored in archive.arrays.values()) for archive in kept.values())
+    return max(original / target.least - exact - 1200 * len(members), 1.0)
+
+
+def _bounds_for(curves: list[RateCurve], nbytes: float) -> dict[str, Bound]:
+    """The bounds with which all variables take so many bytes, and one more bit gains equally everywhere."""
+    if not curves:
+        return {}
+    gains = np.concatenate([curve.gains for curve in curves])
+    low, high = float(gains.min()) - 60, float(gains.max()) + 1   # few bits where a bit must gain much
+    for _ in range(STEPS):
+        between = (low + high) / 2
+        taken = sum(curve.count * curve.at(between)[1] for curve in curves) / 8
+        low, high = (between, high) if taken > nbytes else (low, between)
+    return {curve.name: Absolute(float(f"{curve.at(high)[0]:.6g}")) for curve in curves}
+
+
+def _curve(name: str, member: Any, codec: str | Codec, weight: float) -> RateCurve:
+    """The rates of the values in the middle of a field, at a ladder of bounds."""
+    if not (isinstance(weight, int | float) and 0 < weight < math.inf):
+        raise WorkbenchError(f"the weight of {name!r} must be positive and finite; got {weight!r}")
+    field = ChunkedField.of(member)
+    sample = field.part(middle(field.shape)) if not field.on_dask else Field(np.asarray(field.values[middle(field.shape)]))
+    values, valid = backend.to_host(sample.values), backend.to_host(sample.valid)
+    deviation = float(values[valid].astype(np.float64).std()) if valid.any() else 0.0
+    if not 0 < deviation < math.inf:
+        return RateCurve(name, 0.0, math.prod(field.shape), weight)
+    plain = Field(sample.values, mask=sample.mask)
+    bits, errors = [], []
+    for share in LADDER:
+        archive = compress(plain, Absolute(share * deviation), FAST if codec == "auto" else codec)
+        differences = (backend.to_host(archive.decompress().values)[valid].astype(np.float64) - values[valid]) / deviation
+        bits.append(8 * archive.data.nbytes / values.size)
+        errors.append(float(np.square(differences).mean()))
+    return RateCurve(name, deviation, math.prod(field.shape), weight, np.array(LADDER), np.array(bits), np.array(errors))
+
+
+def _chosen(members: Dataset, names: Any) -> list[str]:
+    """The variables that may have errors."""
+    if names is None:
+        return [name for name, member in members.items() if _is_floats(member) and not is_exact(members, name)]
+    chosen = [names] if isinstance(names, str) else list(names)
+    for name in chosen:
+        require_known(name, members, "a member")
+        if not _is_floats(members[name]):
+            raise WorkbenchError(f"{name!r} must be a field of floating-point numbers; got {members[name]!r}: leave it out")
+    return chosen
+
+
+def _is_floats(member: Any) -> bool:
+    if not isinstance(member, Field | ChunkedField):
+        return False
+    return (member.values.dtype if isinstance(member, Field) else member.dtype).kind == "f"
+
+
+def _is_better(one: Allocation, other: Allocation) -> bool:
+    """Whether an archive is nearer to the ratio, from above if it can be."""
+    if one.met != other.met:
+        return one.met
+    return one.ratio < other.ratio if one.met else one.ratio > other.ratio
+
+
+def _in_code(bound: Bound) -> str:
+    return "wb.Exact()" if bound.eb == 0 else f"wb.Absolute({bound.eb!r})"
