@@ -98,7 +98,7 @@ def test_notes_name_their_member(run: Run, source: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("rules", "message"),
     [
-        (["--abs", "T=0.01"], "'P' has no bound: add a rule, such as --abs 'P=EB', or --exact '*' for all others"),
+        (["--abs", "T=0.01"], "'P', 'Q' have no bound: add a rule, such as --abs 'P=EB', or --exact '*' for all others"),
         (["--abs", "T"], "for a member of a dataset, NAME=EB; got 'T'"),
         (["--abs", "T="], "expected a number, or one with a unit such as \"10 pc\", after the name; got 'T='"),
         (["--rel", "T=1 K"], "expected a number such as 0.001, after the name; got 'T=1 K'"),

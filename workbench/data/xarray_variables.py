@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from workbench.data.attributes import from_plain, to_plain
-from workbench.data.labelled import UNSTATED, as_numbers, attributes_of, stored_as
+from workbench.data.labelled import PACKING, STORED, UNSTATED, as_numbers, attributes_of, stored_as
 from workbench.errors import WorkbenchError
 
 LEFT_OUT = {   # of the encoding: it says where the values were, not what they are
@@ -74,6 +74,18 @@ def encoding_from(stated: Any) -> dict[str, Any]:
         if isinstance(encoding.get(name), list):
             encoding[name] = tuple(encoding[name])
     return encoding
+
+
+def without_packing(encoding: Mapping[str, Any], dtype: np.dtype) -> dict[str, Any]:
+    """The encoding without what would round the values again when they are written.
+
+    >>> without_packing({"dtype": np.dtype("i2"), "scale_factor": 0.1, "_FillValue": -9, "zlib": True}, np.dtype("f4"))
+    {'zlib': True}
+    """
+    stored = encoding.get("dtype", dtype)
+    narrow = isinstance(stored, np.dtype) and (stored.kind != dtype.kind or stored.itemsize < dtype.itemsize)
+    rounds = narrow or any(encoding.get(name) is not None for name in PACKING)
+    return {name: entry for name, entry in encoding.items() if not (rounds and name in STORED)}
 
 
 def dimensions_of(name: str, shape: tuple[int, ...], metadata: Mapping[str, Any]) -> list[str]:

@@ -7,7 +7,7 @@ blocks are those chunks. Names, dimensions, attributes, encodings and coordinate
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,13 +18,18 @@ from xarray.core import indexing
 from workbench.archive.archive import Archive
 from workbench.archive.collection.collection import Collection
 from workbench.archive.collection.dataset import dataset_of, in_group, plain_values
+from workbench.archive.collection.reports import has_errors
 from workbench.archive.content.variable import form_of
 from workbench.archive.opening import opened
 from workbench.archive.recognition import is_archive
 from workbench.data import Field
-from workbench.data.xarray_variables import decoded_dates, dimensions_of, to_variable
+from workbench.data.xarray_variables import decoded_dates, dimensions_of, to_variable, without_packing
 from workbench.errors import WorkbenchError
 
+OPTIONS = ("drop_variables", "group", "codecs", "most_bytes", "isolate")
+DECODING = (
+    "mask_and_scale", "decode_times", "concat_characters", "decode_coords", "use_cftime", "decode_timedelta",
+)   # options of xarray for files
 WHOLE = "values"   # the name of the variable of an archive of one array without a name
 
 
@@ -32,7 +37,7 @@ class LossbenchEngine(BackendEntrypoint):
     """The engine `lossbench`."""
 
     description = "Lossbench archives: error-bounded, checked when they are decoded"
-    open_dataset_parameters = ("filename_or_obj", "drop_variables", "group", "codecs", "most_bytes", "isolate")
+    open_dataset_parameters = ("filename_or_obj", *OPTIONS, *DECODING)
     supports_groups = True
 
     def open_dataset(   # type: ignore[override]
@@ -44,8 +49,10 @@ class LossbenchEngine(BackendEntrypoint):
         codecs: Iterable[str] | None = None,
         most_bytes: int | None = None,
         isolate: bool = True,
+        **decoding: Any,
     ) -> xarray.Dataset:
         """The archive as a dataset; nothing is decoded yet. `group` is one of a collection with groups."""
+        _require_decoded(decoding)
         allowed = None if codecs is None else tuple(codecs)
         archive = opened(filename_or_obj, codecs=allowed, most_bytes=most_bytes, isolate=isolate)
         dropped = {drop_variables} if isinstance(drop_variables, str) else set(drop_variables or ())
@@ -64,6 +71,18 @@ class LossbenchEngine(BackendEntrypoint):
     def guess_can_open(self, filename_or_obj: Any) -> bool:
         """Whether this is the path of an archive."""
         return isinstance(filename_or_obj, str | os.PathLike) and is_archive(filename_or_obj)
+
+
+def _require_decoded(options: Mapping[str, Any]) -> None:
+    """Refuse to undo what the source was opened with: an archive holds dates and unpacked values."""
+    for name, value in options.items():
+        if name not in DECODING:
+            raise WorkbenchError(f"{name!r} is no option for archives: they take {', '.join(OPTIONS)}")
+        if value not in (None, True):
+            raise WorkbenchError(
+                f"{name}={value!r} is for files that hold packed values and coded dates; an archive holds what the source "
+                "was opened as: leave it out"
+            )
 
 
 class ArchivedValues(BackendArray):
@@ -133,6 +152,8 @@ def _lazy(name: str, archive: Archive) -> xarray.Variable:
     empty = to_variable(name, np.broadcast_to(np.zeros((), values.dtype), values.shape), {
         **metadata, "dimensions": dimensions_of(name, values.shape, metadata), "calendar_coded": False,
     })
+    if has_errors(archive):
+        empty.encoding = without_packing(empty.encoding, empty.dtype)
     if values.chunks is not None:
         empty.encoding["preferred_chunks"] = dict(zip(empty.dims, values.chunks, strict=True))
     lazy = xarray.Variable(empty.dims, indexing.LazilyIndexedArray(values), empty.attrs, empty.encoding)

@@ -48,7 +48,7 @@ def test_a_name_counts_before_a_pattern_and_an_earlier_pattern_before_a_later(ru
 
 @pytest.mark.parametrize(("data", "rules", "message"), [
     (DATA, {"Tt": ABSOLUTE, "*": EXACT}, "got 'Tt': did you mean 'T'?"),
-    (DATA, {"T": ABSOLUTE}, "'P' has no bound"),
+    (DATA, {"T": ABSOLUTE}, "'P', 'P_mean', 'ocean/T' have no bound: add a rule, such as 'P': wb.Absolute(...)"),
     (DATA, {"T": 3}, "the rule for 'T' must be a bound"),
     (DATA, {"T": {"bound": ABSOLUTE, "ordr": ""}}, "an argument in the rule for 'T'; got 'ordr': did you mean 'order'?"),
     (DATA, {}, "the bounds of a dataset must be"),

@@ -17,7 +17,7 @@ from workbench.archive.archive import Archive
 from workbench.archive.collection.dataset import Dataset
 from workbench.archive.collection.description import CollectionRoot
 from workbench.archive.collection.names import require_known
-from workbench.archive.collection.reports import Reports, Row, table
+from workbench.archive.collection.reports import Reports, Row, has_errors, table
 from workbench.archive.frame import Damaged
 from workbench.archive.root import documents_differing
 from workbench.archive.store import Store, open_store
@@ -121,7 +121,13 @@ class Collection(Mapping[str, Archive]):
 
     def decompress(self) -> Dataset:
         """All members, decoded."""
-        return Dataset({name: self.decompress_member(name) for name in self}, self.groups)
+        members = {name: self.decompress_member(name) for name in self}
+        return Dataset(members, self.groups, (name for name in self if has_errors(self[name])))
+
+    @property
+    def notes(self) -> list[str]:
+        """What was unusual about the bounds, each note with the name of its member."""
+        return [f"{name}: {note}" for name in self for note in self[name].certificate.notes]
 
     def decompress_member(self, name: str) -> Any:
         """A member, decoded; damage is that of its key in the collection."""
@@ -271,7 +277,7 @@ class Collection(Mapping[str, Archive]):
 
     def __repr__(self) -> str:
         rows = self.rows()
-        return f"{self._in_one_line()}\n{table(rows)}"
+        return "\n".join([self._in_one_line(), table(rows), *(f"note: {note}" for note in self.notes)])
 
     def _in_one_line(self) -> str:
         ratio = self.ratio

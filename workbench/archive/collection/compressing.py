@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from workbench import codecs
 from workbench.archive.archive import Archive
 from workbench.archive.collection.collection import Collection, share_of
 from workbench.archive.collection.dataset import Dataset
@@ -45,13 +46,14 @@ def compress_dataset(
     making: Making,
 ) -> Collection:
     """The archive of a dataset; `options` hold for members whose rule does not say otherwise."""
+    if isinstance(codec := options.get("codec", "auto"), str) and codec != "auto":
+        codecs.get(codec)   # a name that is none is refused, also where all members are kept exactly
     chunks = chunks_for(dataset, options.get("chunks"))
     requests = {
         name: _request(name, dataset[name], own, {**options, "chunks": chunks[name]})
         for name, own in options_for(dataset, rules).items()
     }
     for name, member in dataset.items():
-        _named(name, content_of(member).require, requests[name])
         _named(name, content_of(member).require_fit, member, member.metadata, requests[name])
         _named(name, require_storable, member.metadata)
     places = places_of({name: content_of(member).kind in FLAT for name, member in dataset.items()})
@@ -96,6 +98,7 @@ def _request(name: str, member: Any, own: Mapping[str, Any], options: Mapping[st
     given = {**kept, **own}
     given["keep"] = promises(given.get("keep", ()))
     request: Request = _named(name, Request, **given)
+    _named(name, content_of(member).require, request)
     if "codec" in own or request.bound.eb > 0 or _is_taken(member, request):
         return request
     return dataclasses.replace(request, codec="auto")

@@ -7,6 +7,7 @@ once.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from workbench import backend
+from workbench.archive.collection.conventions import describing
 from workbench.archive.collection.names import require_known, require_name, require_no_group
 from workbench.archive.collection.tables import columns_of, is_table, to_frame
 from workbench.archive.content.registry import is_content
@@ -22,7 +24,14 @@ from workbench.data import Field
 from workbench.data.attributes import to_plain
 from workbench.data.labelled import Labelled, attributes_of, is_data_array, with_nan
 from workbench.data.variable import Variable
-from workbench.data.xarray_variables import encoding_from, encoding_of, metadata_of, to_variable, with_plain_dates
+from workbench.data.xarray_variables import (
+    encoding_from,
+    encoding_of,
+    metadata_of,
+    to_variable,
+    with_plain_dates,
+    without_packing,
+)
 from workbench.errors import WorkbenchError, briefly
 from workbench.run.chunked_field import ChunkedField, is_lazy
 from workbench.slabs import Slices
@@ -45,7 +54,10 @@ class Dataset(Mapping[str, Any]):
     ['A', 'B']
     """
 
-    def __init__(self, members: Mapping[str, Any], groups: Groups = MappingProxyType({})) -> None:
+    def __init__(
+        self, members: Mapping[str, Any], groups: Groups = MappingProxyType({}), bounded: Iterable[str] = ()
+    ) -> None:
+        self.bounded = frozenset(bounded)   # members with errors, which must not be rounded again when they are written
         known: dict[str, Mapping[str, Any]] = {}
         self._members = dict(_flat("", members, known))
         self.groups: dict[str, Mapping[str, Any]] = {**known, **{name: dict(group) for name, group in groups.items()}}
@@ -84,7 +96,8 @@ class Dataset(Mapping[str, Any]):
         inside = dict(_below(name, self._members))
         if not inside:
             require_known(name, self._members, "a member")
-        return Dataset(inside, {**dict(_below(name, self.groups)), "": self.groups.get(name, {})})
+        groups = {**dict(_below(name, self.groups)), "": self.groups.get(name, {})}
+        return Dataset(inside, groups, (one[len(name) + 1 :] for one in self.bounded if one.startswith(f"{name}/")))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._members)
@@ -97,18 +110,28 @@ class Dataset(Mapping[str, Any]):
         """The names of members that say where the values of others are."""
         return coordinates_of(self.groups)
 
+    @functools.cached_property
+    def describing(self) -> frozenset[str]:
+        """The names of members that describe others by the conventions of CF: bounds, weights, terms, places, mappings."""
+        return frozenset(describing(self._members))
+
     def with_members(self, members: Mapping[str, Any]) -> Dataset:
         """The dataset with other members of the same names, or with some of them."""
         return Dataset(members, self.groups)
 
     def to_xarray(self) -> Any:
-        """The Dataset of xarray or, if members are in groups, the DataTree. Masked values become NaN."""
+        """The Dataset of xarray or, if members are in groups, the DataTree. Masked values become NaN.
+
+        Members with errors that were packed in the source have no packing any more: it would round them beyond their bound.
+        """
         import xarray
 
         inside: dict[str, dict[str, Any]] = {"": {}, **{name: {} for name in self.groups}}
         for name, member in self._members.items():
             group, _, own = name.rpartition("/")
-            inside.setdefault(group, {})[own] = variable_of(own, member)
+            inside.setdefault(group, {})[own] = variable = variable_of(own, member)
+            if name in self.bounded:
+                variable.encoding = without_packing(variable.encoding, variable.dtype)
         nodes = {f"/{name}": dataset_of(xarray, variables, self.groups.get(name, {})) for name, variables in inside.items()}
         return nodes["/"] if len(nodes) == 1 else xarray.DataTree.from_dict(nodes)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -53,6 +53,12 @@ class Row:
         }
 
 
+def has_errors(archive: Archive) -> bool:
+    """Whether the values of an archive may differ from the original, within their bound."""
+    bound = archive.certificate[archive.data.layout.name].bound
+    return bound is not None and getattr(bound, "eb", 1.0) > 0
+
+
 class Reports(Mapping[str, Report]):
     """The reports of all members, by name."""
 
@@ -78,7 +84,15 @@ class Reports(Mapping[str, Report]):
         return {name: report.to_dict() for name, report in self._reports.items()}
 
     def __str__(self) -> str:
-        return "\n".join(f"{name}: {report}" for name, report in self._reports.items())
+        """A line for each member; `reports[name]` says more."""
+        rows = []
+        for name, report in self._reports.items():
+            passed = {True: "passed", False: "failed", None: "measured"}[report.passed]
+            error = report.figures.get("max_error")
+            checks = "; ".join(f"{check.name} <= {check.limit:.6g}" for check in report.checks)
+            largest = "" if error is None else f"{error:.4g}"
+            rows.append({"name": name, "": passed, "largest error": largest, "checks": checks})
+        return aligned(rows, {"largest error"}) if rows else "no members"
 
     __repr__ = __str__
 
@@ -88,10 +102,13 @@ class Reports(Mapping[str, Report]):
 
 def table(rows: Sequence[Row]) -> str:
     """The rows as aligned text, with the names of the columns above."""
-    words = [row.in_words() for row in rows]
+    return aligned([row.in_words() for row in rows], {"bytes", "ratio", "largest error"})
+
+
+def aligned(words: Sequence[Mapping[str, str]], right: Set[str]) -> str:
+    """Rows of text below the names of their columns, of which some are aligned at the right."""
     columns = list(words[0])
     widths = {name: max(len(name), *(len(row[name]) for row in words)) for name in columns}
-    right = {"bytes", "ratio", "largest error"}
 
     def line(texts: Mapping[str, str]) -> str:
         return "  ".join(

@@ -42,7 +42,27 @@ def options_for(dataset: Dataset, rules: Any) -> dict[str, dict[str, Any]]:
     known = {name: _options(name, rule) for name, rule in rules.items()}
     for name in known:
         _require_some(name, dataset)
-    return {name: _option_of(dataset, name, known) for name in dataset}
+    found: dict[str, dict[str, Any]] = {}
+    missing = []
+    for name in dataset:
+        try:
+            found[name] = _option_of(dataset, name, known)
+        except _NoRule:
+            missing.append(name)
+    if missing:
+        raise _missing_rules(missing)
+    return found
+
+
+class _NoRule(Exception):
+    """No rule is about a member of floating-point numbers."""
+
+
+def _missing_rules(names: list[str]) -> WorkbenchError:
+    listed = ", ".join(map(repr, names[:12])) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+    have = "has" if len(names) == 1 else "have"
+    rule = f'{names[0]!r}: wb.Absolute(...), or "*": wb.Exact() for all others'
+    return WorkbenchError(f"{listed} {have} no bound: add a rule, such as {rule}")
 
 
 def chunks_for(dataset: Dataset, chunks: Any) -> dict[str, dict[str, int | None] | None]:
@@ -91,9 +111,7 @@ def _option_of(dataset: Dataset, name: str, known: Mapping[str, dict[str, Any]])
             return {"bound": Exact()} if exact else options
     if exact:
         return {"bound": Exact()}
-    raise WorkbenchError(
-        f'{name!r} has no bound: add a rule, such as {name!r}: wb.Absolute(...), or "*": wb.Exact() for all others'
-    )
+    raise _NoRule
 
 
 def _options(name: Any, rule: Any) -> dict[str, Any]:
@@ -114,8 +132,8 @@ def _require_some(pattern: Any, dataset: Dataset) -> None:
 
 
 def is_exact(dataset: Dataset, name: str) -> bool:
-    """Whether a member is kept exactly unless a rule names it."""
-    if name in dataset.coordinates:
+    """Whether a member is kept exactly unless a rule names it: what says where and when others are, and what counts."""
+    if name in dataset.coordinates or name in dataset.describing:
         return True
     member = dataset[name]
     if isinstance(member, Variable):
