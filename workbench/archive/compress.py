@@ -37,6 +37,7 @@ def compress(
     progress: Progress | None = None,
     *,
     velocities: Bound | None = None,
+    columns: Mapping[str, Bound] | None = None,
     store_permutation: bool = False,
     chunk_values: int | None = None,
     speed: Speed = "small",
@@ -61,8 +62,10 @@ def compress(
     built-in codec that makes a sample smallest, as the certificate states; with `speed="fast"` it takes `prequantised`,
     which is many times as fast and usually larger. `order="free"` sorts the particles along a curve: positions become much
     smaller, consecutive ids larger; `store_permutation` then stores the permutation. `keep` is one promise beyond the
-    bound, or several. `velocities` bounds the error of velocities, which are exact otherwise; ids are always exact.
-    Velocities are encoded by `codec` or, if it is only for positions, by `prequantised`.
+    bound, or several. `velocities` bounds the error of velocities, and `columns` that of other columns by name or pattern,
+    as in `{"Potential": wb.Relative(1e-3), "*": wb.Exact()}`; patterns are for floats alone. Both are exact otherwise; ids,
+    masses and flags are always exact. What has a bound is encoded by `codec` or, if it is only for positions or floats, by
+    `prequantised`.
 
     `out` is where the archive is written: a folder, or a file that ends in .zip; without it, it is in memory. The steps run
     in this process or, with `client` (a Dask client, or the address of a scheduler), on its workers, which must see `out`,
@@ -91,13 +94,14 @@ def compress(
     if is_dataset(source) or isinstance(bound, Mapping):
         options = {
             "codec": codec, "keep": keep, "order": order, "velocities": velocities,
-            "store_permutation": store_permutation, "chunk_values": chunk_values, "speed": speed,
+            "store_permutation": store_permutation, "chunk_values": chunk_values, "speed": speed, "columns": columns,
         }
         if metadata is not None:
             raise WorkbenchError("metadata= is for one array; those of a dataset are attributes of its members and groups")
         return _compress_dataset(source, bound, options, out, overwrite, client, parts, scratch, progress)
     request = Request(
-        bound, codec, promises(keep), order, progress, velocities, store_permutation, chunk_values, speed=speed
+        bound, codec, promises(keep), order, progress, velocities, store_permutation, chunk_values, speed=speed,
+        columns={} if columns is None else columns,
     )
     given = source_of(source)
     described = given.metadata if metadata is None else metadata

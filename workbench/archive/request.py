@@ -6,7 +6,7 @@ import os
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
@@ -25,7 +25,7 @@ from workbench.archive.store import MemoryStore
 from workbench.archive.writing import Draft, Place
 from workbench.arguments import function, one_of, whole_number
 from workbench.codecs import Codec
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, briefly
 from workbench.guarantees import Bound
 from workbench.guarantees.guarantee import Promised
 from workbench.run.executors import Executor
@@ -47,12 +47,14 @@ class Request:
     chunk_values: int | None = None
     choice: str = ""              # how the codec was chosen, if by trial
     speed: Speed = "small"        # what matters where the codec is free
+    columns: Mapping[str, Bound] = field(default_factory=dict)   # of particles, by name or pattern
 
     def __post_init__(self) -> None:
         for name, bound in (("bound", self.bound), ("velocities", self.velocities)):
             if not isinstance(bound, Bound) and not (name == "velocities" and bound is None):
                 kinds = "wb.Absolute(...), wb.Relative(...) or wb.PointwiseRelative(...)"
                 raise WorkbenchError(f"{name} must be {kinds}; got {bound!r}")
+        object.__setattr__(self, "columns", _rules(self.columns))
         if not isinstance(self.order, str) or self.order not in ORDERS:
             raise WorkbenchError(f"order must be 'keep' or 'free'; got {self.order!r}")
         one_of("speed", self.speed, get_args(Speed))
@@ -76,6 +78,17 @@ class Request:
         if known != given:
             raise WorkbenchError(f"{given!r} cannot be rebuilt from its description, which gives {known!r}")
         return given
+
+
+def _rules(given: Any) -> dict[str, Bound]:
+    """The bounds of columns by name or pattern."""
+    rules = dict(given) if isinstance(given, Mapping) else None
+    if rules is None or not all(isinstance(name, str) and isinstance(one, Bound) for name, one in rules.items()):
+        raise WorkbenchError(
+            'columns must map names or patterns to bounds, as in {"Potential": wb.Relative(1e-3), "*": wb.Exact()}; '
+            f"got {briefly(given)}"
+        )
+    return rules
 
 
 @dataclass(frozen=True, eq=False)
