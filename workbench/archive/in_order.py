@@ -13,6 +13,7 @@ from workbench import backend, ordering
 from workbench.backend import Array
 from workbench.data import Particles
 from workbench.data.chunked import MASSES, POSITIONS, WHOLE, ChunkedParticles, rows_between
+from workbench.data.columns import row_type
 from workbench.data.particles import COMPANIONS
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound, Limit
@@ -173,15 +174,6 @@ def _between(
 def _dtypes(names: tuple[str, ...], source: ChunkedParticles, chunk: int) -> dict[str, np.dtype]:
     particles = source.companions(chunk, names, slice(1))
     return {name: row_type(particles.companions[name]) for name in names}
-
-
-def row_type(column: Array) -> np.dtype:
-    """The type of a row: that of a number, or of several.
-
-    >>> row_type(np.zeros((5, 3), np.float32)), row_type(np.zeros(5, bool))
-    (dtype(('<f4', (3,))), dtype('bool'))
-    """
-    return np.dtype((column.dtype, tuple(column.shape[1:])))
 
 
 def _in_words(row: np.dtype) -> str:

@@ -82,6 +82,8 @@ class Request:
 
 def _rules(given: Any) -> dict[str, Bound]:
     """The bounds of columns by name or pattern."""
+    if given is None:
+        return {}
     rules = dict(given) if isinstance(given, Mapping) else None
     if rules is None or not all(isinstance(name, str) and isinstance(one, Bound) for name, one in rules.items()):
         raise WorkbenchError(

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from workbench import backend
 from workbench.backend import Array
 from workbench.data.field import DTYPES
@@ -44,7 +46,6 @@ def columns_without_units(given: Any) -> tuple[dict[Any, Any], dict[str, str]]:
 def checked_columns(given: Mapping[Any, Any], positions: Array) -> Mapping[str, Array]:
     """The columns as a mapping that cannot be changed, each with a row for every position.
 
-    >>> import numpy as np
     >>> checked_columns({"Type": [1, 2]}, np.zeros((2, 3)))["Type"].tolist()
     [1, 2]
     >>> checked_columns({"Type": [1, 2, 3]}, np.zeros((2, 3)))
@@ -79,6 +80,23 @@ def can_be_name(name: Any) -> bool:
     (True, False, False)
     """
     return isinstance(name, str) and _NAME.fullmatch(name) is not None and name.lower() != "zarr.json"
+
+
+def can_be_column(name: Any, array: Any, count: int) -> bool:
+    """Whether an array of a file, or what only has its shape and type, can be a column of so many particles."""
+    shape, dtype = getattr(array, "shape", None), getattr(array, "dtype", None)
+    if not shape or dtype is None or not can_be_name(name) or name.lower() in OWN:
+        return False
+    return dtype.name in TYPES and len(shape) in (1, 2) and shape[0] == count and 0 not in shape
+
+
+def row_type(array: Any) -> np.dtype:
+    """The type of a row of an array: that of a number, or of several.
+
+    >>> row_type(np.zeros((5, 3), np.float32)), row_type(np.zeros(5, bool))
+    (dtype(('<f4', (3,))), dtype('bool'))
+    """
+    return np.dtype((array.dtype.newbyteorder("="), tuple(array.shape[1:])))
 
 
 def _column(name: str, given: Any, positions: Array) -> Array:

@@ -18,7 +18,7 @@ from workbench.errors import WorkbenchError, briefly
 from workbench.guarantees import Bound, Exact
 
 ALL = "*"
-OPTIONS = ("bound", "codec", "keep", "order", "velocities", "store_permutation", "chunk_values", "speed")
+OPTIONS = ("bound", "codec", "keep", "order", "velocities", "store_permutation", "chunk_values", "speed", "columns")
 
 
 def options_for(dataset: Dataset, rules: Any) -> dict[str, dict[str, Any]]:
