@@ -135,7 +135,7 @@ def test_rules_that_cannot_be_kept_are_refused(tmp_path, rules, message):
 
 
 def test_columns_are_for_particles_that_have_some():
-    with pytest.raises(WorkbenchError, match="these have none"):
+    with pytest.raises(WorkbenchError, match="these have none, so no 'Potential'"):
         wb.compress(wb.synthetic.cosmic_web(n=6), BOUND, columns={"Potential": BOUND})
     with pytest.raises(WorkbenchError, match="columns bounds the columns of particles; got a field"):
         wb.compress(np.zeros(5), BOUND, columns={"Potential": BOUND})

@@ -7,6 +7,7 @@ import pytest
 import workbench as wb
 from readers import written
 from readers.test_abacus import packed, write
+from workbench.cli import main
 from workbench.data.readers import left_out
 from workbench.errors import WorkbenchError
 
@@ -209,3 +210,18 @@ def test_real_hacc_particles_with_all_their_variables(shared_data):
     assert np.array_equal(found.positions, plain.positions)
     archive = wb.compress(found, wb.Absolute(0.01), order="free", columns={"phi": wb.Relative(1e-3)})
     assert archive.verify(found).passed
+
+
+def test_the_shell_reads_and_bounds_columns(tmp_path, capsys):
+    path, _, _ = hdf5_snapshot(tmp_path)
+    out = tmp_path / "x.zip"
+    command = ["compress", str(path), str(out), "--abs", "0.01", "--particle-type", "gas", "--columns", "Potential,Flags"]
+    assert main([*command, "--column-rel", "Pot*=1e-3", "--quiet"]) == 0
+    archive = wb.open(out)
+    assert archive.certificate["Potential"].bound == wb.Relative(1e-3)
+    assert archive.certificate["Flags"].bound is None
+    capsys.readouterr()
+    assert main([*command, "--overwrite", "--column-abs", "Potental=1", "--quiet"]) != 0
+    assert "did you mean 'Potential'" in capsys.readouterr().err
+    assert main([*command, "--overwrite", "--column-abs", "Flags=1", "--column-rel", "Flags=1", "--quiet"]) != 0
+    assert "a column must have one bound" in capsys.readouterr().err

@@ -58,11 +58,11 @@ def _require_some(rule: str, columns: Mapping[str, np.dtype]) -> None:
     """Refuse a rule that is about no column: a slip of the pen would leave one without its bound."""
     if rule in COMPANIONS:
         other = "give velocities=" if rule == VELOCITIES else f"{rule} are always exact"
-        raise WorkbenchError(f"columns= bounds the columns of other names; got {rule!r}: {other}")
+        raise WorkbenchError(f"rules for columns are about columns of other names; got {rule!r}: {other}")
     if rule == ALL or any(fnmatch.fnmatchcase(name, rule) for name in columns):
         return
     if not columns:
-        raise WorkbenchError(f"columns= bounds further columns of particles; these have none, so there is no {rule!r}")
+        raise WorkbenchError(f"rules for columns need particles with further columns; these have none, so no {rule!r}")
     require_known(rule, columns, "a column, or a pattern")
 
 
