@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
-from archive.samples import from_parts, parts
+from archive.samples import from_parts, parts, resealed
+from workbench.cli import main
 from workbench.data.chunked import ParticlesInMemory, even_sizes
 from workbench.data.columns import TYPES
 from workbench.errors import GuaranteeBroken, WorkbenchError
@@ -210,3 +211,43 @@ def test_columns_are_arrays_for_zarr(tmp_path):
     xarray = pytest.importorskip("xarray")
     opened = xarray.open_zarr(tmp_path / "x.zarr", consolidated=True)
     assert opened["MagneticField"].dims == ("particle", "component_3")
+
+
+@pytest.mark.parametrize(("name", "change", "message"), [
+    ("Potential", {"shape": [5]}, "Potential"), ("MagneticField", {"shape": [216, 3, 1]}, "MagneticField"),
+    ("Type", {"data_type": "complex64"}, "Type"),
+])
+def test_forged_columns_are_refused(name, change, message):
+    entries = resealed(parts(wb.compress(sample(6), BOUND)), f"{name}/zarr.json", lambda document: document.update(change))
+    with pytest.raises(WorkbenchError, match=message):
+        from_parts(entries).decompress()
+
+
+@pytest.mark.parametrize("forged", ["potential", "__x", "cell", "x."])
+def test_forged_names_are_refused(forged):
+    def renamed(root):
+        arrays = root["consolidated_metadata"]["metadata"]
+        arrays[forged] = arrays["Type"]
+
+    with pytest.raises(WorkbenchError):
+        from_parts(resealed(parts(wb.compress(sample(6), BOUND)), "zarr.json", renamed))
+
+
+def test_columns_come_back_from_numpy_files(tmp_path):
+    columns = {"file": np.arange(4.0), "T": np.arange(8).reshape(4, 2), "allow_pickle": np.arange(4) > 1}
+    wb.compress(wb.Particles(np.random.default_rng(0).random((4, 3)), 1.0, columns=columns), BOUND).save(tmp_path / "x.zip")
+    assert main(["decompress", str(tmp_path / "x.zip"), str(tmp_path / "x.npz"), "--json"]) == 0
+    again = wb.open(tmp_path / "x.npz", columns="all")
+    assert {name: values.tolist() for name, values in again.columns.items()} == {
+        name: values.tolist() for name, values in sorted(columns.items())
+    }
+
+
+def test_searches_and_comparisons_take_particles_with_columns():
+    particles = sample(8)
+    result = wb.sweep(particles, ["lattice"], [wb.Absolute(0.01), wb.Absolute(0.1)], order="free", workers=2)
+    assert [run.error for run in result] == [None, None]
+    archive = wb.compress(particles, BOUND, columns=RULES)
+    figures = wb.compare(particles, archive.decompress()).figures
+    assert figures["MagneticField_max_error"] <= 0.01
+    assert figures["Type_differing"] == 0

@@ -24,6 +24,7 @@ from workbench.subdomains.curve_order import SortedRows
 from workbench.subdomains.sources import PART
 
 VELOCITIES, PERMUTATION = "velocities", "permutation"
+TOGETHER = 128   # bytes of all columns of a particle, up to which a step holds a subdomain
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,11 @@ class OrderedInChunks:
     rows: Rows | SortedRows
     begins: tuple[int, ...]
     ends: Mapping[str, np.ndarray] = field(default_factory=dict)   # the smallest and the largest, of those with a bound
-    rows_together: int = PART
+
+    @property
+    def rows_together(self) -> int:
+        """How many particles a step may hold: those of a subdomain, but fewer where each has many columns."""
+        return PART if self.columns.row_bytes <= TOGETHER else PART * TOGETHER // self.columns.row_bytes
 
     @property
     def dtypes(self) -> dict[str, np.dtype]:
