@@ -16,6 +16,7 @@ def sample() -> wb.Particles:
     columns = {
         "Potential": random.normal(size=len(web)).astype(np.float32), "B": random.normal(size=(len(web), 3)),
         "Type": random.integers(0, 6, len(web)).astype(np.uint8), "IsGas": random.random(len(web)) < 0.3,
+        "sample-0": random.random(len(web)),   # as files of the scratch folder are called
     }
     return wb.Particles(web.positions, web.box, ids=web.ids, columns=columns)
 

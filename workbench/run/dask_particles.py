@@ -109,7 +109,8 @@ class ParticlesInDask(ChunkedParticles):
         """The same particles in files, which the workers of this client write."""
         from dask.delayed import delayed
 
-        paths = [{name: folder / f"{name}-{number}.npy" for name in self.arrays} for number in range(len(self.sizes))]
+        numbers = range(len(self.sizes))
+        paths = [{name: folder / f"column-{name}-{number}.npy" for name in self.arrays} for number in numbers]
         blocks = {name: array.to_delayed().ravel() for name, array in self.arrays.items()}
         save = delayed(checked(_save), name="save-blocks", pure=False)
         saves = [save(blocks[name][number], path) for number, one in enumerate(paths) for name, path in one.items()]
