@@ -43,6 +43,17 @@ def _swarm(count: int = 300) -> wb.Particles:
     return samples.particles(count)
 
 
+def _with_columns(count: int = 300) -> wb.Particles:
+    """Particles with columns of many types."""
+    random, swarm = np.random.default_rng(count), _swarm(count)
+    columns = {
+        "Potential": random.normal(size=count).astype(np.float32), "Field.B": random.normal(size=(count, 3)),
+        "type": random.integers(0, 6, count).astype(np.uint8), "is-gas": random.random(count) < 0.3,
+        "flags": random.random((count, 2)) < 0.3, "cell_2": random.integers(-9, 9, (count, 2)),
+    }
+    return wb.Particles(swarm.positions, swarm.box, columns=columns)
+
+
 def _loose(count: int, dtype: type, dimensions: int) -> wb.Particles:
     """Clumps in which most links are nearly as long as they may be."""
     random = np.random.default_rng([count, dimensions])
@@ -52,6 +63,10 @@ def _loose(count: int, dtype: type, dimensions: int) -> wb.Particles:
 
 
 MADE: dict[str, Callable[[], Archive]] = {
+    "further-columns": lambda: wb.compress(
+        _with_columns(), FINE, order="free", chunk_values=450,
+        columns={"Potential": wb.Relative(1e-3), "Field*": wb.PointwiseRelative(1e-2), "cell_2": wb.Absolute(2)},
+    ),
     "lattice-free": lambda: wb.compress(_swarm(), FINE, order="free", chunk_values=450, store_permutation=True),
     "lattice-free-fine": lambda: wb.compress(
         samples.particles(300, np.float64, 3, None), wb.Absolute(1e-9), order="free", velocities=wb.Relative(1e-3)

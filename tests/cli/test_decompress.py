@@ -179,12 +179,12 @@ def test_a_wrong_target_is_refused_first(
 def test_after_a_full_disk_nothing_is_left(
     run: Run, archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(file: io.BufferedWriter, **arrays: np.ndarray) -> None:
+    def full(file: io.BufferedWriter, arrays: dict[str, np.ndarray]) -> None:
         file.write(b"some of it")
         raise OSError(28, "No space left on device")
 
     (tmp_path / "b.npz").write_text("the one before")
-    monkeypatch.setattr(np, "savez", full)
+    monkeypatch.setattr("workbench.cli.numpy_files._save_all", full)
     refused = run("decompress", archive, tmp_path / "b.npz", "--overwrite")
     assert refused.status == 2
     assert refused.err.endswith("b.npz: No space left on device\n")
@@ -195,7 +195,10 @@ def test_after_a_full_disk_nothing_is_left(
 def test_a_file_that_appeared_meanwhile_is_kept(
     run: Run, archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(np, "savez", lambda file, **arrays: (tmp_path / "b.npz").write_text("faster"))
+    def slowly(file: io.BufferedWriter, arrays: dict[str, np.ndarray]) -> None:
+        (tmp_path / "b.npz").write_text("faster")
+
+    monkeypatch.setattr("workbench.cli.numpy_files._save_all", slowly)
     assert run("decompress", archive, tmp_path / "b.npz").status == 2
     assert (tmp_path / "b.npz").read_text() == "faster"
     assert names(tmp_path) == {"snapshot.zarr", "b.npz"}

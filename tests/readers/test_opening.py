@@ -46,7 +46,7 @@ def test_content_decides_whatever_the_name(tmp_path):
 
 def test_keys_are_unique_and_options_are_keywords():
     assert len({known.key for known in FORMATS}) == len(FORMATS)
-    assert {known.key: known.options for known in FORMATS}["gadget"] == ("particle_type", "box", "wrap")
+    assert {known.key: known.options for known in FORMATS}["gadget"] == ("particle_type", "box", "wrap", "columns")
 
 
 def test_a_new_format_is_one_line(file, monkeypatch):

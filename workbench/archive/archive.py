@@ -1,7 +1,8 @@
 """An archive: compressed particles or a compressed field, with a promise that was checked.
 
-In memory or on disk it is the same Zarr group: `positions` (with `extents`, and `velocities`, `ids`, `masses`,
-`permutation` if there are any) or `values` (with `mask`). Chunks are decoded on demand, and only those that are needed.
+In memory or on disk it is the same Zarr group: `positions` (with `extents`, and `velocities`, `ids`, `masses`, columns of
+other names, `permutation` if there are any) or `values` (with `mask`). Chunks are decoded on demand, and only those that
+are needed.
 What depends on the kind of content is asked of its object in `content/`.
 """
 
@@ -129,8 +130,7 @@ class Archive:
     @property
     def data_arrays(self) -> dict[str, StoredArray]:
         """The arrays that hold data, positions or values first, without indexes and without models that codecs share."""
-        names = (self.content.data, *self.content.beside)
-        return {name: self.arrays[name] for name in names if name in self.arrays}
+        return {name: self.arrays[name] for name in self.content.data_names(self._described.layouts) if name in self.arrays}
 
     @property
     def codec(self) -> Codec:
@@ -267,9 +267,9 @@ class Archive:
     def salvage(self) -> tuple[Any, list[Damaged]]:
         """The undamaged values, and the damage.
 
-        Particles whose position, velocity, id or mass is lost are left out. If all velocities (or all ids or masses) are
-        lost, that array is left out instead. Lost values of a field are NaN (of integers, zero) and masked. Where the mask
-        is lost, values are masked that hold the number for missing values; if there is none, all of them.
+        Particles whose position, velocity, id, mass or other column is lost are left out. If all velocities (or all of
+        another column) are lost, that array is left out instead. Lost values of a field are NaN (of integers, zero) and
+        masked. Where the mask is lost, values are masked that hold the number for missing values; if there is none, all.
         """
         data, damage = self.content.salvaged(self)
         others = [stored for name, stored in self.arrays.items() if name not in self.data_arrays]

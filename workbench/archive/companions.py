@@ -1,7 +1,7 @@
-"""The arrays of an archive beside the positions: velocities, ids, masses, and the permutation if it is asked for.
+"""The arrays of an archive beside the positions: velocities, ids, masses, columns, and the permutation if it is asked for.
 
 Their chunks are shorter than those of positions, since reading a region needs some of each: a step encodes several that
-follow each other. Ids and masses are kept bit for bit, velocities within their bound, if they have one.
+follow each other. Ids and masses are kept bit for bit, velocities and columns within their bounds, if they have one.
 """
 
 from __future__ import annotations
@@ -26,12 +26,11 @@ from workbench.archive.encoding import (
     exactly,
     layout_for,
 )
-from workbench.archive.in_order import PERMUTATION, VELOCITIES
+from workbench.archive.in_order import PERMUTATION
 from workbench.archive.layout import ArrayLayout
 from workbench.archive.request import Request
 from workbench.archive.writing import Place
 from workbench.codecs import Codec, Columns, ParticleCodec
-from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound, Limit
 from workbench.guarantees.enforce import Figures
 from workbench.ordering import stored_index
@@ -48,7 +47,7 @@ class Companions(Protocol):
 
     @property
     def dtypes(self) -> Mapping[str, np.dtype]:
-        """Their types by name, in the order in which archives list them."""
+        """The type of a row of each by name, in the order in which archives list them."""
 
     @property
     def rows_together(self) -> int:
@@ -72,7 +71,7 @@ class _Array:
     layout: ArrayLayout
     companions: Companions
     place: Place
-    task: Task | None   # of velocities, which a codec encodes
+    task: Task | None   # where a codec encodes them
 
     def encode(self, numbers: range) -> list[Done]:
         """Encode and write chunks that follow each other; returns everything but their bytes."""
@@ -90,22 +89,24 @@ class _Array:
 
 
 def encode_companions(
-    companions: Companions, count: int, dimensions: int, chunk: int, request: Request, place: Place,
+    companions: Companions, count: int, chunk: int, request: Request, bounds: Mapping[str, Bound], place: Place,
     executor: Executor,
 ) -> Iterator[EncodedArray]:
     """Encode and write all columns, in the order in which archives list them; the arrays are without bytes.
 
-    `chunk` is how many particles a chunk of positions has: no chunk has more.
+    `chunk` is how many particles a chunk of positions has: no chunk has more. Columns without a bound are exact.
     """
     few = min(chunk, even_chunks(count, CHUNK))
     dtypes = dict(companions.dtypes)
     if request.store_permutation:
         dtypes[PERMUTATION] = stored_index(count)
     for name, dtype in dtypes.items():
-        layout, task = exact_layout(name, (count,), dtype, (few,)), None
-        if name == VELOCITIES:
-            codec, bound = velocity_codec(request), request.velocities
-            layout = layout_for(name, (count, dimensions), dtype, (few, dimensions), codec)
+        shape, chunks, bound = (count, *dtype.shape), (few, *dtype.shape), bounds.get(name)
+        codec = column_codec(dtype, bound, request.codec)
+        if codec is None:
+            layout, task = exact_layout(name, shape, dtype.base, chunks), None
+        else:
+            layout = layout_for(name, shape, dtype.base, chunks, codec)
             limit = Limit("absolute", 0.0) if bound is None else companions.limit(name, bound)
             task = Task(layout, codec, bound, limit)
         array, together = _Array(name, layout, companions, place, task), max(1, companions.rows_together // few)
@@ -121,21 +122,21 @@ def encode_companions(
             yield assembled(task, ready)
 
 
-def require_velocities(dtypes: Mapping[str, np.dtype], request: Request) -> None:
-    """Refuse a bound of velocities where there are none, and velocities that are no floats."""
-    if VELOCITIES not in dtypes and request.velocities is not None:
-        raise WorkbenchError("velocities= bounds the velocities of particles; these have none")
-    if VELOCITIES in dtypes and dtypes[VELOCITIES].name not in ("float32", "float64"):
-        got = dtypes[VELOCITIES]
-        raise WorkbenchError(f"velocities must be float32 or float64; got {got}: convert with .astype(...)")
+def column_codec(dtype: np.dtype, bound: Bound | None, requested: str | Codec) -> Codec | None:
+    """The codec for rows of this type: the requested one if it takes such arrays, else one that every machine has.
 
+    None is for arrays that are kept bit for bit as they are: numbers without a bound, and flags.
 
-def velocity_codec(request: Request) -> Codec:
-    """The codec for velocities: the requested one if it takes plain arrays, else one that every machine has."""
-    if request.velocities is None:
-        return Columns(codecs.get("pcodec"))
-    chosen = codec_of_velocities(request.codec)
-    return chosen if isinstance(chosen, Columns) else Columns(chosen)
+    >>> column_codec(np.dtype(("f4", (3,))), None, "auto"), column_codec(np.dtype("i8"), None, "auto")
+    (Columns(codec=PCodec(level=8)), None)
+    """
+    if bound is None:
+        return Columns(codecs.get("pcodec")) if dtype.shape and dtype.base.kind != "b" else None
+    chosen = codec_of_velocities(requested)
+    inner = chosen.codec if isinstance(chosen, Columns) else chosen
+    if dtype.base.name not in inner.dtypes:
+        inner = codecs.get(VELOCITY_CODEC)
+    return Columns(inner) if dtype.shape else inner
 
 
 def codec_of_velocities(given: str | Codec) -> Codec:

@@ -38,6 +38,7 @@ def compress(
     progress: Progress | None = None,
     *,
     velocities: Bound | None = None,
+    columns: Mapping[str, Bound] | None = None,
     store_permutation: bool = False,
     chunk_values: int | None = None,
     chunks: Chunks | None = None,
@@ -63,8 +64,10 @@ def compress(
     built-in codec that makes a sample smallest, as the certificate states; with `speed="fast"` it takes `prequantised`,
     which is many times as fast and usually larger. `order="free"` sorts the particles along a curve: positions become much
     smaller, consecutive ids larger; `store_permutation` then stores the permutation. `keep` is one promise beyond the
-    bound, or several. `velocities` bounds the error of velocities, which are exact otherwise; ids are always exact.
-    Velocities are encoded by `codec` or, if it is only for positions, by `prequantised`.
+    bound, or several. `velocities` bounds the error of velocities, and `columns` that of other columns by name or pattern,
+    as in `{"Potential": wb.Relative(1e-3), "*": wb.Exact()}`; patterns are for floats alone. Both are exact otherwise; ids,
+    masses and flags are always exact. What has a bound is encoded by `codec` or, if it is only for positions or floats, by
+    `prequantised`.
 
     `bound` may be one for each slice of a field along an axis: `wb.PerSlice(...)`. `chunks` is the shape of the chunks,
     each of which is encoded and read on its own: a number for every axis, one for each, or a mapping by names of
@@ -100,13 +103,14 @@ def compress(
         options = {
             "codec": codec, "keep": keep, "order": order, "velocities": velocities,
             "store_permutation": store_permutation, "chunk_values": chunk_values, "chunks": chunks, "speed": speed,
+            "columns": columns,
         }
         if metadata is not None:
             raise WorkbenchError("metadata= is for one array; those of a dataset are attributes of its members and groups")
         return _compress_dataset(source, bound, options, out, overwrite, client, parts, scratch, progress)
     request = Request(
         bound, codec, promises(keep), order, progress, velocities, store_permutation, chunk_values, speed=speed,
-        chunks=chunks,
+        chunks=chunks, columns={} if columns is None else columns,
     )
     given = source_of(source)
     described = given.metadata if metadata is None else metadata

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import zlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from workbench import backend, ordering
 from workbench.backend import Array
 from workbench.data import Particles
 from workbench.data.chunked import MASSES, POSITIONS, WHOLE, ChunkedParticles, rows_between
+from workbench.data.columns import row_type
 from workbench.data.particles import COMPANIONS
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound, Limit
@@ -23,6 +24,7 @@ from workbench.subdomains.curve_order import SortedRows
 from workbench.subdomains.sources import PART
 
 VELOCITIES, PERMUTATION = "velocities", "permutation"
+TOGETHER = 128   # bytes of all columns of a particle, up to which a step holds a subdomain
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,8 @@ class OrderedInMemory:
 
     @property
     def dtypes(self) -> dict[str, np.dtype]:
-        """Their types by name."""
-        return {name: values.dtype for name, values in self.particles.companions.items()}
+        """The type of a row of each by name."""
+        return {name: row_type(values) for name, values in self.particles.companions.items()}
 
     def read(self, name: str, begin: int, end: int) -> np.ndarray:
         """The positions, a column, or the permutation, between two places."""
@@ -44,7 +46,7 @@ class OrderedInMemory:
         if name == PERMUTATION:
             index = np.arange(begin, end, dtype=ordering.stored_index(len(self.particles))) if order is None else order
             return backend.to_host(index)
-        values = getattr(self.particles, name)
+        values = self.particles.positions if name == POSITIONS else self.particles.companions[name]
         return backend.to_host(values[begin:end] if order is None else values[order])
 
     def checksum(self) -> str | None:
@@ -53,7 +55,7 @@ class OrderedInMemory:
 
     def limit(self, name: str, bound: Bound) -> Limit:
         """The limit of a bound for all values of a column."""
-        return bound.limit(backend.to_host(getattr(self.particles, name)))
+        return bound.limit(backend.to_host(self.particles.companions[name]))
 
 
 @dataclass(frozen=True)
@@ -73,12 +75,13 @@ class Columns:
     """The columns of a source that an archive keeps beside the positions; as cargo, their bytes side by side."""
 
     source: ChunkedParticles
-    dtypes: dict[str, np.dtype]
+    dtypes: dict[str, np.dtype]   # of a row
 
     @classmethod
     def of(cls, source: ChunkedParticles, executor: Executor) -> Columns:
         """Those that the source has; the first chunk tells their types."""
-        names = tuple(name for name in COMPANIONS if name in source.columns and (name != MASSES or source.mass is None))
+        there = [name for name in source.columns if name != MASSES or source.mass is None]
+        names = (*(name for name in COMPANIONS if name in there), *(name for name in there if name not in COMPANIONS))
         if not names:
             return cls(source, {})
         dtypes = executor.map("read-types", functools.partial(_dtypes, names), [0], "chunk", shared=source)[0]
@@ -87,11 +90,7 @@ class Columns:
     @property
     def row_bytes(self) -> int:
         """The bytes of all columns of one particle."""
-        return sum(dtype.itemsize * self.width(name) for name, dtype in self.dtypes.items())
-
-    def width(self, name: str) -> int:
-        """The numbers of a column in one row."""
-        return self.source.dimensions if name == VELOCITIES else 1
+        return sum(dtype.itemsize for dtype in self.dtypes.values())
 
     def rows(self, chunk: int) -> np.ndarray:
         """The bytes of all columns in a chunk of the source."""
@@ -102,22 +101,22 @@ class Columns:
         """A column, from rows of bytes."""
         begin = 0
         for other, dtype in self.dtypes.items():
-            end = begin + dtype.itemsize * self.width(other)
             if other == name:
                 break
-            begin = end
-        column = np.ascontiguousarray(cargo[:, begin:end]).view(self.dtypes[name])
-        return column if name == VELOCITIES else column[:, 0]
+            begin += dtype.itemsize
+        dtype = self.dtypes[name]
+        column = np.ascontiguousarray(cargo[:, begin : begin + dtype.itemsize]).view(dtype.base)
+        return column if dtype.shape else column[:, 0]
 
     def read(self, chunk: int, names: tuple[str, ...], rows: slice = WHOLE) -> dict[str, np.ndarray]:
         """Columns of a chunk of the source, or of some rows of it, checked."""
         particles, columns = self.source.companions(chunk, names, rows), {}
         for name in names:
-            columns[name] = column = np.ascontiguousarray(getattr(particles, name))
-            if column.dtype != self.dtypes[name]:
+            columns[name] = column = np.ascontiguousarray(particles.companions[name])
+            if row_type(column) != self.dtypes[name]:
                 raise WorkbenchError(
-                    f"{name} must have one type in all of {self.source.name}: chunk 1 has {self.dtypes[name]}, "
-                    f"chunk {chunk + 1} has {column.dtype}"
+                    f"{name} must have one type in all of {self.source.name}: chunk 1 has {_in_words(self.dtypes[name])}, "
+                    f"chunk {chunk + 1} has {_in_words(row_type(column))}"
                 )
         return columns
 
@@ -136,12 +135,16 @@ class OrderedInChunks:
     columns: Columns
     rows: Rows | SortedRows
     begins: tuple[int, ...]
-    velocities: np.ndarray | None = None   # the smallest and the largest, where they have a bound
-    rows_together: int = PART
+    ends: Mapping[str, np.ndarray] = field(default_factory=dict)   # the smallest and the largest, of those with a bound
+
+    @property
+    def rows_together(self) -> int:
+        """How many particles a step may hold: those of a subdomain, but fewer where each has many columns."""
+        return PART if self.columns.row_bytes <= TOGETHER else PART * TOGETHER // self.columns.row_bytes
 
     @property
     def dtypes(self) -> dict[str, np.dtype]:
-        """Their types by name."""
+        """The type of a row of each by name."""
         return self.columns.dtypes
 
     def read(self, name: str, begin: int, end: int) -> np.ndarray:
@@ -161,10 +164,8 @@ class OrderedInChunks:
         return self.rows.checksum(self.begins) if isinstance(self.rows, SortedRows) else None
 
     def limit(self, name: str, bound: Bound) -> Limit:
-        """The limit of a bound for all velocities, which alone may have one."""
-        assert name == VELOCITIES
-        assert self.velocities is not None
-        return bound.limit(self.velocities)
+        """The limit of a bound for all values of a column."""
+        return bound.limit(self.ends[name])
 
 
 def _between(
@@ -177,7 +178,11 @@ def _between(
 
 def _dtypes(names: tuple[str, ...], source: ChunkedParticles, chunk: int) -> dict[str, np.dtype]:
     particles = source.companions(chunk, names, slice(1))
-    return {name: getattr(particles, name).dtype for name in names}
+    return {name: row_type(particles.companions[name]) for name in names}
+
+
+def _in_words(row: np.dtype) -> str:
+    return f"{row.base} of shape (N, {row.shape[0]})" if row.shape else str(row)
 
 
 def checksum_of(order: Array) -> str:

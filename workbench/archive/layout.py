@@ -38,7 +38,7 @@ MOST_VALUES_OF_ARRAY = 2**62
 
 Index = tuple[int, ...]   # of a chunk in the grid of chunks, or of a shard in that of shards
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class ArrayLayout:
 
     def __post_init__(self) -> None:
         if not (isinstance(self.name, str) and _NAME.fullmatch(self.name)):
-            raise WorkbenchError(f"the name of an array must be letters, digits, '_' and '-'; got {self.name!r}")
+            raise WorkbenchError(f"the name of an array must be letters, digits, '_', '-' and '.'; got {self.name!r}")
         checked = {
             "shape": _sizes("shape", self.shape),
             "chunk_shape": _sizes("chunk shape", self.chunk_shape),
@@ -199,7 +199,7 @@ class ArrayLayout:
 
     def chunks_at(self, key: str) -> int:
         """How many chunks a key stands for: all of a shard, or one."""
-        if self.shard_shape is None or "." in key:
+        if self.shard_shape is None or "." in key.rpartition("/")[2]:
             return 1
         return int(self.slots(tuple(map(int, key.split("/")[2:]))).sum())
 

@@ -31,7 +31,7 @@ from workbench.codecs.curve import Lattice
 from workbench.data import Particles
 from workbench.data.outline import Outlined
 from workbench.errors import WorkbenchError
-from workbench.guarantees import Limit
+from workbench.guarantees import Bound, Limit
 from workbench.guarantees.guarantee import Allowance, Guarantee
 from workbench.run.executors import Executor
 
@@ -59,6 +59,10 @@ class Supply(Protocol):
 
     def limit(self) -> Limit:
         """The limit of the requested bound for these particles."""
+
+    @property
+    def bounds(self) -> Mapping[str, Bound]:
+        """The bounds of velocities and columns, as far as they have one."""
 
     def notes(self) -> tuple[str, ...]:
         """What is unusual about the request for these particles."""
@@ -100,7 +104,7 @@ def compress_particles(supply: Supply, request: Request, place: Place, executor:
     for key, data in extents.entries():
         place.put(key, data)
     checksum = chosen.companions.checksum()
-    others = encode_companions(chosen.companions, plan.count, plan.dimensions, plan.chunk, request, place, executor)
+    others = encode_companions(chosen.companions, plan.count, plan.chunk, request, supply.bounds, place, executor)
     described = {**plan.described(request, checksum), "mass": supply.mass}
     arrays = [chosen.array, extents, *others]
     return archive_of(arrays, described, plan.codec, supply.metadata, place, executor, supply.notes())

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from workbench.archive import provenance
-from workbench.archive.companions import require_velocities
+from workbench.archive.column_bounds import bounds_beside
 from workbench.archive.encoded import RECORDS, Beside, Encoded, token_of
 from workbench.archive.encoding import assembled
-from workbench.archive.in_order import VELOCITIES, Columns, OrderedInChunks, Rows
+from workbench.archive.in_order import Columns, OrderedInChunks, Rows
 from workbench.archive.keeping.finish import finished_file
 from workbench.archive.keeping.keeping import keep_clusters
 from workbench.archive.keeping.terms import Terms
@@ -56,7 +56,7 @@ class InChunks:
         self.source, self._request, self._executor, self._folder = source, request, executor, folder
         self._parts = chosen_parts(parts, len(source))
         self.columns = Columns.of(source, executor)
-        require_velocities(self.columns.dtypes, request)
+        self.bounds = bounds_beside(self.columns.dtypes, request, metadata)
         self._sample: np.ndarray | None = None   # for a free order, and to keep clusters
         if request.keep:
             require_no_triclinic_cell(source, "keeping clusters")
@@ -65,10 +65,11 @@ class InChunks:
         else:
             self.outline = outline_of(source, executor).known
         self._encoded: dict[Limit, Positions] = {}
-        self._velocities: Survey | None = None
-        if request.velocities is not None and VELOCITIES in self.columns.dtypes:
-            pieces = executor.map("survey-velocities", _survey, range(len(source.sizes)), "chunk", shared=self.columns)
-            self._velocities = functools.reduce(Survey.__add__, pieces)
+        self._surveys: dict[str, Survey] = {}   # of columns with a bound
+        if names := tuple(self.bounds):
+            shared = self.columns, names
+            pieces = executor.map("survey-columns", _survey, range(len(source.sizes)), "chunk", shared=shared)
+            self._surveys = {name: functools.reduce(Survey.__add__, [piece[name] for piece in pieces]) for name in names}
 
     @property
     def mass(self) -> float | None:
@@ -84,15 +85,15 @@ class InChunks:
         request, one = self._request, Particles(self.outline.corners, self.outline.box, metadata=self.metadata)
         found = [*on_earlier_loss(one, request.bound, self.outline.corners)]
         found += notes_on_outline(self.outline, request.bound, request.keep)
-        if request.velocities is not None and self._velocities is not None:
-            found += notes_on_spread(VELOCITIES, self._velocities.statistics.spread, request.velocities)
+        for name, bound in self.bounds.items():
+            found += notes_on_spread(name, self._surveys[name].statistics.spread, bound)
         return tuple(found)
 
     def token(self) -> str:
         """A name for this call: the same for the same arguments and particles of the same outline."""
         request, outline = self._request, self.outline
         codec = request.chosen_codec("lattice")
-        velocities = None if request.velocities is None else request.velocities.to_dict()
+        bounds = {name: bound.to_dict() for name, bound in self.bounds.items()}
         return token_of({
             "bound": request.bound.to_dict(), "codec": codec.to_dict(), "order": request.order, "parts": self._parts,
             "keep": self.guarantee and {**self.guarantee.to_dict(), "solver": self.guarantee.solver},
@@ -100,7 +101,7 @@ class InChunks:
             "versions": provenance.versions(codec), "count": len(outline), "dtype": str(outline.dtype),
             "box": outline.box, "lower": outline.lower.tolist(), "upper": outline.upper.tolist(),
             "columns": {name: str(dtype) for name, dtype in self.columns.dtypes.items()}, "mass": self.mass,
-            "velocities": velocities, "permutation": request.store_permutation,
+            "bounds": bounds, "permutation": request.store_permutation,
         })
 
     def encoded(self, limit: Limit, place: Place) -> Positions:
@@ -129,7 +130,7 @@ class InChunks:
         if keep and isinstance(rows, SortedRows):
             rows.exchange.delete()   # chunks will be read as they were sorted
         array = assembled(encoded.task, [one.ready for one in done])
-        ends = None if self._velocities is None else self._velocities.ends
+        ends = {name: survey.ends for name, survey in self._surveys.items()}
         companions = OrderedInChunks(self.columns, rows, encoded.starts[:-1], ends)
         nbytes = sum(one.nbytes for one in done)
         self._encoded[limit] = Positions(plan, array, nbytes, companions, (encoded, done))
@@ -187,8 +188,9 @@ def _clusters_of(request: Request) -> KeepClusters | None:
     )
 
 
-def _survey(columns: Columns, chunk: int) -> Survey:
-    return Survey.of(columns.read(chunk, (VELOCITIES,))[VELOCITIES])
+def _survey(shared: tuple[Columns, tuple[str, ...]], chunk: int) -> dict[str, Survey]:
+    columns, names = shared
+    return {name: Survey.of(values) for name, values in columns.read(chunk, names).items()}
 
 
 def _take(shared: tuple[Encoded, Place], chunk: int) -> None:

@@ -9,12 +9,12 @@ from typing import Any
 
 from workbench import backend, ordering
 from workbench.archive import encoding
-from workbench.archive.companions import require_velocities
+from workbench.archive.column_bounds import bounds_beside
 from workbench.archive.encoding import EncodedArray, Part, Progress
 from workbench.archive.guaranteed import with_guarantee
-from workbench.archive.in_order import OrderedInMemory
+from workbench.archive.in_order import VELOCITIES, OrderedInMemory
 from workbench.archive.particles import Plan, Positions, guarantee_of
-from workbench.archive.plausibility import notes_on
+from workbench.archive.plausibility import notes_on, notes_on_values
 from workbench.archive.request import Request
 from workbench.archive.writing import Place
 from workbench.backend import Array
@@ -28,7 +28,7 @@ class InMemory:
     """Particles in memory, and what is requested of their archive."""
 
     def __init__(self, particles: Particles, request: Request) -> None:
-        require_velocities(OrderedInMemory(particles, None).dtypes, request)
+        self.bounds = bounds_beside(OrderedInMemory(particles, None).dtypes, request, particles.metadata)
         self.outline, self._request, self.guarantee = particles, request, guarantee_of(request)
         self._requested: Positions | None = None   # within the requested bound
         self._repairs = 0
@@ -49,7 +49,11 @@ class InMemory:
 
     def notes(self) -> tuple[str, ...]:
         """What is unusual about the request for these particles."""
-        return notes_on(self.outline, self._request.bound, self._request.keep, self._request.velocities)
+        columns = {name: bound for name, bound in self.bounds.items() if name != VELOCITIES}
+        return (
+            *notes_on(self.outline, self._request.bound, self._request.keep, self._request.velocities),
+            *(note for name, one in columns.items() for note in notes_on_values(name, self.outline.columns[name], one)),
+        )
 
     def encoded(self, limit: Limit, place: Place) -> Positions:
         """The positions within this limit."""

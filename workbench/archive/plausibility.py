@@ -112,6 +112,11 @@ def notes_on(
     return tuple(notes)
 
 
+def notes_on_values(name: str, values: Array, bound: Bound) -> tuple[str, ...]:
+    """Notes on the bound of an array of this name."""
+    return tuple(_on_values(name, values, bound))
+
+
 def notes_on_spread(name: str, spread: Spread | None, bound: Bound) -> tuple[str, ...]:
     """Notes on the bound of values with this spread."""
     return () if _is_exact_or_relative(bound) else tuple(_on_spread(name, spread, bound))

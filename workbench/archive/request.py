@@ -6,7 +6,7 @@ import os
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
@@ -26,7 +26,7 @@ from workbench.archive.store import MemoryStore
 from workbench.archive.writing import Draft, Place
 from workbench.arguments import function, one_of, whole_number
 from workbench.codecs import Codec
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, briefly
 from workbench.guarantees import Bound, PerSlice
 from workbench.guarantees.guarantee import Promised
 from workbench.run.executors import Executor
@@ -49,6 +49,7 @@ class Request:
     choice: str = ""              # how the codec was chosen, if by trial
     speed: Speed = "small"        # what matters where the codec is free
     chunks: Chunks | None = None
+    columns: Mapping[str, Bound] = field(default_factory=dict)   # of particles, by name or pattern
 
     def __post_init__(self) -> None:
         for name, bound in (("bound", self.bound), ("velocities", self.velocities)):
@@ -57,6 +58,7 @@ class Request:
                 raise WorkbenchError(f"{name} must be {kinds}; got {bound!r}")
         if isinstance(self.velocities, PerSlice):
             raise WorkbenchError(f"wb.PerSlice is for fields; got {self.velocities!r} for velocities: give one bound")
+        object.__setattr__(self, "columns", _rules(self.columns))
         if not isinstance(self.order, str) or self.order not in ORDERS:
             raise WorkbenchError(f"order must be 'keep' or 'free'; got {self.order!r}")
         one_of("speed", self.speed, get_args(Speed))
@@ -83,6 +85,19 @@ class Request:
         if known != given:
             raise WorkbenchError(f"{given!r} cannot be rebuilt from its description, which gives {known!r}")
         return given
+
+
+def _rules(given: Any) -> dict[str, Bound]:
+    """The bounds of columns by name or pattern."""
+    if given is None:
+        return {}
+    rules = dict(given) if isinstance(given, Mapping) else None
+    if rules is None or not all(isinstance(name, str) and isinstance(one, Bound) for name, one in rules.items()):
+        raise WorkbenchError(
+            'columns must map names or patterns to bounds, as in {"Potential": wb.Relative(1e-3), "*": wb.Exact()}; '
+            f"got {briefly(given)}"
+        )
+    return rules
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ import numpy as np
 from workbench.archive import document, provenance
 from workbench.archive.content.registry import content_of
 from workbench.data import Field, Particles
+from workbench.data.particles import named
 from workbench.errors import WorkbenchError
 from workbench.run.chunked_field import ChunkedField
 
@@ -46,8 +47,12 @@ def put_together(described: Mapping[str, Any], arrays: Mapping[str, np.ndarray])
     >>> put_together(description_of(field), arrays_of(field))
     Field(2 x 3, float64)
     """
-    own: dict[str, Any] = {name: value for name, value in {**described, **arrays}.items() if name != "kind"}
-    return Particles(**own) if described["kind"] == "particles" else Field(**own)
+    about: dict[str, Any] = {name: value for name, value in described.items() if name != "kind"}
+    if described["kind"] != "particles":
+        own: dict[str, Any] = {**about, **arrays}
+        return Field(**own)
+    beside = {name: array for name, array in arrays.items() if name != "positions"}
+    return Particles(arrays["positions"], **about, **named(beside))
 
 
 def digest_of(data: Particles | Field) -> str:

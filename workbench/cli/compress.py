@@ -35,6 +35,10 @@ from workbench.errors import GuaranteeBroken, SeveralArrays, WorkbenchError
 from workbench.guarantees import Absolute, Bound, Relative, Safeguard
 from workbench.run.chunked_field import ChunkedField
 
+COLUMN_BOUNDS = {
+    "abs": "error bound of a further column, or of those like a pattern, in its own unit (default: exact); may be repeated",
+    "rel": "error bound of a further column, as a fraction of the range of its values; may be repeated",
+}
 SHOWN = ("holds", "shape", "dtype", "codec", "bound")   # of the description of an archive
 
 
@@ -59,6 +63,8 @@ def add(commands: Any) -> None:
     velocities.add_argument("--velocities-abs", type=float, metavar="EB", help=text)
     text = "error bound of velocities, as a fraction of the range of all velocities"
     velocities.add_argument("--velocities-rel", type=float, metavar="EB", help=text)
+    for name, text in COLUMN_BOUNDS.items():
+        parser.add_argument(f"--column-{name}", action="append", type=_rule, metavar="NAME=EB", help=text)
     text = "store the permutation of particles; without it, only the original can identify them"
     parser.add_argument("--store-permutation", action="store_true", help=text)
     add_clusters(parser)
@@ -92,7 +98,7 @@ def run(options: argparse.Namespace) -> int:
         start = time.perf_counter()
         archive = compress(
             data, bound, codec, keep, options.order, progress, velocities=velocities, speed=options.speed,
-            store_permutation=options.store_permutation, client=client, scratch=options.scratch,
+            columns=_columns(options), store_permutation=options.store_permutation, client=client, scratch=options.scratch,
             **({"out": options.out, "overwrite": options.overwrite} if on_workers else {}),
         )
         seconds = time.perf_counter() - start
@@ -154,6 +160,25 @@ def _velocities(options: argparse.Namespace) -> Bound | None:
     if options.velocities_rel is not None:
         return Relative(options.velocities_rel)
     return None if options.velocities_abs is None else Absolute(options.velocities_abs)
+
+
+def _columns(options: argparse.Namespace) -> dict[str, Bound]:
+    """The bounds of further columns, by name or pattern."""
+    given = [(name, kind(eb)) for kind, rules in ((Absolute, options.column_abs), (Relative, options.column_rel))
+             for name, eb in rules or ()]
+    rules = dict(given)
+    if len(rules) < len(given):
+        twice = next(name for name in rules if sum(name == other for other, _ in given) > 1)
+        raise WorkbenchError(f"a column must have one bound; got two for {twice!r}")
+    return rules
+
+
+def _rule(text: str) -> tuple[str, float]:
+    """The name or pattern of a column, and its bound."""
+    name, _, eb = text.rpartition("=")
+    if not name:
+        raise argparse.ArgumentTypeError(f"expected NAME=EB, as in Potential=0.001; got {text!r}")
+    return name, float(eb)
 
 
 def require_target(options: argparse.Namespace) -> None:

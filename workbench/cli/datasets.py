@@ -22,6 +22,7 @@ from workbench.errors import WorkbenchError
 
 FOR_PARTICLES = {
     "keep_clusters": None, "order": "keep", "velocities_abs": None, "velocities_rel": None, "store_permutation": False,
+    "column_abs": None, "column_rel": None,
 }   # options of `compress`, and what they are unless given
 MOST_READ = 2**20   # values of an array that are read for its range
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import zipfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -26,6 +28,14 @@ def what_is_written(archive: Archive, data: Any, options: argparse.Namespace) ->
     }
 
 
+def _save_all(file: IO[bytes], arrays: Mapping[str, np.ndarray]) -> None:
+    """What `np.savez` writes, also for names that are its arguments, such as `file`."""
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, values in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, values, allow_pickle=False)
+
+
 def write_arrays(archive: Archive, data: Any, options: argparse.Namespace) -> dict[str, list[str]]:
     """Write the file; returns the names of the arrays written and left out."""
     arrays = {name: np.asarray(values) for name, values in archive.content.exported(data).items()}
@@ -35,5 +45,5 @@ def write_arrays(archive: Archive, data: Any, options: argparse.Namespace) -> di
         if alone:
             np.save(file, arrays[main])
         else:
-            np.savez(file, **arrays)   # type: ignore[arg-type]
+            _save_all(file, arrays)
     return {"arrays": [main] if alone else [main, *rest], "left_out": rest if alone else []}

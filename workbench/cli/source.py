@@ -35,6 +35,7 @@ OPTIONS = {
     "velocities": "data set of the velocities there, or one for each axis",
     "ids": "data set of the ids there",
     "masses": "data set of the masses there",
+    "columns": "further columns of particles to read, separated by commas, or `all`; of `--positions` names of data sets",
     "external": "also read data that an HDF5 or BOV file keeps in other files outside of its folder",
 }
 SWITCHES = ("wrap", "external")

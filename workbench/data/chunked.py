@@ -18,7 +18,7 @@ import numpy as np
 
 from workbench import backend
 from workbench.arguments import whole_number
-from workbench.data.particles import COMPANIONS, Particles
+from workbench.data.particles import COMPANIONS, Particles, named
 from workbench.errors import WorkbenchError
 
 CHUNK = 2**20   # particles, where the data have no chunks of their own
@@ -29,9 +29,9 @@ WHOLE = slice(None)
 class ChunkedParticles(ABC):
     """Particles in chunks of `sizes`; positions have the type `dtype`, and lie in `box` if there is one.
 
-    `columns` names what else is known of each particle: "velocities", "ids", "masses"; `mass` is that of each particle,
-    where all have the same. `extent` is the smallest and the largest coordinate along each axis, where both are known
-    exactly without reading.
+    `columns` names what else is known of each particle: "velocities", "ids", "masses", and columns of other names, which
+    become the `columns` of `Particles`; `mass` is that of each particle, where all have the same. `extent` is the smallest
+    and the largest coordinate along each axis, where both are known exactly without reading.
     """
 
     name: str
@@ -49,7 +49,7 @@ class ChunkedParticles(ABC):
         """The positions in a chunk."""
 
     def column(self, number: int, name: str) -> np.ndarray:
-        """The velocities, ids or masses of the particles in a chunk."""
+        """A column of the particles in a chunk."""
         raise WorkbenchError(f"{self.name} has no {name}; it has {', '.join(('positions', *self.columns))}")
 
     def read_rows(self, number: int, name: str, begin: int, end: int) -> np.ndarray:
@@ -60,7 +60,7 @@ class ChunkedParticles(ABC):
     def chunk(self, number: int, columns: Sequence[str] = (), rows: slice = WHOLE) -> Particles:
         """The particles of a chunk, or of some rows of it, checked.
 
-        They have "velocities", "ids" and "masses" if these columns are asked for.
+        They have "velocities", "ids", "masses" and others if these columns are asked for.
         """
         found = self._read(number, POSITIONS, rows)
         shape = len(range(*rows.indices(self.sizes[number]))), self.dimensions
@@ -77,21 +77,23 @@ class ChunkedParticles(ABC):
     def _checked(
         self, number: int, positions: np.ndarray, box: tuple[float, ...] | None, columns: Sequence[str], rows: slice
     ) -> Particles:
-        if strangers := [name for name in columns if name not in COMPANIONS]:
-            raise WorkbenchError(f"columns must be some of {', '.join(COMPANIONS)}; got {strangers[0]!r}")
+        known = dict.fromkeys((*COMPANIONS, *self.columns))
+        if strangers := [name for name in columns if name not in known]:
+            raise WorkbenchError(f"columns must be some of {', '.join(known)}; got {strangers[0]!r}")
         others = {name: backend.read_only(self._read(number, name, rows)) for name in columns}
         try:
-            return Particles(positions, box, metadata=self.metadata, **others)
+            return Particles(positions, box, metadata=self.metadata, **named(others))
         except WorkbenchError as error:
             raise WorkbenchError(f"chunk {number + 1} of {len(self.sizes)} of {self.name}: {error}") from error
 
     def joined(self) -> Particles:
-        """All particles in the memory of this process, with velocities, ids and masses where there are any."""
+        """All particles in the memory of this process, with all their columns."""
         columns = [name for name in self.columns if name != MASSES or self.mass is None]
         parts = [self.chunk(number, columns) for number in range(len(self.sizes))]
-        arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in ("positions", *columns)}
+        positions = backend.read_only(np.concatenate([part.positions for part in parts]))
+        arrays = {name: np.concatenate([part.companions[name] for part in parts]) for name in columns}
         frozen = {MASSES: self.mass, **{name: backend.read_only(array) for name, array in arrays.items()}}
-        return Particles(frozen.pop("positions"), self.box, metadata=self.metadata, **frozen)
+        return Particles(positions, self.box, metadata=self.metadata, **named(frozen))
 
     def sample(self, number: int, share: float) -> np.ndarray:
         """Positions (float64) in a chunk: about this share of them, drawn at random but the same in every run."""
@@ -188,7 +190,7 @@ class ParticlesInMemory(ChunkedParticles):
             raise WorkbenchError(f"sizes must be positive and add up to {len(whole):,}; got {sizes}")
         self.whole, self.sizes, self.name = whole, sizes, name
         self.dtype, self.dimensions, self.box = whole.positions.dtype, whole.dimensions, whole.box
-        self.columns = tuple(name for name in COMPANIONS if getattr(whole, name) is not None)
+        self.columns = (*(name for name in COMPANIONS if getattr(whole, name) is not None), *whole.columns)
         self.mass = whole.masses if isinstance(whole.masses, float) else None
         self.metadata, self.extent = dict(whole.metadata), (whole.lower, whole.upper)   # what can be pickled
 
@@ -197,12 +199,12 @@ class ParticlesInMemory(ChunkedParticles):
         return self.whole.positions[self.starts[number] : self.starts[number + 1]]
 
     def column(self, number: int, name: str) -> np.ndarray:
-        """The velocities, ids or masses in a chunk."""
+        """A column of the particles in a chunk."""
         if name not in self.columns:
             return super().column(number, name)
         if name == MASSES and self.mass is not None:
             return np.full(self.sizes[number], self.mass)
-        found: np.ndarray = getattr(self.whole, name)[self.starts[number] : self.starts[number + 1]]
+        found: np.ndarray = self.whole.companions[name][self.starts[number] : self.starts[number + 1]]
         return found
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from workbench import backend
 from workbench.backend import Array
+from workbench.data.columns import LEAVE_OUT, NONE, checked_columns, columns_without_units
 from workbench.data.extent import extent
 from workbench.data.labelled import joined, without_units
 from workbench.data.masses import Masses, checked_masses
@@ -26,10 +27,9 @@ from workbench.data.triclinic import in_triclinic_cell
 from workbench.errors import WorkbenchError
 
 Box = float | Sequence[float] | None
-COMPANIONS = ("velocities", "ids", "masses")   # what may belong to each position
+COMPANIONS = ("velocities", "ids", "masses")   # what may belong to each position, beside columns of other names
 MOST_PARTICLES = 2**31 - 2   # indices inside the kernels are 32 bits
 MOST_EXACT = 2**53           # integers up to here are exact in float64
-LEAVE_OUT = "leave those particles out, as in positions[~mask]"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,9 +37,10 @@ class Particles(Placed):
     """Positions (N, 2) or (N, 3) in float32 or float64, in an open space or a periodic box.
 
     `box` is None (open), one length, or a length per axis (periodic; positions then live in [0, box)).
-    `velocities`, `ids`, `masses` (one for each, or one number for all) and `metadata` (such as the header of the file)
-    belong to the particles and stay with them. Quantities of astropy, pint and unyt bring their units as metadata; a box
-    with a unit is converted to that of the positions.
+    `velocities`, `ids`, `masses` (one for each, or one number for all), `columns` of any other name (numbers or flags, of
+    shape (N,) or (N, k)) and `metadata` (such as the header of the file) belong to the particles and stay with them.
+    Quantities of astropy, pint and unyt bring their units as metadata; a box with a unit is converted to that of the
+    positions.
 
     A writeable NumPy array is copied, so that later writes to it change nothing here. Set `array.flags.writeable = False`
     to hand over a large one without a copy. CuPy arrays are never copied, and must not be written to afterwards.
@@ -49,6 +50,8 @@ class Particles(Placed):
     Particles(2 in 3-D, float64, box 1 x 1 x 1)
     >>> particles.spacing
     0.7937005259840998
+    >>> Particles([[0.1, 0.2], [0.4, 0.4]], columns={"Potential": [-1.5, -2.5]}).columns["Potential"].tolist()
+    [-1.5, -2.5]
     """
 
     positions: Array
@@ -57,6 +60,7 @@ class Particles(Placed):
     ids: Array | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     masses: Masses | None = None
+    columns: Mapping[str, Array] = field(default_factory=lambda: NONE)
     _ends: tuple[np.ndarray, np.ndarray] = field(init=False)
 
     def __init__(
@@ -67,8 +71,11 @@ class Particles(Placed):
         ids: Any = None,
         metadata: Mapping[str, Any] | None = None,
         masses: Any = None,
+        columns: Mapping[str, Any] | None = None,
     ) -> None:
         bare, units = without_units(positions=positions, velocities=velocities, masses=masses, box=box)
+        bare_columns, units_of_columns = columns_without_units(columns)
+        units |= units_of_columns
         positions, velocities, masses, box = bare["positions"], bare["velocities"], bare["masses"], bare["box"]
         checked = _positions(positions)
         periods = _box(box, checked.shape[1])
@@ -81,6 +88,7 @@ class Particles(Placed):
             "ids": _companion("ids", ids, checked, checked.shape[:1]),
             "metadata": joined({"units": units} if units else {}, metadata),
             "masses": _masses(masses, checked),
+            "columns": checked_columns(bare_columns, checked),
             "_ends": (lower, upper),
         }
         for name, value in values.items():
@@ -88,7 +96,8 @@ class Particles(Placed):
 
     @classmethod
     def wrapped(
-        cls, positions: Any, box: Box, velocities: Any = None, ids: Any = None, metadata: Any = None, masses: Any = None
+        cls, positions: Any, box: Box, velocities: Any = None, ids: Any = None, metadata: Any = None, masses: Any = None,
+        columns: Mapping[str, Any] | None = None,
     ) -> Particles:
         """Particles whose positions may lie outside the periodic box: each is replaced by its image inside.
 
@@ -97,6 +106,8 @@ class Particles(Placed):
         """
         bare, units = without_units(positions=positions, velocities=velocities, masses=masses, box=box)
         box, velocities, masses = bare["box"], bare["velocities"], bare["masses"]
+        columns, units_of_columns = columns_without_units(columns)
+        units |= units_of_columns
         metadata = joined({"units": units} if units else {}, metadata)
         values = _positions(bare["positions"])   # at most one copy: the arrays derived below are handed over
         periods = _box(box, values.shape[1])
@@ -112,10 +123,11 @@ class Particles(Placed):
                 f"positions of {float(values.min()):.6g} to {float(values.max()):.6g}: check the units"
             )
         inside[(inside >= length) | (inside < 0)] = 0   # what rounding left on or beyond a face: both faces are one
-        return cls(backend.read_only(inside), box, velocities, ids, metadata, masses)
+        return cls(backend.read_only(inside), box, velocities, ids, metadata, masses, columns)
 
     def __reduce__(self) -> tuple[Callable[..., Particles], tuple[Any, ...]]:
-        return Particles, (self.positions, self.box, self.velocities, self.ids, dict(self.metadata), self.masses)
+        own = self.positions, self.box, self.velocities, self.ids, dict(self.metadata), self.masses
+        return Particles, ((*own, dict(self.columns)) if self.columns else own)
 
     def __len__(self) -> int:
         return int(self.positions.shape[0])
@@ -125,30 +137,31 @@ class Particles(Placed):
         return self._ends
 
     def select(self, chosen: Array) -> Particles:
-        """The particles at these indices, or where this mask is true, with their velocities, ids and masses.
+        """The particles at these indices, or where this mask is true, with all that belongs to them.
 
         >>> Particles([[0.0, 0.0], [1.0, 1.0]], ids=[7, 8]).select([1]).ids.tolist()
         [8]
         """
         xp = backend.namespace(self.positions)
         index = xp.asarray(chosen)
-        chosen_rows = {name: backend.read_only(array[index]) for name, array in self.companions.items()}
-        own = {"masses": self.masses, **chosen_rows}
+        rows = {name: backend.read_only(array[index]) for name, array in self.companions.items()}
+        own = {"masses": self.masses, **named(rows)}
         return Particles(backend.read_only(self.positions[index]), self.box, metadata=self.metadata, **own)
 
     @property
     def companions(self) -> dict[str, Array]:
-        """The arrays besides positions by name: those of velocities, ids and masses that there are.
+        """The arrays besides positions by name: those of velocities, ids and masses that there are, and the columns.
 
-        >>> list(Particles([[0.0, 0.0]], ids=[7], masses=[2.5]).companions)
-        ['ids', 'masses']
+        >>> list(Particles([[0.0, 0.0]], ids=[7], masses=[2.5], columns={"Type": [1]}).companions)
+        ['ids', 'masses', 'Type']
         """
-        found = {name: getattr(self, name) for name in COMPANIONS}
-        return {name: array for name, array in found.items() if array is not None and not isinstance(array, float)}
+        own = {name: getattr(self, name) for name in COMPANIONS}
+        there = {name: array for name, array in own.items() if array is not None and not isinstance(array, float)}
+        return {**there, **self.columns}
 
     def __repr__(self) -> str:
         where = self._space() if self.box is None else "box " + " x ".join(f"{length:g}" for length in self.box)
-        rest = [name for name in COMPANIONS if getattr(self, name) is not None]
+        rest = [*(name for name in COMPANIONS if getattr(self, name) is not None), *self.columns]
         return f"Particles({len(self):,} in {self.dimensions}-D, {', '.join([str(self.positions.dtype), where, *rest])})"
 
     def _space(self) -> str:
@@ -169,6 +182,17 @@ class Particles(Placed):
             "size": size(sum(array.nbytes for array in there.values())),
         }
         return summary(repr(self), rows, self.metadata)
+
+
+def named(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Arrays beside positions as the arguments of `Particles`: those of other names become its columns.
+
+    >>> named({"ids": [1], "Type": [2]})
+    {'ids': [1], 'columns': {'Type': [2]}}
+    """
+    own = {name: array for name, array in arrays.items() if name in COMPANIONS}
+    columns = {name: array for name, array in arrays.items() if name not in COMPANIONS}
+    return {**own, "columns": columns} if columns else own
 
 
 def _positions(given: Any) -> Array:

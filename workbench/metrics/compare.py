@@ -193,6 +193,20 @@ def _compare_particles(draft: _Draft, original: Particles, decoded: Particles, b
         came_from = original.velocities if order is None else original.velocities[order]
         velocities = pointwise(came_from, decoded.velocities)
         draft.figures |= {"velocity_max_error": velocities.max_error, "velocity_rms_error": velocities.rms_error}
+    for name, values in original.columns.items():
+        if name in decoded.columns:
+            draft.figures |= _figures_of_column(name, values if order is None else values[order], decoded.columns[name])
+
+
+def _figures_of_column(name: str, original: Array, decoded: Array) -> dict[str, float]:
+    """The errors of a column of floats; of others, how many numbers differ."""
+    if original.shape != decoded.shape or original.dtype != decoded.dtype:
+        got, wanted = f"{decoded.dtype} {decoded.shape}", f"{original.dtype} {original.shape}"
+        raise WorkbenchError(f"the column {name} must be {wanted}, as in the original; got {got}")
+    if original.dtype.kind != "f":
+        return {f"{name}_differing": int((original != decoded).sum())}
+    errors = pointwise(original, decoded)
+    return {f"{name}_max_error": errors.max_error, f"{name}_rms_error": errors.rms_error}
 
 
 def _compare_clustering(

@@ -14,6 +14,7 @@ import numpy as np
 
 from workbench import backend
 from workbench.data.chunked import ChunkedParticles, holds_positions
+from workbench.data.columns import TYPES, require_names
 from workbench.data.particles import Box
 from workbench.data.readers.options import checked_box
 from workbench.data.readers.snapshots import placed
@@ -30,11 +31,13 @@ def is_dask_array(given: Any) -> bool:
 
 
 def from_dask(
-    positions: Any, box: Box = None, velocities: Any = None, ids: Any = None, masses: Any = None
+    positions: Any, box: Box = None, velocities: Any = None, ids: Any = None, masses: Any = None,
+    columns: Mapping[str, Any] | None = None,
 ) -> ParticlesInDask:
     """Particles in a Dask array of shape (N, 2) or (N, 3), in chunks that are its blocks along the first axis.
 
-    `velocities`, `ids` and `masses` are Dask arrays, too; their blocks may differ from those of the positions.
+    `velocities`, `ids`, `masses` and `columns` of other names are Dask arrays, too; their blocks may differ from those of
+    the positions.
 
     >>> import dask.array as da
     >>> from_dask(da.random.default_rng(0).random((100, 3), chunks=(40, 3)), box=1.0)
@@ -55,8 +58,19 @@ def from_dask(
         if not is_dask_array(array) or array.shape != shape or array.dtype.kind not in kind:
             raise WorkbenchError(f"{name} must be a Dask array of {what} of shape {shape}; got {array!r:.100}")
         arrays[name] = _in_rows(array, tuple(size for size in positions.chunks[0] if size))
+    require_names(columns or ())
+    for name, array in (columns or {}).items():
+        _require_column(name, array, len(positions))
+        arrays[name] = _in_rows(array, tuple(size for size in positions.chunks[0] if size))
     periods = None if box is None else checked_box(box, positions.shape[1])
     return ParticlesInDask(arrays, periods)
+
+
+def _require_column(name: str, array: Any, count: int) -> None:
+    """Refuse what cannot be a column of so many particles."""
+    fits = is_dask_array(array) and array.dtype.name in TYPES and array.ndim in (1, 2) and array.shape[0] == count
+    if not fits:
+        raise WorkbenchError(f"the column {name} must be a Dask array of {count:,} numbers or rows; got {array!r:.100}")
 
 
 def _in_rows(array: Any, sizes: tuple[int, ...]) -> Any:
@@ -81,7 +95,7 @@ class ParticlesInDask(ChunkedParticles):
         return self.read_rows(number, "positions", 0, self.sizes[number])
 
     def column(self, number: int, name: str) -> np.ndarray:
-        """The velocities, ids or masses in a block."""
+        """A column of the particles in a block."""
         return self.read_rows(number, name, 0, self.sizes[number])
 
     def read_rows(self, number: int, name: str, begin: int, end: int) -> np.ndarray:
@@ -95,7 +109,8 @@ class ParticlesInDask(ChunkedParticles):
         """The same particles in files, which the workers of this client write."""
         from dask.delayed import delayed
 
-        paths = [{name: folder / f"{name}-{number}.npy" for name in self.arrays} for number in range(len(self.sizes))]
+        numbers = range(len(self.sizes))
+        paths = [{name: folder / f"column-{name}-{number}.npy" for name in self.arrays} for number in numbers]
         blocks = {name: array.to_delayed().ravel() for name, array in self.arrays.items()}
         save = delayed(checked(_save), name="save-blocks", pure=False)
         saves = [save(blocks[name][number], path) for number, one in enumerate(paths) for name, path in one.items()]

@@ -63,7 +63,7 @@ def _saved(given: Particles, folder: Path) -> ChunkedParticles:
     """Particles in the memory of this process, as files that workers can read."""
     paths = {}
     for name, array in {"positions": given.positions, **given.companions}.items():
-        paths[name] = folder / f"{name}.npy"
+        paths[name] = folder / f"column-{name}.npy"   # apart from the other files there
         save(paths[name], backend.to_host(array))
     mass = given.masses if isinstance(given.masses, float) else None
     found = in_scratch_files("particles in memory", [paths], given.box, mass, given.metadata)

@@ -24,7 +24,7 @@ from workbench.archive.request import Request, promises, require_storable
 from workbench.archive.store import MemoryStore
 from workbench.archive.writing import Draft, Place
 from workbench.data import Field
-from workbench.errors import WorkbenchError
+from workbench.errors import UnknownName, WorkbenchError
 from workbench.run.chunked_field import ChunkedField
 from workbench.run.executors import Executor, Progress
 
@@ -120,7 +120,7 @@ def _named(name: str, work: Callable[..., Any], *given: Any, **options: Any) -> 
     try:
         return work(*given, **options)
     except WorkbenchError as error:
-        if type(error) is not WorkbenchError:
+        if type(error) not in (WorkbenchError, UnknownName):
             error.add_note(f"This is about {name!r}.")
             raise
         raise WorkbenchError(f"{name!r}: {error}") from error

@@ -19,7 +19,9 @@ from workbench.errors import WorkbenchError, briefly
 from workbench.guarantees import Bound, Exact
 
 ALL = "*"
-OPTIONS = ("bound", "codec", "keep", "order", "velocities", "store_permutation", "chunk_values", "chunks", "speed")
+OPTIONS = (
+    "bound", "codec", "keep", "order", "velocities", "columns", "store_permutation", "chunk_values", "chunks", "speed",
+)
 
 
 def options_for(dataset: Dataset, rules: Any) -> dict[str, dict[str, Any]]:

@@ -14,6 +14,7 @@ from typing import Any
 from workbench.archive.content import registry
 from workbench.archive.layout import ArrayLayout
 from workbench.archive.root import Description
+from workbench.data.columns import require_names
 from workbench.errors import WorkbenchError
 
 FORMAT = 3   # raised when older versions could not read what is written
@@ -46,6 +47,18 @@ def wrong_array(layout: ArrayLayout | None, shape: tuple[int, ...], kinds: str) 
         return None
     words = {"b": "boolean", "f": "floating-point numbers", "iu": "integers", "fiu": "numbers"}[kinds]
     return f"{layout.name} must be {words} of shape {shape}; got {type_and_shape(layout)}"
+
+
+def wrong_column(layouts: Mapping[str, ArrayLayout], count: int) -> str | None:
+    """What is wrong with columns of particles: arrays of any name with a row for each of them; None if nothing is."""
+    try:
+        require_names(layouts)
+    except WorkbenchError as error:
+        return str(error)
+    for name, layout in layouts.items():
+        if len(layout.shape) not in (1, 2) or layout.shape[0] != count:
+            return f"the column {name} must have shape ({count},) or ({count}, k); got {type_and_shape(layout)}"
+    return None
 
 
 def type_and_shape(layout: ArrayLayout) -> str:

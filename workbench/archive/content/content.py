@@ -48,6 +48,8 @@ class Content(ABC):
         """Refuse a request that makes no sense for this content."""
         if request.velocities is not None or request.store_permutation or request.order == "free":
             raise WorkbenchError(f"velocities, store_permutation and order='free' are for particles; got {self.words}")
+        if request.columns:
+            raise WorkbenchError(f"columns bounds the columns of particles; got {self.words}")
         require_about(self.kind, request.keep)
 
     def require_fit(self, data: Any, metadata: Mapping[str, Any], request: Request) -> None:   # noqa: B027
@@ -81,6 +83,10 @@ class Content(ABC):
         )
 
     # Decoding.
+
+    def data_names(self, layouts: Mapping[str, ArrayLayout]) -> tuple[str, ...]:
+        """The names of arrays that may hold data, the main one first; `layouts` are those of an archive."""
+        return (self.data, *self.beside)
 
     @abstractmethod
     def assembled(self, archive: Archive, arrays: Mapping[str, np.ndarray]) -> Any:

@@ -1,4 +1,4 @@
-"""Particles: positions, in chunks whose extents are stored, and velocities, ids and masses beside them."""
+"""Particles: positions, in chunks whose extents are stored, and velocities, ids, masses and columns beside them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from workbench import backend, ordering
 from workbench.archive import checks
 from workbench.archive import region as regions
 from workbench.archive.archive import Archive
-from workbench.archive.content.consistency import are_lengths, is_finite, type_and_shape, wrong_array
+from workbench.archive.content.consistency import are_lengths, is_finite, type_and_shape, wrong_array, wrong_column
 from workbench.archive.content.content import Content
 from workbench.archive.content.particles_examination import ParticlesExamination, curve_of, require_like, space
 from workbench.archive.frame import Damaged, as_source
@@ -29,8 +29,8 @@ from workbench.archive.store import MemoryStore
 from workbench.backend import Array
 from workbench.codecs import CodecFailed
 from workbench.data import Particles
-from workbench.data.chunked import ChunkedParticles, even_sizes
-from workbench.data.particles import COMPANIONS
+from workbench.data.chunked import POSITIONS, ChunkedParticles, even_sizes
+from workbench.data.particles import COMPANIONS, named
 from workbench.data.readers import left_out
 from workbench.data.readers.tables import Table
 from workbench.data.triclinic import KEY, in_triclinic_cell
@@ -93,23 +93,32 @@ class ParticlesContent(Content):
             return f"order must be 'keep' or 'free'; got {order!r:.80}"
         if mass is not None and not (is_finite(mass) and mass >= 0):
             return f"mass must be a number, finite and not negative; got {mass!r:.80}"
-        split = [name for name in ("positions", "velocities") if name in layouts and layouts[name].chunk_grid[1:] != (1,)]
+        columns = {name: layouts[name] for name in _columns_in(layouts)}
+        rows = {name: layouts[name] for name in ("positions", "velocities", *columns) if name in layouts}
+        split = [name for name, one in rows.items() if one.chunk_grid[1:] not in ((), (1,))]
         return (
             wrong_array(layouts.get("velocities"), positions.shape, "fiu")
             or wrong_array(layouts.get("ids"), (count,), "iu")
             or wrong_array(layouts.get("masses"), (count,), "f")
             or wrong_array(layouts.get("permutation"), (count,), "iu")
             or wrong_array(layouts.get("extents"), (positions.chunk_grid[0], 2, dimensions), "f")
+            or wrong_column(columns, count)
             or (f"a chunk of {split[0]} must hold all coordinates of its particles" if split else None)
             or (None if damaged or "extents" in layouts else "there are positions, but no extents")
         )
 
     def axes(self, layout: ArrayLayout, about: Mapping[str, Any]) -> tuple[str, ...] | None:
-        return AXES.get(layout.name)
+        further = tuple(f"component_{size}" for size in layout.shape[1:])   # columns of as many components share an axis
+        return AXES.get(layout.name, ("particle", *further))
+
+    def data_names(self, layouts: Mapping[str, ArrayLayout]) -> tuple[str, ...]:
+        return (self.data, *self.beside, *_columns_in(layouts))
 
     def assembled(self, archive: Archive, arrays: Mapping[str, np.ndarray]) -> Particles:
-        own = {"masses": archive.mass, **{name: backend.read_only(values) for name, values in arrays.items()}}
-        return Particles(box=archive.box, metadata=archive.attributes.get("metadata"), **own)
+        beside = {name: backend.read_only(values) for name, values in arrays.items() if name != self.data}
+        own = {"masses": archive.mass, **named(beside)}
+        positions = backend.read_only(arrays[self.data])
+        return Particles(positions, archive.box, metadata=archive.attributes.get("metadata"), **own)
 
     def read(self, archive: Archive, region: Any) -> Particles:
         if "extents" not in archive.arrays:
@@ -162,6 +171,7 @@ class ParticlesContent(Content):
             "velocities": data.velocities is not None,
             "ids": data.ids is not None,
             "masses": data.masses is not None,
+            **({"columns": list(data.columns)} if data.columns else {}),
             "left_out": left_out(data),
         }
 
@@ -195,7 +205,7 @@ class ArchiveTable(Table):
         """The table of an archive of particles."""
         layout = archive.data.layout
         count, dimensions = layout.shape
-        names = tuple(name for name in COMPANIONS if name in archive.arrays)
+        names = tuple(name for name in archive.data_arrays if name != POSITIONS)
         return cls(
             path=path, count=count, dtype=layout.dtype, dimensions=dimensions, box=archive.box,
             mass=archive.mass, trust=tuple(trust.items()), names=names, unit=layout.chunk_shape[0],
@@ -225,6 +235,11 @@ class ArchiveTable(Table):
 def _archive_at(path: Path, trust: tuple[tuple[str, Any], ...], modified: int) -> Archive:
     """An archive that was opened for another chunk before."""
     return Archive.open(path, **dict(trust))
+
+
+def _columns_in(layouts: Mapping[str, ArrayLayout]) -> list[str]:
+    """The names of further columns."""
+    return [name for name, layout in layouts.items() if name not in AXES and layout.role == "data"]
 
 
 def _order_of(archive: Archive, positions: Array) -> Array:

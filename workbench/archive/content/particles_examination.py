@@ -32,6 +32,7 @@ from workbench.codecs.curve import MOST_CELL_BITS, Lattice
 from workbench.data import Particles
 from workbench.data.chunked import POSITIONS, ChunkedParticles
 from workbench.data.outline import Outlined
+from workbench.data.particles import COMPANIONS
 from workbench.errors import WorkbenchError
 from workbench.guarantees.enforce import decoded_permutation
 from workbench.guarantees.guarantee import Guarantee, required
@@ -167,12 +168,15 @@ def _original(archive: Archive, given: Any, executor: Executor, folder: Path | N
         checks.require_shape(layout, tuple(given.positions.shape), given.positions.dtype)
         if promise.bound is not None:
             checks.require_same_limit(promise, promise.bound.limit(given.positions))
-        return _Original(given, OrderedInMemory(given, order), frozenset([POSITIONS, *given.companions]))
+        ordered = OrderedInMemory(given, order)
+        _require_same_columns(archive, ordered.dtypes)
+        return _Original(given, ordered, frozenset([POSITIONS, *given.companions]))
     assert folder is not None
     checks.require_shape(layout, (len(given), given.dimensions), given.dtype)
     if given.box != archive.box:
         raise WorkbenchError(f"the original must be in the box of the archive, {archive.box}; got {given.box}")
     columns, sample = Columns.of(given, executor), None
+    _require_same_columns(archive, columns.dtypes)
     if archive.reordered:
         outline, sample = surveyed(given, executor, folder, 1)
     else:
@@ -188,6 +192,14 @@ def _original(archive: Archive, given: Any, executor: Executor, folder: Path | N
         rows.exchange.delete()
         checks.require_same_checksum(archive.attributes.get("permutation"), rows.checksum(begins))
     return _Original(outline, OrderedInChunks(columns, rows, begins), frozenset([POSITIONS, *columns.dtypes]))
+
+
+def _require_same_columns(archive: Archive, dtypes: Mapping[str, np.dtype]) -> None:
+    """Refuse an original with columns of other types or shapes than those of the same names in the archive."""
+    for name, row in dtypes.items():
+        if name in archive.arrays and name not in COMPANIONS:
+            layout = archive.arrays[name].layout
+            checks.require_shape(layout, (layout.shape[0], *row.shape), row.base)
 
 
 def _sort(shared: tuple[SortedRows, tuple[int, ...]], chunk: int) -> None:

@@ -40,6 +40,8 @@ def open_file(path: Files, *, format: str | None = None, **options: Any) -> Any:
     - `particle_type`: in snapshots, 0 to 5, "gas", "dark_matter", "stars", "black_holes", "all"; dark matter unless given
     - `positions`, `velocities`, `ids`, `masses`: names of data sets in HDF5 and Zarr files of any layout; of positions and
       velocities one for all axes, or a list of one for each
+    - `columns`: further columns of particles, such as ["Potential", "Density"], or "all"; in HDF5
+      and Zarr files of any layout the names of data sets, or a mapping of names of columns to these
     - `frame`: in trajectories, counted from 0
     - `name`: which of several arrays; the error lists them
     - `scaled`: apply scale factors in NetCDF, Zarr and HDF5; None does so for packed integers only
@@ -81,7 +83,8 @@ def open_chunked(path: Files, *, format: str | None = None, chunk: int = CHUNK, 
     a chunk. Snapshots of Gadget, AREPO, IllustrisTNG, SWIFT, HACC and Abacus, `.npy` files, Zarr stores, archives, and HDF5
     files with named data sets can be read in chunks. The options are those of `wb.open`.
 
-    Chunks hold positions, and what else is asked for of the `columns` that there are.
+    Chunks hold positions, and what else is asked for of the `columns` that there are: velocities, ids and masses, and those
+    of other names that the option `columns` has chosen.
 
     >>> import pathlib, tempfile
     >>> import numpy as np

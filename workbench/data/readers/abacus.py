@@ -10,8 +10,8 @@ returned in [0, box); those of light cones are in an open space.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ import numpy as np
 from workbench.data.particles import Particles
 from workbench.data.readers.abacus_files import Column, opened
 from workbench.data.readers.format import Format
+from workbench.data.readers.further import Wanted, chosen, offered
 from workbench.data.readers.images import Images
 from workbench.data.readers.leaving import named, noted
 from workbench.data.readers.options import FROM_FILE, Cell, FileBox
@@ -56,15 +57,19 @@ class SlabTable(Table):
     velocities: Column | None = None     # where they are apart from the positions
     ids: Column | None = None
     cells: np.ndarray | None = None      # of pack9, (K, 2): rows that begin cells, and the particles before them
+    others: Mapping[str, Column] = field(default_factory=dict)   # columns of other names, which are in the file
 
     @property
     def stored(self) -> tuple[str, ...]:
         """The columns in the file or beside it, without positions."""
         has_velocities = self.packed.name != "pos" or self.velocities is not None
-        return (*((VELOCITIES,) if has_velocities else ()), *((IDS,) if self.ids is not None else ()))
+        own = (*((VELOCITIES,) if has_velocities else ()), *((IDS,) if self.ids is not None else ()))
+        return (*own, *self.further)
 
     def rows(self, column: str, start: int, stop: int) -> np.ndarray:
         """The rows from `start` to `stop`."""
+        if column in self.further:
+            return self.others[column].rows(start, stop)
         if column == IDS and self.ids is not None:
             return unpacked_ids(self.ids.rows(start, stop))
         if column == VELOCITIES and self.velocities is not None:
@@ -98,15 +103,18 @@ class SlabTable(Table):
         return found[start - before : stop - before]
 
 
-def read(source: Source, *, box: FileBox = FROM_FILE, wrap: bool = False) -> Particles:
+def read(source: Source, *, box: FileBox = FROM_FILE, wrap: bool = False, columns: Wanted = None) -> Particles:
     """The particles of one file, from `rvint`, `pack9`, or `pos` and `vel`."""
-    return snapshot([source]).within(source.limits).particles(box, wrap)
+    return snapshot([source], columns=columns).within(source.limits).particles(box, wrap)
 
 
-def snapshot(sources: Sequence[Source]) -> Snapshot:
+def snapshot(sources: Sequence[Source], *, columns: Wanted = None) -> Snapshot:
     """The particles of these files, with the ids that are in them or beside them."""
     found = [_examined(source) for source in sources]
-    tables, headers, others = [table for table, _, _ in found], found[0][1], {name for one in found for name in one[2]}
+    tables, headers = [table for table, _, _ in found], found[0][1]
+    wanted = chosen(columns, [offered(table.others, table.count) for table in tables if table.count], sources[0].name)
+    tables = [replace(table, further=dict(wanted)) for table in tables]
+    others = {name for one in found for name in one[2]} - wanted.keys()
     known = {ours: headers[theirs] for ours, theirs in NAMES.items() if theirs in headers}
     metadata = noted({"format": "Abacus ASDF", **known, "units": "Mpc/h, km/s", "header": headers}, named("column", others))
     light_cone = [_is_light_cone(source, header) for source, (_, header, _) in zip(sources, found, strict=True)]
@@ -149,7 +157,8 @@ def _examined(source: Source) -> tuple[SlabTable, dict[str, Any], set[str]]:
         time=time if isinstance(time, int | float) and not _is_light_cone(source, header) else None,
     )
     used = {one.name for one in (packed, velocities, own) if one is not None}
-    return table, header, columns.keys() - used
+    others = {name: column for name, column in columns.items() if name not in used and column is not None}
+    return replace(table, others=others), header, columns.keys() - used
 
 
 def _require_shape(source: Source, packed: Column) -> None:

@@ -7,7 +7,7 @@ order and precision are not stated anywhere: they follow from the sizes of the r
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from workbench.data.particles import Particles
 from workbench.data.readers.file_sets import completed
 from workbench.data.readers.format import Format
 from workbench.data.readers.fortran import Record, byte_order, records
+from workbench.data.readers.further import Rows, Wanted, chosen
 from workbench.data.readers.leaving import named, noted, other_types
 from workbench.data.readers.options import FROM_FILE, Cell, FileBox
 from workbench.data.readers.particle_types import TypeWanted, chosen_types, described_types
@@ -27,6 +28,11 @@ from workbench.data.readers.unread import is_pp
 HEADER = 256
 LABELS = ("HEAD", "POS", "VEL", "ID")
 MASS = "MASS"   # of the types without a mass in the header
+FURTHER = {   # by label: the types of particles that have it, and the numbers of each; floats of 4 or 8 bytes
+    "U": ((0,), 1), "RHO": ((0,), 1), "HSML": ((0,), 1), "NE": ((0,), 1), "NH": ((0,), 1), "SFR": ((0,), 1),
+    "ENDT": ((0,), 1), "BFLD": ((0,), 3), "AGE": ((4,), 1), "Z": ((0, 4), 1), "POT": (range(6), 1),
+    "ACCE": (range(6), 3), "TSTP": (range(6), 1),
+}
 FIELDS = [   # name, type, first byte
     ("count", "6u4", 0), ("mass", "6f8", 24), ("time", "f8", 72), ("redshift", "f8", 80), ("total", "6u4", 96),
     ("files", "i4", 124), ("box", "f8", 128), ("omega_m", "f8", 136), ("omega_lambda", "f8", 144), ("hubble", "f8", 152),
@@ -41,6 +47,11 @@ class Block:
     at: int
     dtype: np.dtype
     width: int
+
+    @property
+    def row(self) -> np.dtype:
+        """The type of a row."""
+        return np.dtype((self.dtype.newbyteorder("="), () if self.width == 1 else (self.width,)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +114,16 @@ class GadgetFile:
             particle_type=kind,
         )
 
+    def further(self, kind: int) -> dict[str, Block]:
+        """The blocks of other columns of one type whose meaning and size are known."""
+        found = {}
+        for label, (kinds, width) in FURTHER.items():
+            counts = [count if number in kinds else 0 for number, count in enumerate(self.header["count"])]
+            numbers = sum(counts) * width
+            if counts[kind] and label in self.blocks and self.blocks[label].size in (4 * numbers, 8 * numbers):
+                found[label] = self._block(label, "f", width, sum(counts), sum(counts[:kind]))
+        return found
+
     def _block(self, label: str, letter: str, width: int, particles: int, before: int) -> Block:
         record, total = self.blocks[label], particles * width
         sizes = [size for size in (4, 8) if record.size == total * size]
@@ -115,13 +136,14 @@ class GadgetFile:
 
 
 def read(
-    source: Source, *, particle_type: TypeWanted = None, box: FileBox = FROM_FILE, wrap: bool = False
+    source: Source, *, particle_type: TypeWanted = None, box: FileBox = FROM_FILE, wrap: bool = False,
+    columns: Wanted = None,
 ) -> Particles:
     """The particles of one type, 1 (dark matter) unless told otherwise; of all files when the snapshot has several."""
-    return snapshot([source], particle_type=particle_type).within(source.limits).particles(box, wrap)
+    return snapshot([source], particle_type=particle_type, columns=columns).within(source.limits).particles(box, wrap)
 
 
-def snapshot(sources: Sequence[Source], *, particle_type: TypeWanted = None) -> Snapshot:
+def snapshot(sources: Sequence[Source], *, particle_type: TypeWanted = None, columns: Wanted = None) -> Snapshot:
     """The particles of a type, or of all, in these files, or in the set that one of them belongs to."""
     first = sources[0]
     files = [GadgetFile.of(source) for source in completed(sources, files_stated)]
@@ -132,10 +154,20 @@ def snapshot(sources: Sequence[Source], *, particle_type: TypeWanted = None) -> 
     length = files[0].header["box"]
     if not (np.isfinite(length) and length >= 0):
         raise first.damaged(f"the box length in the header must be 0 (open) or positive; got {length}")
-    tables = [file.table(kind) for kind in kinds for file in files if file.header["count"][kind]]
-    others = other_types(dict(enumerate(counts)), kinds), named("block", files[0].blocks.keys() - {*LABELS, MASS})
+    parts = [(file, kind) for kind in kinds for file in files if file.header["count"][kind]]
+    there = [{label: block.row for label, block in file.further(kind).items()} for file, kind in parts]
+    wanted = chosen(columns, there, first.name, (*LABELS, MASS))
+    tables = [_with_further(file, kind, wanted) for file, kind in parts]
+    unread = files[0].blocks.keys() - {*LABELS, MASS, *wanted}
+    others = other_types(dict(enumerate(counts)), kinds), named("block", unread)
     metadata = noted(_metadata(files[0], counts, kinds, len(files)), *others)
     return Snapshot.of(first.name, tables, Cell((length,) * 3), metadata)
+
+
+def _with_further(file: GadgetFile, kind: int, wanted: Rows) -> BlockTable:
+    """The particles of one type in a file, with these further columns."""
+    table, blocks = file.table(kind), file.further(kind)
+    return replace(table, blocks={**table.blocks, **{label: blocks[label] for label in wanted}}, further=dict(wanted))
 
 
 def files_stated(source: Source) -> int:

@@ -1,9 +1,9 @@
 """GenericIO, the format of HACC: a header that lists variables and ranks, then each rank's columns, each with a checksum.
 
-Only the columns that particles need are read: positions, velocities, ids. Each of them and the header are checked against
-their CRC64, so damage is reported by variable and rank. The first bytes give the byte order, which is that of the machine
-that ran the simulation. Large runs split a file into partitions `name#0`, `name#1`, ... and leave a map of ranks under the
-plain name; columns may be compressed by Blosc.
+Only the columns that are wanted are read: positions, velocities, ids, and those that the caller names. Each of them and the
+header are checked against their CRC64, so damage is reported by variable and rank. The first bytes give the byte order,
+which is that of the machine that ran the simulation. Large runs split a file into partitions `name#0`, `name#1`, ... and
+leave a map of ranks under the plain name; columns may be compressed by Blosc.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from workbench.data.columns import can_be_name
 from workbench.data.particles import Particles
 from workbench.data.readers.crc64 import crc64
 from workbench.data.readers.format import Format
+from workbench.data.readers.further import Rows, Wanted, chosen
 from workbench.data.readers.leaving import named, noted
 from workbench.data.readers.libraries import library
 from workbench.data.readers.options import FROM_FILE, Cell, FileBox, shifted
@@ -122,7 +124,7 @@ class RankTable(Table):
     def rows(self, column: str, start: int, stop: int) -> np.ndarray:
         """The rows from `start` to `stop`, of the ranks that have them."""
         header = _header_at(self.path)
-        wanted = _wanted(header)
+        wanted = _named(header)
         ends = np.cumsum(self.ranks)
         first, last = (int(np.searchsorted(ends, row, side="right")) for row in (start, stop - 1))
         begin = int(ends[first]) - self.ranks[first]
@@ -143,12 +145,12 @@ class RankTable(Table):
         return tuple(sizes)
 
 
-def read(source: Source, *, box: FileBox = FROM_FILE, wrap: bool = False) -> Particles:
+def read(source: Source, *, box: FileBox = FROM_FILE, wrap: bool = False, columns: Wanted = None) -> Particles:
     """The particles of all ranks, checksums verified."""
-    return snapshot([source]).within(source.limits).particles(box, wrap)
+    return snapshot([source], columns=columns).within(source.limits).particles(box, wrap)
 
 
-def snapshot(sources: Sequence[Source]) -> Snapshot:
+def snapshot(sources: Sequence[Source], *, columns: Wanted = None) -> Snapshot:
     """The particles in these files, or in the partitions that one of them maps."""
     headers = [_header_at(source.path) for source in sources]
     first, parts = headers[0], [part for header in headers for part in _parts_of(header)]
@@ -163,9 +165,11 @@ def snapshot(sources: Sequence[Source]) -> Snapshot:
         "variables": [variable.name for variable in parts[0].variables],
         "units": "not stated; HACC's convention is comoving Mpc/h and km/s",
     }
-    metadata = noted(metadata, named("variable", _unread(parts[0])))
+    read_anyway = [variable.name for variable in _wanted(parts[0]).values()]
+    wanted = chosen(columns, [_offered(part) for part in parts], sources[0].name, read_anyway)
+    metadata = noted(metadata, named("variable", _unread(parts[0]) - wanted.keys()))
     cell = Cell(tuple(parts[0].numbers(128, 3, "f8")))
-    return Snapshot.of(sources[0].name, [_table(part) for part in parts], cell, metadata)
+    return Snapshot.of(sources[0].name, [_table(part, wanted) for part in parts], cell, metadata)
 
 
 def _header_at(path: Path) -> Header:
@@ -185,7 +189,7 @@ def _parts_of(header: Header) -> list[Header]:
     return [header]
 
 
-def _table(part: Header) -> RankTable:
+def _table(part: Header, further: Rows) -> RankTable:
     ranks = tuple(count for count, _ in part.ranks)
     wanted = _wanted(part)
     names = {POSITIONS: tuple("xyz")}
@@ -195,9 +199,25 @@ def _table(part: Header) -> RankTable:
         names[IDS] = ("id",)
     kinds = np.result_type(*(wanted[axis].dtype for axis in "xyz"))
     box = tuple(part.numbers(128, 3, "f8"))
+    names |= {name: (name,) for name in further}
     return RankTable(
-        path=part.source.path, count=sum(ranks), dtype=kinds.newbyteorder("="), ranks=ranks, names=names, box=box
+        path=part.source.path, count=sum(ranks), dtype=kinds.newbyteorder("="), ranks=ranks, names=names, box=box,
+        further=dict(further),
     )
+
+
+def _offered(header: Header) -> dict[str, np.dtype]:
+    """The further columns, with the types of a row; a name that stands for another variable is none."""
+    unread, taken = _unread(header), _wanted(header)
+    return {
+        variable.name: variable.dtype.newbyteorder("=") for variable in header.variables
+        if variable.name in unread and variable.name not in taken and can_be_name(variable.name)
+    }
+
+
+def _named(header: Header) -> dict[str, Variable]:
+    """All variables by name, where x, y and z are those of the positions."""
+    return {**{variable.name: variable for variable in header.variables}, **_wanted(header)}
 
 
 def _unread(header: Header) -> set[str]:

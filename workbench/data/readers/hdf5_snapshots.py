@@ -7,13 +7,14 @@ differ in the place of units and cosmology, in whether the box has one length or
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from workbench.data.particles import Particles
 from workbench.data.readers import hdf5
 from workbench.data.readers.file_sets import completed
 from workbench.data.readers.format import Format
+from workbench.data.readers.further import Rows, Wanted, chosen, offered
 from workbench.data.readers.leaving import named, noted, other_types
 from workbench.data.readers.options import FROM_FILE, Cell, FileBox
 from workbench.data.readers.particle_types import TypeWanted, chosen_types, described_types
@@ -42,20 +43,29 @@ NAMES = {   # in the metadata: where the different codes put it in the header
 
 @dataclass(frozen=True)
 class Part:
-    """What one file of the set has of one particle type, and the names of columns that are not read."""
+    """What one file of the set has of one particle type: its table, all other names, and which of them can be columns."""
 
     table: Hdf5Table | None
     others: tuple[str, ...] = ()
+    offered: Rows = field(default_factory=dict)
+
+    def with_further(self, wanted: Rows) -> Hdf5Table | None:
+        """The table with these further columns."""
+        if self.table is None:
+            return None
+        sets = {name: (f"PartType{self.table.particle_type}/{name}",) for name in wanted}
+        return self.table.with_further(sets, wanted)
 
 
 def read(
-    source: Source, *, particle_type: TypeWanted = None, box: FileBox = FROM_FILE, wrap: bool = False
+    source: Source, *, particle_type: TypeWanted = None, box: FileBox = FROM_FILE, wrap: bool = False,
+    columns: Wanted = None,
 ) -> Particles:
     """The particles of one type, 1 (dark matter) unless told otherwise, of all files of the snapshot."""
-    return snapshot([source], particle_type=particle_type).within(source.limits).particles(box, wrap)
+    return snapshot([source], particle_type=particle_type, columns=columns).within(source.limits).particles(box, wrap)
 
 
-def snapshot(sources: Sequence[Source], *, particle_type: TypeWanted = None) -> Snapshot:
+def snapshot(sources: Sequence[Source], *, particle_type: TypeWanted = None, columns: Wanted = None) -> Snapshot:
     """The particles of a type, or of all, in these files, or in the set that one of them belongs to."""
     files = completed(sources, files_stated)
     first = sources[0]
@@ -71,10 +81,13 @@ def snapshot(sources: Sequence[Source], *, particle_type: TypeWanted = None) -> 
         got = sum(table.count for table in tables if table is not None)
         if got != counts[kind]:
             raise first.damaged(f"the header promises {counts[kind]:,} particles of type {kind}; the files hold {got:,}")
-    tables = [part.table for part in parts if part.table is not None]
+    read_anyway = {name for part in parts if part.table for names in part.table.sets.values() for name in names}
+    own = {name.rpartition("/")[2] for name in read_anyway}
+    wanted = chosen(columns, [part.offered for part in parts if part.table is not None], first.name, own)
+    tables = [part.with_further(wanted) for part in parts]
     cell = Cell(_lengths(header, first)) if periodic else None
     metadata |= {**described_types(kinds), "particle_counts": counts, "files": len(files)}
-    others = {name for part in parts for name in part.others}
+    others = {name for part in parts for name in part.others if name not in wanted}
     metadata = noted(metadata, other_types(counts, kinds), named("column", others))
     return Snapshot.of(first.name, [table for table in tables if table is not None], cell, metadata)
 
@@ -111,7 +124,8 @@ def _part(source: Source, kind: int) -> Part:
         mass = None if MASSES in sets else _common_mass(header, kind)
         box = None if _says_open(file) else _lengths(header, source)
         table = Hdf5Table.of(file, source.path, sets, mass=mass, box=box, time=_time(header), particle_type=kind)
-    return Part(table, others)
+        there = offered({name: group[name] for name in others}, table.count)
+    return Part(table, others, there)
 
 
 def _common_mass(header: dict[str, Any], kind: int) -> float | None:

@@ -9,27 +9,33 @@ from typing import Any
 import numpy as np
 
 from workbench.data.chunked import even_sizes, holds_positions
+from workbench.data.columns import can_be_column, require_names
 from workbench.data.particles import Particles
 from workbench.data.readers import hdf5, zarr_files
 from workbench.data.readers.format import Format
+from workbench.data.readers.further import ALL, Wanted, names_of
 from workbench.data.readers.options import FROM_FILE, Cell, FileBox, checked_box
 from workbench.data.readers.snapshots import Snapshot
 from workbench.data.readers.source import Source
 from workbench.data.readers.tables import (
     IDS,
     MASSES,
+    OWN,
     POSITIONS,
     VELOCITIES,
     Hdf5Table,
     Table,
+    arrays_in,
     dataset_at,
     require_positions,
     require_rows,
+    row_of,
     side_by_side,
 )
 from workbench.errors import WorkbenchError
 
 Names = str | Sequence[str]   # a data set, or one for each axis
+Columns = Mapping[str, Names] | Wanted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,11 +67,12 @@ def read(
     velocities: Names | None = None,
     ids: str | None = None,
     masses: str | None = None,
+    columns: Columns = None,
     box: FileBox = FROM_FILE,
     wrap: bool = False,
 ) -> Particles:
     """The particles in data sets that the caller names; without a box, also of the store, they are in an open space."""
-    found = snapshot([source], positions=positions, velocities=velocities, ids=ids, masses=masses)
+    found = snapshot([source], positions=positions, velocities=velocities, ids=ids, masses=masses, columns=columns)
     return found.within(source.limits).particles(box, wrap)
 
 
@@ -76,12 +83,14 @@ def snapshot(
     velocities: Names | None = None,
     ids: str | None = None,
     masses: str | None = None,
+    columns: Columns = None,
 ) -> Snapshot:
-    """The particles in these data sets of all the files."""
+    """The particles in these data sets of all the files; `columns` are named by their data sets, or name these."""
     if positions is None:
         raise WorkbenchError("positions=... must name the data set of positions, or one for each axis")
     given = {POSITIONS: positions, VELOCITIES: velocities, IDS: ids, MASSES: masses}
     sets = {column: _names(column, names) for column, names in given.items() if names is not None}
+    sets |= _further(columns, sources, sets)
     tables = [_table(source, sets) for source in sources]
     kind = "HDF5" if isinstance(tables[0], Hdf5Table) else "Zarr"
     metadata = {"format": f"{kind}, data sets named", "data_sets": {column: list(names) for column, names in sets.items()}}
@@ -89,7 +98,9 @@ def snapshot(
     return Snapshot.of(sources[0].name, tables, cell, metadata)
 
 
-def zarr_snapshot(sources: Sequence[Source], *, positions: Names | None = None) -> Snapshot:
+def zarr_snapshot(
+    sources: Sequence[Source], *, positions: Names | None = None, columns: Columns = None
+) -> Snapshot:
     """Positions in a Zarr array (N, 2) or (N, 3), or in the group's array `positions` with those that belong to it."""
     with zarr_files.opened(sources[0]) as (zarr, node):
         alone = isinstance(node, zarr.Array)
@@ -97,7 +108,41 @@ def zarr_snapshot(sources: Sequence[Source], *, positions: Names | None = None) 
         fits = not alone or holds_positions(node)
     if alone and not fits:
         raise WorkbenchError(f"{sources[0].name} must be positions (N, 2) or (N, 3); got {node.dtype} {node.shape}")
-    return snapshot(sources, positions=positions or ("" if alone else POSITIONS), **others)
+    return snapshot(sources, positions=positions or ("" if alone else POSITIONS), columns=columns, **others)
+
+
+def _further(
+    wanted: Columns, sources: Sequence[Source], sets: Mapping[str, tuple[str, ...]]
+) -> dict[str, tuple[str, ...]]:
+    """The data sets of the further columns that are wanted, by the names of the columns."""
+    if isinstance(wanted, Mapping):
+        found = {name: _names(str(name), names) for name, names in wanted.items()}
+    elif wanted == ALL:
+        read_anyway = {name for names in sets.values() for name in names}
+        paths = [path for path in _possible(sources[0], sets[POSITIONS][0]) if path not in read_anyway]
+        found = {path.rpartition("/")[2]: (path,) for path in paths}
+        if len(found) < len(paths):
+            listed = ", ".join(paths)
+            raise WorkbenchError(f"several data sets would be columns of one name: name them by columns={{...}}: {listed}")
+    else:
+        found = {path.rpartition("/")[2]: (path,) for path in (one.strip("/") for one in names_of(wanted, ()))}
+    require_names(found)
+    return found
+
+
+def _possible(source: Source, positions: str) -> list[str]:
+    """The data sets of a file that can be columns of its particles."""
+    if hdf5.kind(source) is not None:
+        with hdf5.opened(source) as file:
+            return _with_rows(file, dataset_at(file, positions, source.name).shape[0])
+    with zarr_files.opened(source) as (_, node):
+        return [] if not positions else _with_rows(node, _array(node, positions, source.name).shape[0])
+
+
+def _with_rows(group: Any, count: int) -> list[str]:
+    """The arrays in a group, or a group of it, that can be columns of so many particles."""
+    nodes = arrays_in(group).items()
+    return sorted(path for path, node in nodes if can_be_column(path.rpartition("/")[2], node, count))
 
 
 def _names(column: str, given: Names) -> tuple[str, ...]:
@@ -132,7 +177,12 @@ def _table(source: Source, sets: Mapping[str, tuple[str, ...]]) -> Table:
         dtype = found[0].dtype.newbyteorder("=")
         stated = dict(node.attrs).get("box")
         box = None if stated is None else checked_box(stated, axes)
-        return ZarrTable(path=source.path, count=count, dtype=dtype, dimensions=axes, sets=dict(sets), unit=unit, box=box)
+        arrays = {column: [_array(node, name, source.name) for name in names] for column, names in sets.items()}
+        further = {column: row_of(parts) for column, parts in arrays.items() if column not in OWN}
+        return ZarrTable(
+            path=source.path, count=count, dtype=dtype, dimensions=axes, sets=dict(sets), unit=unit, box=box,
+            further=further,
+        )
 
 
 def _require_written(arrays: Sequence[Any], source: Source, positions: bool) -> None:

@@ -18,11 +18,12 @@ from workbench.data.field import Field
 from workbench.data.particles import COMPANIONS, Particles
 from workbench.data.readers.arrays import Spacing, particles_or_field
 from workbench.data.readers.format import Format
+from workbench.data.readers.further import Shaped, Wanted, chosen, offered
 from workbench.data.readers.leaving import named, noted
 from workbench.data.readers.options import FROM_FILE, Cell, FileBox, chosen_name, particles
 from workbench.data.readers.snapshots import Snapshot
 from workbench.data.readers.source import Source, plain
-from workbench.data.readers.tables import POSITIONS, Table, require_positions, require_rows
+from workbench.data.readers.tables import OWN, POSITIONS, Table, require_positions, require_rows, row_of
 from workbench.data.triclinic import KEY as CELL
 from workbench.data.triclinic import is_triclinic
 from workbench.errors import WorkbenchError
@@ -62,7 +63,11 @@ class NpyTable(Table):
         for column, path in paths.items():
             require_rows(_mapped(path), column, "the array", count, 1, dimensions, path.name)
         dtype = positions.dtype.newbyteorder("=")
-        return cls(path=paths[POSITIONS], count=count, dtype=dtype, dimensions=dimensions, mass=mass, paths=dict(paths))
+        further = {column: row_of([_mapped(path)]) for column, path in paths.items() if column not in OWN}
+        return cls(
+            path=paths[POSITIONS], count=count, dtype=dtype, dimensions=dimensions, mass=mass, paths=dict(paths),
+            further=further,
+        )
 
     @property
     def stored(self) -> tuple[str, ...]:
@@ -95,6 +100,7 @@ def read_npz(
     box: FileBox = FROM_FILE,
     wrap: bool = False,
     spacing: Spacing = None,
+    columns: Wanted = None,
 ) -> Particles | Field:
     """An `.npz` file: `positions` (`box` or `cell`, `velocities`, `ids`, `masses`) are particles; or `name` chooses."""
     with source.read_by("NumPy"), source.path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
@@ -102,7 +108,9 @@ def read_npz(
         if name is None and "positions" in file.files:
             _refuse_for_particles(kind=kind, frame=frame, spacing=spacing)
             _require_room(source, shapes, shapes)
-            return _particles(file, shapes, box, wrap)
+            return _particles(file, shapes, box, wrap, columns, source.name)
+        if columns is not None:
+            raise WorkbenchError(f"columns={columns!r} is for particles; no array of {source.name} is named positions")
         numeric = {key: shape for key, (shape, dtype) in shapes.items() if shape and dtype.kind in "fiu"}
         chosen = chosen_name(name, numeric, "file")
         _require_room(source, shapes, [chosen])
@@ -130,15 +138,22 @@ def _require_room(source: Source, shapes: Mapping[str, tuple[tuple[int, ...], np
         source.require_room("an array", math.prod(shape) * dtype.itemsize)
 
 
-def _particles(file: Any, shapes: dict[str, tuple[tuple[int, ...], np.dtype]], box: FileBox, wrap: bool) -> Particles:
+def _particles(
+    file: Any, shapes: dict[str, tuple[tuple[int, ...], np.dtype]], box: FileBox, wrap: bool, wanted: Wanted, where: str
+) -> Particles:
     companions = {key: file[key] for key in BESIDE if key in file.files}
     own = companions.pop("box", None)
     cell = _triclinic(file, shapes)
     others = shapes.keys() - {"positions", *BESIDE, *(() if cell is None else (CELL,))}
+    columns = {}
+    if wanted is not None:
+        there = offered({key: Shaped(*shapes[key]) for key in sorted(others)}, shapes["positions"][0][0])
+        columns = {key: file[key] for key in chosen(wanted, [there], where, BESIDE)}
+    others -= columns.keys()
     single = {key: plain(file[key]) for key in others if shapes[key][0] == ()}
     metadata = noted({"format": "NumPy npz", **single}, named("array", others - single.keys()))
     lengths = own if own is not None and isinstance(box, str) and box == FROM_FILE else box
-    return particles(file["positions"], cell, lengths, metadata=metadata, wrap=wrap, **companions)
+    return particles(file["positions"], cell, lengths, metadata=metadata, wrap=wrap, columns=columns, **companions)
 
 
 def _triclinic(file: Any, shapes: Mapping[str, tuple[tuple[int, ...], np.dtype]]) -> Cell | None:

@@ -73,6 +73,7 @@ def particles(
     *,
     images: Images = Images.CORNER,
     wrap: bool = False,
+    columns: Mapping[str, Any] | None = None,
 ) -> Particles:
     """Particles in the caller's box, else in the file's; `images.py` defines which positions are wrapped into it.
 
@@ -93,13 +94,14 @@ def particles(
         one if one is None or isinstance(one, float) else backend.read_only(np.asarray(one))
         for one in (velocities, ids, masses)
     )
+    columns = {name: backend.read_only(np.asarray(array)) for name, array in (columns or {}).items()}
     if chosen is None:
         require_box_to_wrap(wrap)
     if chosen is None or positions.ndim != 2 or positions.shape[1] not in (2, 3):
-        return Particles(positions, chosen, velocities, ids, metadata, masses)
+        return Particles(positions, chosen, velocities, ids, metadata, masses, columns)
     told = require_placed(positions, checked_box(chosen, positions.shape[1]), images, wrap)
     place = Particles.wrapped if told else Particles
-    return place(positions, chosen, velocities, ids, {**(metadata or {}), **told}, masses)
+    return place(positions, chosen, velocities, ids, {**(metadata or {}), **told}, masses, columns)
 
 
 def chosen_box(cell: Cell | None, box: FileBox) -> Box:

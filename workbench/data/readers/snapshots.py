@@ -16,7 +16,7 @@ from workbench.data.readers.images import Images, require_box_to_wrap, require_p
 from workbench.data.readers.leaving import KEY, noted
 from workbench.data.readers.limits import ReadLimits
 from workbench.data.readers.options import FROM_FILE, Cell, FileBox, checked_box, chosen_box, particles
-from workbench.data.readers.tables import IDS, MASSES, POSITIONS, VELOCITIES, Table
+from workbench.data.readers.tables import IDS, MASSES, OWN, POSITIONS, VELOCITIES, Table
 from workbench.errors import WorkbenchError
 
 
@@ -62,10 +62,14 @@ class Snapshot:
         return stated.pop() if len(stated) == 1 else None
 
     def particles(self, box: FileBox = FROM_FILE, wrap: bool = False) -> Particles:
-        """All particles, with velocities, ids and masses where all files have them."""
+        """All particles, with velocities, ids, masses and further columns where all files have them."""
         positions, velocities, ids = (self._joined(name) for name in (POSITIONS, VELOCITIES, IDS))
         masses = self._joined(MASSES) if self.mass is None else self.mass
-        return particles(positions, self.cell, box, velocities, ids, self.metadata, masses, images=self.images, wrap=wrap)
+        further = {name: self._joined(name) for name in self.columns if name not in OWN}
+        return particles(
+            positions, self.cell, box, velocities, ids, self.metadata, masses, images=self.images, wrap=wrap,
+            columns=further,
+        )
 
     def in_chunks(self, box: FileBox = FROM_FILE, wrap: bool = False, chunk: int = CHUNK) -> ParticlesInFiles:
         """The particles in chunks of about this many; no chunk extends over two files."""
@@ -113,7 +117,7 @@ class ParticlesInFiles(ChunkedParticles):
         return self.read_rows(number, POSITIONS, 0, self.sizes[number])
 
     def column(self, number: int, name: str) -> np.ndarray:
-        """The velocities, ids or masses of the particles in a chunk."""
+        """A column of the particles in a chunk."""
         return self.read_rows(number, name, 0, self.sizes[number])
 
     def read_rows(self, number: int, name: str, begin: int, end: int) -> np.ndarray:

@@ -7,20 +7,22 @@ are read through the same tables, so they cannot differ.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from workbench.data.chunked import even_sizes, holds_positions
+from workbench.data.columns import TYPES, row_type
 from workbench.data.readers.hdf5 import opened, refuse_missing_sources
 from workbench.data.readers.limits import DEFAULT, ReadLimits
 from workbench.data.readers.source import Source
 from workbench.errors import WorkbenchError
 
 POSITIONS, VELOCITIES, IDS, MASSES = "positions", "velocities", "ids", "masses"
+OWN = (POSITIONS, VELOCITIES, IDS, MASSES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +37,7 @@ class Table(ABC):
     time: float | None = None
     mass: float | None = None   # of each particle, where all have the same
     particle_type: int | None = None
+    further: Mapping[str, np.dtype] = field(default_factory=dict)   # columns of other names: the types of a row
     limits: ReadLimits = DEFAULT
 
     @property
@@ -60,7 +63,8 @@ class Table(ABC):
         """Rows of any column in native byte order: all, or those from `start` to `stop`."""
         stop = self.count if stop is None else stop
         axes = self.dimensions if column in (POSITIONS, VELOCITIES) else 1
-        self._require_room(column, (stop - start) * axes * self.dtype.itemsize)
+        row = self.further[column].itemsize if column in self.further else axes * self.dtype.itemsize
+        self._require_room(column, (stop - start) * row)
         if column == MASSES and column not in self.stored:
             return np.full(stop - start, self.mass)
         found = self.rows(column, start, stop)
@@ -99,7 +103,15 @@ class Hdf5Table(Table):
                 require_rows(dataset_at(file, name, path.name), column, name, count, len(names), axes, path.name)
         unit = positions[0].chunks[0] if positions[0].chunks else 1
         dtype = positions[0].dtype.newbyteorder("=")
-        return cls(path=path, count=count, dtype=dtype, dimensions=axes, sets=dict(sets), unit=unit, **more)
+        found = {column: [dataset_at(file, name, path.name) for name in names] for column, names in sets.items()}
+        further = {column: row_of(parts) for column, parts in found.items() if column not in OWN}
+        return cls(
+            path=path, count=count, dtype=dtype, dimensions=axes, sets=dict(sets), unit=unit, further=further, **more
+        )
+
+    def with_further(self, sets: Mapping[str, tuple[str, ...]], rows: Mapping[str, np.dtype]) -> Self:
+        """The same with further columns: their data sets, and the types of a row."""
+        return replace(self, sets={**self.sets, **sets}, further=dict(rows))
 
     @property
     def stored(self) -> tuple[str, ...]:
@@ -145,6 +157,9 @@ def require_positions(found: list[Any], names: tuple[str, ...], where: str) -> N
 
 def require_rows(found: Any, column: str, name: str, count: int, parts: int, axes: int, where: str) -> None:
     """Refuse a column that does not fit the positions."""
+    if column not in OWN:
+        _require_further(found, column, name, count, parts, where)
+        return
     shape = (count, axes) if column in (POSITIONS, VELOCITIES) and parts == 1 else (count,)
     kinds = "iu" if column == IDS else "f"
     if tuple(found.shape) != shape or found.dtype.kind not in kinds or parts not in (1, axes):
@@ -152,18 +167,44 @@ def require_rows(found: Any, column: str, name: str, count: int, parts: int, axe
         raise WorkbenchError(f"{column} must be {what} of shape {shape}; {name} in {where} is {found.dtype} {found.shape}")
 
 
+def _require_further(found: Any, column: str, name: str, count: int, parts: int, where: str) -> None:
+    """Refuse a column of another name that does not fit the positions: numbers, or several in a row."""
+    fits = found.dtype.name in TYPES and len(found.shape) in ((1, 2) if parts == 1 else (1,)) and found.shape[0] == count
+    if not fits or 0 in found.shape:
+        shape = f"({count},) or ({count}, k)" if parts == 1 else f"({count},)"
+        raise WorkbenchError(
+            f"the column {column} must be numbers of shape {shape}; {name} in {where} is {found.dtype} {tuple(found.shape)}"
+        )
+
+
+def row_of(parts: Sequence[Any]) -> np.dtype:
+    """The type of a row of one array, or of several side by side.
+
+    >>> row_of([np.zeros(5, "f4")] * 3)
+    dtype(('<f4', (3,)))
+    """
+    if len(parts) == 1:
+        return row_type(parts[0])
+    return np.dtype((np.result_type(*(part.dtype.newbyteorder("=") for part in parts)), (len(parts),)))
+
+
 def side_by_side(columns: list[np.ndarray]) -> np.ndarray:
     """One array as it is, or an axis from each of several."""
     return columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
 
 
-def _columns_in(group: Any) -> dict[str, tuple[int, ...]]:
-    """The arrays in an HDF5 file or a Zarr group that have the shape of a column of particles."""
+def arrays_in(group: Any) -> dict[str, Any]:
+    """The arrays in an HDF5 file or a Zarr group, and in the groups of it."""
     nodes: dict[str, Any] = {}
     if hasattr(group, "visititems"):
         group.visititems(nodes.__setitem__)
     else:
         nodes.update(group.members(max_depth=None))
-    numeric = {path: node for path, node in nodes.items() if getattr(node, "shape", ()) and node.dtype.kind in "fiu"}
+    return {path: node for path, node in nodes.items() if hasattr(node, "shape")}
+
+
+def _columns_in(group: Any) -> dict[str, tuple[int, ...]]:
+    """The arrays in an HDF5 file or a Zarr group that have the shape of a column of particles."""
+    numeric = {path: node for path, node in arrays_in(group).items() if node.shape and node.dtype.kind in "fiu"}
     shapes = {path: tuple(node.shape) for path, node in numeric.items()}
     return {path: shape for path, shape in shapes.items() if len(shape) == 1 or (len(shape) == 2 and shape[1] in (2, 3))}
