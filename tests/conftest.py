@@ -28,6 +28,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARING = ("tests/browser/", "tests/subdomains/")   # folders whose files share a server or a cluster
+SPREAD = ("tests/device_code/test_kernels.py",)   # files whose tests share nothing, and take minutes each
 collect_ignore = ["fake_card"]   # collected for doctests, it would stay imported as CuPy
 
 
@@ -92,11 +93,13 @@ def pytest_collection() -> Generator[None, Any, Any]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Files stay whole, and some folders: each process that tests a file of them starts what the folder shares."""
+    """Files stay whole but for a few, and some folders, where each process would start what the folder shares."""
     from xdist.scheduler import LoadFileScheduling
 
     class ByFileOrFolder(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
+            if nodeid.startswith(SPREAD):
+                return nodeid
             return next((folder for folder in SHARING if nodeid.startswith(folder)), super()._split_scope(nodeid))
 
     return ByFileOrFolder(config, log) if config.getvalue("dist") == "loadfile" else None
