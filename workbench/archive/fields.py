@@ -24,6 +24,7 @@ import numpy as np
 from workbench import backend
 from workbench.archive import choice, provenance
 from workbench.archive.archive import Archive
+from workbench.archive.certificate import Promise
 from workbench.archive.chunk import EncodedChunk, exact_chunk
 from workbench.archive.chunking import axes_of, chunk_shape
 from workbench.archive.encoded import RECORDS, put_hidden, recalled, record_of, token_of
@@ -58,15 +59,17 @@ if TYPE_CHECKING:
 MASK = "mask"
 
 Values = tuple[Array, Array | None]   # and where they are masked
+Promised = Callable[[EncodedArray, Place], Promise]
 
 
 def compress_field(
     field: ChunkedField, request: Request, place: Place, executor: Executor, folder: Path,
-    about: Mapping[str, Any] = MappingProxyType({}),
+    about: Mapping[str, Any] = MappingProxyType({}), promised: Promised | None = None,
 ) -> Archive:
     """The archive of a field, whose parts go to this place; for workers, an array in memory is written to the folder.
 
-    `about` is what its description says of another kind of content, which is stored as this field.
+    `about` is what its description says of another kind of content, which is stored as this field; `promised` is what is
+    promised of it, when the chunks are in their place.
     """
     codec = codec_for(field, request)
     known = KnownValues.of(field, request, executor)
@@ -81,6 +84,8 @@ def compress_field(
         survey = functools.reduce(Survey.__add__, (one.survey for one in chunks if one.survey is not None))
         notes = notes_on_survey(field, request, survey)
     arrays = arrays_of(plan, mask, chunks)
+    if promised is not None:
+        arrays[0] = dataclasses.replace(arrays[0], promise=promised(arrays[0], place))
     described, choice = {**plan.described(field), **about}, plan.request.choice
     return archive_of(arrays, described, plan.codec, field.metadata, place, executor, notes, choice)
 

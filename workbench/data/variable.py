@@ -19,7 +19,7 @@ from workbench import backend
 from workbench.data.field import DTYPES
 from workbench.data.labelled import LONGEST_TEXT, Labelled, joined
 from workbench.data.summary_html import size, summary
-from workbench.data.taking import taken
+from workbench.data.taking import masked_parts, taken
 from workbench.errors import WorkbenchError, briefly
 
 TEXT = "text"   # of any length, which NumPy has as objects
@@ -47,7 +47,13 @@ class Variable:
 
     def __init__(self, values: Any, name: str | None = None, metadata: Mapping[str, Any] | None = None) -> None:
         labelled = Labelled.of(values)
-        object.__setattr__(self, "values", _taken(backend.to_host(labelled.values)))
+        plain, hidden = masked_parts("values", labelled.values)
+        if hidden is not None:
+            raise WorkbenchError(
+                f"an array of {plain.dtype} and shape {plain.shape} must have no masked entries; got {hidden.sum():,}: "
+                "fill them by array.filled(...); numbers of 32 and 64 bits on 1 to 4 axes may be masked"
+            )
+        object.__setattr__(self, "values", _taken(backend.to_host(plain)))
         object.__setattr__(self, "name", labelled.name if name is None else name)
         object.__setattr__(self, "metadata", joined(labelled.metadata, metadata))
         if not isinstance(self.name, str | None):
@@ -172,9 +178,10 @@ class Form:
         if self.dtype == TEXT:
             return _decoded_text(numbers, self.shape)
         dtype = self.numpy
+        if not math.prod(self.shape):
+            return np.zeros(self.shape, dtype)
         if self.is_half and numbers.dtype == np.float32:
-            with np.errstate(over="ignore"):
-                return numbers.astype(dtype).reshape(self.shape)
+            return _narrowed(numbers, dtype).reshape(self.shape)
         flat = np.ascontiguousarray(numbers).reshape(-1).view(dtype)
         return flat[: math.prod(self.shape)].reshape(self.shape)
 
@@ -195,8 +202,6 @@ class Form:
 
 def _taken(given: Any) -> np.ndarray:
     """An array of the caller, which cannot change later."""
-    if isinstance(given, np.ma.MaskedArray):
-        raise WorkbenchError("an array of this type must have no masked entries: give its data, or a field of numbers")
     array = np.asarray(given)
     texts = array.dtype.kind in "OU" and not isinstance(given, np.ndarray)
     if texts and any(not isinstance(one, str) for one in np.asarray(given, object).flat):
@@ -204,6 +209,18 @@ def _taken(given: Any) -> np.ndarray:
     if array.dtype.kind in "OT":
         return backend.read_only(array.astype(object))
     return taken(array)
+
+
+def _narrowed(numbers: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Numbers rounded to a type of 16 bits or fewer; a finite number beyond its largest one becomes that."""
+    if dtype == np.float16:
+        largest = float(np.finfo(dtype).max)
+    else:
+        import ml_dtypes
+
+        largest = float(ml_dtypes.finfo(dtype).max)
+    clipped = np.where(np.isfinite(numbers), np.clip(numbers, -largest, largest), numbers)
+    return clipped.astype(dtype)
 
 
 def _parts(values: np.ndarray) -> np.ndarray:

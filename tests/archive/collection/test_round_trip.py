@@ -110,6 +110,80 @@ def test_bounds_of_halves_and_complex_numbers_hold(seed, kind, bound):
         assert archive.verify({"x": array}).passed
 
 
+def test_numbers_of_16_bits_stay_finite_at_the_end_of_their_range():
+    values = np.full(2000, 65504, "f2")
+    values[::2], values[::3] = 65472, 65440
+    archive = wb.compress({"x": values}, wb.Absolute(64.0))
+    assert np.isfinite(archive["x"].decompress().values).all()
+    assert archive.verify({"x": values}).passed
+
+
+@pytest.mark.parametrize("bound", [wb.Absolute(0.1), wb.Relative(0.01), wb.PointwiseRelative(0.01)])
+def test_the_certificate_of_complex_numbers_states_the_bound_and_the_error_that_a_user_sees(bound):
+    random = np.random.default_rng(0)
+    values = random.normal(size=4000) + 1j * random.normal(size=4000)
+    archive = wb.compress({"x": values}, bound)
+    promise = archive["x"].certificate["values"]
+    assert promise.bound == bound
+    assert promise.figures["largest_error"] == abs(archive["x"].decompress().values - values).max()
+    assert archive.verify({"x": values}).passed
+    other = values.copy()
+    other[7] += 5
+    with pytest.raises(wb.GuaranteeBroken):
+        archive.verify({"x": other})
+
+
+@pytest.mark.parametrize("masked", [
+    np.ma.masked_array([1j, 2], [1, 0]), np.ma.masked_array(3.0, True), np.ma.masked_array(["a", "b"], [1, 0]),
+    np.ma.masked_array([True, False], [1, 0]), np.ma.masked_array(np.ones((1, 1, 2, 1, 1)), np.ones((1, 1, 2, 1, 1))),
+], ids=lambda array: str(array.dtype))
+def test_masks_that_cannot_be_kept_are_refused(masked):
+    with pytest.raises(wb.WorkbenchError, match=r"'x': an array of .* must have no masked entries"):
+        wb.compress({"x": masked}, wb.Exact())
+
+
+@pytest.mark.parametrize("empty", [np.zeros(0, "U3"), np.zeros((3, 0), "f2"), np.zeros((0, 2), "c8"), np.zeros(0, "S8")])
+def test_arrays_without_values_come_back(empty):
+    archive = wb.compress({"x": empty}, wb.Absolute(0.1) if empty.dtype.kind in "fc" else wb.Exact())
+    assert_same(archive["x"].decompress(), empty)
+    assert archive.verify({"x": empty}).passed
+
+
+def test_what_describes_other_variables_is_kept_exactly():
+    """Bounds of cells, terms of hybrid coordinates, weights, places and dates of calendars that NumPy lacks."""
+    times = xr.date_range("0001-01-01", periods=2, calendar="noleap", use_cftime=True)
+    bounds = np.stack([times, times.shift(31, "D")], 1)
+    dataset = xr.Dataset(
+        {
+            "T": (("time", "lev", "cell"), np.random.default_rng(0).normal(size=(2, 3, 4)), {"coordinates": "lat"}),
+            "PS": (("time", "cell"), np.ones((2, 4)) * np.arange(4)), "lat": ("cell", [0.1, 0.2, 0.3, 0.4]),
+            "lon": ("cell", [0.1, 0.2, 0.3, 0.4], {"units": "degrees_east"}), "hyam": ("lev", [0.1, 0.2, 0.3]),
+            "time_bnds": (("time", "two"), bounds), "lev_bnds": (("lev", "two"), np.arange(6.0).reshape(3, 2) / 7),
+        },
+        coords={
+            "time": ("time", times, {"bounds": "time_bnds"}),
+            "lev": ("lev", [1.0, 2.0, 3.0], {"bounds": "lev_bnds", "formula_terms": "a: hyam ps: PS"}),
+        },
+    )
+    dataset["time_bnds"].encoding = {"dtype": np.dtype("f8"), "units": "days since 0001-01-01", "calendar": "noleap"}
+    archive = wb.compress(dataset, {"*": wb.Relative(0.3)})
+    exact = ["lat", "lon", "hyam", "time_bnds", "lev_bnds", "time", "lev"]
+    assert [name for name in archive if archive[name].certificate["values"].bound != wb.Exact()] == ["T", "PS"]
+    xr.testing.assert_identical(archive.to_xarray()[exact], dataset[exact])
+
+
+def test_packing_that_would_round_bounded_values_again_is_left_out(tmp_path):
+    dataset = xr.Dataset({"p": ("x", np.linspace(0, 3, 99)), "q": ("x", np.arange(99.0))})
+    packing = {"dtype": np.dtype("i2"), "scale_factor": 0.1, "_FillValue": np.int16(-9)}
+    dataset["p"].encoding = dataset["q"].encoding = packing | {"zlib": True}
+    archive = wb.compress(dataset, {"p": wb.Absolute(0.06), "q": wb.Exact()})
+    assert archive.to_xarray()["p"].encoding == {"zlib": True}
+    assert archive.to_xarray()["q"].encoding == packing | {"zlib": True}
+    archive.to_xarray().to_netcdf(tmp_path / "x.nc")
+    with xr.open_dataset(tmp_path / "x.nc") as written:
+        assert abs(written["p"] - dataset["p"]).max() <= 0.06
+
+
 def test_particles_and_tables_are_members_like_others(tmp_path):
     snapshot = wb.synthetic.cosmic_web(8, seed=2)
     halos = np.array([(1, 2.5), (2, 3.5)], [("id", "i8"), ("mass", "f4")])

@@ -36,7 +36,7 @@ from workbench.backend import Array
 from workbench.data import Field
 from workbench.data.readers import left_out
 from workbench.errors import WorkbenchError
-from workbench.guarantees import PerSlice, Relative, SliceLimits
+from workbench.guarantees import Bound, PerSlice, Relative, SliceLimits
 from workbench.guarantees.slice_ends import SliceEnds
 from workbench.run.chunked_field import ChunkedField, map_parts
 from workbench.run.executors import Executor
@@ -68,14 +68,19 @@ class FieldExamination(Examination):
         if isinstance(promise.bound, PerSlice):
             self._require_same_limits(promise, promise.bound, original)
         elif promise.bound is not None:
-            pieces = [np.empty(0, original.dtype)]   # type: list[np.ndarray | None]
-            if isinstance(promise.bound, Relative):
-                pieces = map_parts(executor, "find-range", functools.partial(_ends, mask), shape, [original])
-            ends = [piece for piece in pieces if piece is not None]
-            if len(ends) == len(pieces):   # otherwise the mask is damaged, as is seen below
-                checks.require_same_limit(promise, promise.bound.limit(np.concatenate(ends)))
+            self.require_same_limit(promise, promise.bound, original)
         found = map_parts(executor, "examine-values", step, shape, [original], together=not values.decoder.holds_gil)
         return {name: Inspected.joined([of[name] for of in found]) for name in found[0]}
+
+    def require_same_limit(self, promise: Promise, bound: Bound, original: ChunkedField) -> None:
+        """Refuse an original for which the bound has another limit."""
+        pieces = [np.empty(0, original.dtype)]   # type: list[np.ndarray | None]
+        if isinstance(bound, Relative):
+            step, shape = functools.partial(_ends, self.archive.arrays.get(MASK)), self.archive.data.layout.chunk_shape
+            pieces = map_parts(self.executor, "find-range", step, shape, [original])
+        ends = [piece for piece in pieces if piece is not None]
+        if len(ends) == len(pieces):   # otherwise the mask is damaged, as is seen afterwards
+            checks.require_same_limit(promise, bound.limit(np.concatenate(ends)))
 
     def _require_same_limits(self, promise: Promise, stated: PerSlice, original: ChunkedField) -> None:
         """Refuse an original whose slices have other limits."""

@@ -1,11 +1,14 @@
 """A variable: an array of any type and shape, stored as numbers on a grid (its form), and bounded like a field.
 
 A bound is about the numbers that a user sees. A complex number is two, so each part gets a share of the bound; a number of
-16 bits is rounded to its type when it is decoded, so the bound is finer by half of the coarsest step among the values.
+16 bits is rounded to its type when it is decoded, so the bound is finer by half of the coarsest step of the values. The
+certificate states the bound that was asked for, the finer limit of what is stored, and the largest error of the numbers that
+a user sees, which are compared with the original when they are encoded, and again when they are verified.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -14,21 +17,27 @@ from typing import Any
 
 import numpy as np
 
+from workbench.archive import checks
 from workbench.archive import region as regions
 from workbench.archive.archive import Archive
+from workbench.archive.assembling import stored_chunk
+from workbench.archive.certificate import Promise
 from workbench.archive.checks import Inspected
+from workbench.archive.chunk import decode_chunk
 from workbench.archive.chunking import WHOLE, Axes, Chunks, axes_of
 from workbench.archive.content.consistency import type_and_shape
 from workbench.archive.content.content import Content, Ends
 from workbench.archive.content.field import VALUES, FieldExamination, axes_of_grid, grid_region, shown_of_grid
+from workbench.archive.encoding import EncodedArray
 from workbench.archive.fields import codec_for, compress_field, token_for
 from workbench.archive.frame import Damaged
 from workbench.archive.layout import ArrayLayout
 from workbench.archive.request import Compression, Request
+from workbench.archive.writing import Place
 from workbench.backend import Array
 from workbench.data import Field
 from workbench.data.variable import Form, Variable
-from workbench.errors import WorkbenchError
+from workbench.errors import GuaranteeBroken, WorkbenchError
 from workbench.guarantees import Absolute, Bound, Exact, PerSlice, PointwiseRelative
 from workbench.run.chunked_field import ChunkedField
 from workbench.run.executors import Executor
@@ -49,14 +58,23 @@ class VariableExamination(FieldExamination):
         return given
 
     def arrays(self) -> dict[str, Inspected]:
-        """The findings in the numbers."""
-        if isinstance(self.given, Variable):
-            form, own = form_of(self.archive), Form.of(self.given.values)
-            if own != form:
-                got = f"{own.dtype} of shape {own.shape}"
-                raise WorkbenchError(f"the original must be {form.dtype} of shape {form.shape}; got {got}")
-            self.given = Field(form.numbers(self.given.values, self.archive.data.layout.dtype == np.float32))
-        return super().arrays()
+        """The findings in the numbers; an error if the values that a user sees are beyond the bound."""
+        if not isinstance(self.given, Variable):
+            return super().arrays()
+        self.variable, form, own = self.given, form_of(self.archive), Form.of(self.given.values)
+        if own != form:
+            got = f"{own.dtype} of shape {own.shape}"
+            raise WorkbenchError(f"the original must be {form.dtype} of shape {form.shape}; got {got}")
+        self.given = Field(form.numbers(self.variable.values, self.archive.data.layout.dtype == np.float32))
+        inspected, promise = super().arrays(), self.archive.certificate[VALUES]
+        if promise.bound is not None and promise.bound.eb > 0 and not inspected[VALUES].damage:
+            error_within(promise.bound, self.variable, self.archive.decompress().values)
+        return inspected
+
+    def require_same_limit(self, promise: Promise, bound: Bound, original: ChunkedField) -> None:
+        """Refuse an original for which the bound has another limit for its numbers."""
+        numbers, finer = numbers_within(self.variable, form_of(self.archive), bound)
+        checks.require_same_limit(promise, finer.limit(numbers))
 
 
 class VariableContent(Content):
@@ -85,7 +103,8 @@ class VariableContent(Content):
         codec_for(field, request)
         about = {"kind": self.kind, "dtype": form.dtype, "shape": list(form.shape)}
         with scratch_folder(call.scratch, call.executor) as folder, call.place(token_for(field, request)) as place:
-            return compress_field(field, request, place, call.executor.within(folder), folder, about)
+            promised = functools.partial(_promised, variable, form, call.request.bound) if bound.eb > 0 else None
+            return compress_field(field, request, place, call.executor.within(folder), folder, about, promised)
 
     def contradiction(self, attributes: Mapping[str, Any], layouts: Mapping[str, ArrayLayout], damaged: bool) -> str | None:
         dtype, given = attributes.get("dtype"), attributes.get("shape")
@@ -199,6 +218,38 @@ def numbers_within(variable: Variable, form: Form, bound: Bound) -> tuple[np.nda
         return numbers, Absolute(math.nextafter(limit * math.sqrt(0.5), 0) * (1 - 2**-50))
     finer = limit - _coarsest_step(numbers, form) / 2
     return (numbers, Absolute(finer)) if finer > 0 else (form.numbers(variable.values), Exact())
+
+
+def error_within(bound: Bound, variable: Variable, decoded: np.ndarray) -> float:
+    """The largest error of the values that a user sees; an error if one is beyond the bound.
+
+    >>> error_within(Absolute(0.5), Variable(np.array([1 + 1j])), np.array([1.25 + 1j]))
+    0.25
+    """
+    wide = np.complex128 if decoded.dtype.kind == "c" else np.float64
+    original, found = variable.values.astype(wide), decoded.astype(wide)
+    finite = np.isfinite(original)
+    errors = np.abs(found[finite] - original[finite])
+    allowed: Any = bound.eb * np.abs(original[finite])
+    if not isinstance(bound, PointwiseRelative):
+        numbers = Form.of(variable.values).numbers(variable.values, widened=True)
+        allowed = bound.for_data(Field([0.0], metadata=variable.metadata)).limit(numbers).value
+    if not (errors <= allowed).all():
+        raise GuaranteeBroken(f"{variable!r} must keep {bound.describe()}; the largest error is {float(errors.max()):.9g}")
+    return float(errors.max()) if errors.size else 0.0
+
+
+def _promised(variable: Variable, form: Form, bound: Bound, array: EncodedArray, place: Place) -> Promise:
+    """The promise about the values that a user sees, which are decoded from what is stored and compared."""
+    layout, store = array.layout, place.parts()
+    numbers = np.empty(layout.shape, layout.dtype)
+    for index in layout.chunk_indices():
+        data, key = stored_chunk(store, layout, index), layout.chunk_key(index)
+        numbers[layout.chunk_slices(index)] = decode_chunk(data, layout.configuration, layout.dtype, key)
+    stated = bound.for_data(Field([0.0], metadata=variable.metadata))
+    assert array.promise is not None
+    figures = {**array.promise.figures, "largest_error": error_within(stated, variable, form.values(numbers))}
+    return replace(array.promise, bound=stated, figures=figures)
 
 
 def _coarsest_step(numbers: np.ndarray, form: Form) -> float:
