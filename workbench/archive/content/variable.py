@@ -2,8 +2,8 @@
 
 A bound is about the numbers that a user sees. A complex number is two, so each part gets a share of the bound; a number of
 16 bits is rounded to its type when it is decoded, so the bound is finer by half of the coarsest step of the values. The
-certificate states the bound that was asked for, the finer limit of what is stored, and the largest error of the numbers that
-a user sees, which are compared with the original when they are encoded, and again when they are verified.
+certificate states the bound that was asked for, the finer limit of what is stored, and the largest error of the numbers
+that a user sees, which are compared with the original when they are encoded, and again when they are verified.
 """
 
 from __future__ import annotations
