@@ -21,7 +21,7 @@ def add_region(parser: argparse.ArgumentParser) -> None:
     text = (
         "decode only this region, lower <= x < upper, in space for particles and in grid points for fields; ends may be "
         "omitted; write --region=-1:1,... if it begins with a minus sign. Or by the names of dimensions, as in "
-        "time=0:10,lat=3:5: of a dataset, the arrays that have one of them, with their coordinates"
+        "time=0:10,lat=3:5: of a dataset, the arrays that have one of them, and others along their axes"
     )
     parser.add_argument("--region", type=_region, metavar="X0:X1,Y0:Y1,...", help=text)
 
@@ -43,16 +43,7 @@ def read_members(collection: Collection, region: Region | None) -> Dataset:
         raise WorkbenchError(
             "the region of a dataset must name dimensions, as in --region time=0:10,lat=3:5; or choose a member by --member"
         )
-    part = collection.read({name: _whole_numbers(name, pair) for name, pair in region.items()})
-    axes = {axis for name in part for axis in collection.dimensions(name)}
-    coordinates = coordinates_of(collection.groups)
-    beside = [
-        name for name in coordinates & set(collection) - set(part) if set(collection.dimensions(name)) <= axes
-    ]
-    return part.with_members({
-        name: part[name] if name in part else collection.decompress_member(name)
-        for name in collection if name in part or name in beside
-    })
+    return collection.read({name: _whole_numbers(name, pair) for name, pair in region.items()})
 
 
 def read_with_coordinates(collection: Collection, name: str, region: Region | None) -> Dataset:

@@ -172,6 +172,13 @@ def test_what_describes_other_variables_is_kept_exactly():
     xr.testing.assert_identical(archive.to_xarray()[exact], dataset[exact])
 
 
+def test_a_region_brings_the_coordinates_of_what_it_holds():
+    dataset = sample().drop_vars("nothing")
+    region = {"time": (1, 3), "lat": slice(4, 9)}
+    found = wb.compress(dataset, wb.Exact()).read(region).to_xarray()
+    xr.testing.assert_identical(found, dataset.isel(time=slice(1, 3), lat=slice(4, 9)))
+
+
 def test_packing_that_would_round_bounded_values_again_is_left_out(tmp_path):
     dataset = xr.Dataset({"p": ("x", np.linspace(0, 3, 99)), "q": ("x", np.arange(99.0))})
     packing = {"dtype": np.dtype("i2"), "scale_factor": 0.1, "_FillValue": np.int16(-9)}

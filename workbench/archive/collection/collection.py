@@ -141,7 +141,8 @@ class Collection(Mapping[str, Archive]):
     def read(self, region: Mapping[str, Any]) -> Dataset:
         """The members that have one of these dimensions, in this region: a slice or a pair (start, stop) for each.
 
-        The other dimensions are read whole. Only the chunks that hold the region are decoded.
+        The other dimensions are read whole, and so are members that have only these, such as coordinates. Only the chunks
+        that hold the region are decoded.
 
         >>> import numpy as np, workbench as wb
         >>> field = wb.Field(np.zeros((4, 5)), metadata={"dimensions": ["time", "x"]})
@@ -154,8 +155,10 @@ class Collection(Mapping[str, Archive]):
         axes = {name: self.dimensions(name) for name in self}
         for dimension in region:
             require_known(dimension, dict.fromkeys(axis for names in axes.values() for axis in names), "a dimension")
-        wanted = {name: names for name, names in axes.items() if set(names) & set(region)}
-        return Dataset({name: self._read(name, region) for name in wanted}, self.groups)
+        around = {axis for names in axes.values() if set(names) & set(region) for axis in names}
+        wanted = [name for name, names in axes.items() if set(names) <= around and self[name].kind != "particles"]
+        members = {name: self._read(name, region) for name in wanted}
+        return Dataset(members, self.groups, (name for name in wanted if has_errors(self[name])))
 
     def dimensions(self, name: str) -> tuple[str, ...]:
         """The names of the axes of a field, or of an array; particles have none."""

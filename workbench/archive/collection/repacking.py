@@ -68,8 +68,9 @@ def _encodings(full: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _without_new_fill(variable: Any, encoding: dict[str, Any]) -> dict[str, Any]:
     """No fill value where the source had none; xarray would add one."""
-    floats = variable.dtype.kind == "f" and not any(fill in encoding for fill in FILLS)
-    return {**encoding, "_FillValue": None} if floats and encoding else encoding
+    dates = "calendar" in encoding or variable.dtype.kind in "Mm"
+    added = (variable.dtype.kind == "f" or dates) and not any(fill in encoding for fill in FILLS)
+    return {**encoding, "_FillValue": None} if added and encoding else encoding
 
 
 def _change(name: str, variable: Any) -> float | None:
