@@ -218,7 +218,7 @@ def _narrowed(numbers: np.ndarray, dtype: np.dtype) -> np.ndarray:
     else:
         import ml_dtypes
 
-        largest = float(ml_dtypes.finfo(dtype).max)
+        largest = float(ml_dtypes.finfo(dtype).max)   # type: ignore[no-untyped-call]
     clipped = np.where(np.isfinite(numbers), np.clip(numbers, -largest, largest), numbers)
     return clipped.astype(dtype)
 

@@ -1,14 +1,16 @@
-"""What may be given as a dataset: an object that is one, or the file of one, which xarray opens without reading values."""
+"""What may be given as a dataset: an object that is one, or the file of one; xarray opens most without reading values."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from workbench.archive.collection.collection import Collection
 from workbench.archive.collection.dataset import Dataset
+from workbench.archive.collection.files import opened_file
 from workbench.archive.collection.tables import is_table
 from workbench.data.readers import hdf5
 from workbench.data.readers.source import Source
@@ -35,6 +37,10 @@ def opened_dataset(given: Any) -> Iterator[Dataset]:
     if not isinstance(given, str | os.PathLike):
         yield Dataset.of(given)
         return
+    with opened_file(Path(given)) as dataset:
+        if dataset is not None:
+            yield dataset
+            return
     _require_own_data(given)
     with _opened(given) as opened:
         yield Dataset.of(opened)

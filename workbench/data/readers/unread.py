@@ -46,23 +46,22 @@ def is_pp(head: bytes) -> bool:
     return False
 
 
+AS_DATASET = 'give wb.compress(path, {"*": wb.Exact()}), a bound for each of its arrays, or open it by its own library'
 UNREAD = (
     Unread("Met Office PP", is_pp, "convert it to NetCDF, as by iris.save(iris.load(path), 'fields.nc')"),
     Unread("GRIB", lambda head: b"GRIB" in head[:64], "open it by xarray with engine='cfgrib', and give one of its arrays"),
-    Unread("FITS", beginning(b"SIMPLE  ="), "open it by astropy.io.fits, and give the data of one HDU"),
+    Unread("FITS", beginning(b"SIMPLE  ="), AS_DATASET),
     Unread(
         "TIFF or GeoTIFF",
         beginning(b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"),
         "open it by rioxarray or tifffile, and give the array",
     ),
     Unread("HDF4", beginning(b"\x0e\x03\x13\x01"), "convert it to HDF5 by h4toh5"),
-    Unread("Parquet", beginning(b"PAR1"), "open it by pandas, and give columns as arrays"),
+    Unread("Parquet", beginning(b"PAR1"), AS_DATASET),
     Unread("MATLAB", beginning(b"MATLAB 5.0 MAT-file"), "open it by scipy.io.loadmat, and give one of its arrays"),
     Unread("ROOT", beginning(b"root"), "open it by uproot, and give columns as arrays"),
     Unread("VTK", beginning(b"# vtk DataFile", b"<VTKFile"), "open it by pyvista or meshio, and give one of its arrays"),
-    Unread(
-        "safetensors", lambda head: head[8:10] == b'{"', "open it by safetensors.numpy.load_file, and give an array"
-    ),
+    Unread("safetensors", lambda head: head[8:10] == b'{"', AS_DATASET),
     Unread(
         "PDB", beginning(b"HEADER    ", b"CRYST1", b"ATOM  ", b"REMARK "), "convert it to GRO, as by gmx editconf"
     ),
