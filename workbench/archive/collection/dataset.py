@@ -18,7 +18,8 @@ import numpy as np
 from workbench import backend
 from workbench.archive.collection.conventions import describing
 from workbench.archive.collection.names import require_known, require_name, require_no_group
-from workbench.archive.collection.tables import columns_of, is_table, to_frame
+from workbench.archive.collection.pandas_columns import array_of, is_extension, is_text, without_nan
+from workbench.archive.collection.tables import columns_of, dimensions_of_columns, is_table, to_frame, with_truth_values
 from workbench.archive.content.registry import is_content
 from workbench.data import Field
 from workbench.data.attributes import to_plain
@@ -84,7 +85,7 @@ class Dataset(Mapping[str, Any]):
             members, group = _of_xarray(given)
             return cls(members, {"": group})
         if is_table(given):
-            return cls(dict(columns_of(given)), {"": {"kind": "table"}})
+            return _of_table(given)
         if not isinstance(given, Mapping):
             raise WorkbenchError(f"a dataset must be one of xarray, a table, or a mapping; got {briefly(given)}")
         return cls(given)
@@ -231,7 +232,7 @@ def dataset_of(xarray: Any, variables: Mapping[str, Any], group: Mapping[str, An
 def column_of(name: str, member: Any) -> Any:
     """A member as a column of a table."""
     if isinstance(member, Field) and len(member.shape) == 1:
-        values = np.asarray(member.values)
+        values = np.asarray(member.values, bool if member.metadata.get("truth_values") else None)
         return values if member.mask is None else np.ma.MaskedArray(values, np.asarray(member.mask))
     if isinstance(member, Variable) and len(member.shape) == 1:
         return member.values
@@ -250,6 +251,16 @@ def _flat(before: str, members: Mapping[str, Any], groups: dict[str, Mapping[str
             yield from _flat(f"{name}/", given, groups)
         else:
             yield name, member_of(name, given)
+
+
+def _of_table(table: Any) -> Dataset:
+    """The dataset of a table, each column a member; columns that are the index are coordinates."""
+    columns, about = columns_of(table)
+    members = {}
+    for name, axes in dimensions_of_columns(columns).items():
+        column, note = with_truth_values(columns[name])
+        members[name] = member_of(name, column, {"dimensions": axes, **note})
+    return Dataset(members, {"": about})
 
 
 def _of_tree(tree: Any) -> Dataset:
@@ -278,6 +289,11 @@ def _of_xarray(dataset: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _of_variable(name: str, variable: Any) -> Any:
+    if is_extension(variable.dtype):
+        column, note = with_truth_values(array_of(repr(name), _series_of(variable)))
+        return member_of(name, column, {**metadata_of(name, variable), **note})
+    if variable.dtype.kind == "O" and is_text(texts := without_nan(variable.values)):
+        return member_of(name, texts, metadata_of(name, variable))
     try:
         variable, coded = with_plain_dates(name, variable)
     except WorkbenchError as error:
@@ -288,6 +304,13 @@ def _of_variable(name: str, variable: Any) -> Any:
     if _is_field(dtype, shape) and (dask or not variable._in_memory):
         return member_of(name, variable.data if dask else InVariable(variable), metadata)
     return member_of(name, variable.values, metadata)
+
+
+def _series_of(variable: Any) -> Any:
+    """A variable of a type of pandas as a Series."""
+    import pandas
+
+    return pandas.Series(variable.to_index() if hasattr(variable, "to_index_variable") and variable.ndim else variable.data)
 
 
 def _array_of(given: Any) -> np.ndarray:
