@@ -64,7 +64,7 @@ class Dataset(Mapping[str, Any]):
         self.groups: dict[str, Mapping[str, Any]] = {**known, **{name: dict(group) for name, group in groups.items()}}
         for name in (*self._members, *filter(None, self.groups)):
             require_name(name)
-        require_no_group(self._members)
+        require_no_group(self._members, self.groups)
         if not self._members:
             raise WorkbenchError("a dataset must have members; got none")
         if len(self._members) > MOST_MEMBERS:
