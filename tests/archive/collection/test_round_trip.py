@@ -122,3 +122,14 @@ def test_particles_and_tables_are_members_like_others(tmp_path):
     assert len(archive["gas"].read([(0, 4)] * 3)) > 0
     alone = wb.open(archive["gas"].save(tmp_path / "gas.zip"))
     assert alone.nbytes == wb.compress(snapshot, **rules["gas"]).nbytes
+
+
+def test_an_empty_variable_does_not_hinder_regions():
+    dataset = sample()
+    archive = wb.compress(dataset, RULES)
+    found = archive.read({"lat": (3, 8)})
+    assert found["nothing"].shape == (0, 5)
+    assert found["T"].shape == (4, 5, 40)
+    np.testing.assert_array_equal(found["flag"].values, dataset["flag"].values[3:8])
+    with pytest.raises(wb.WorkbenchError, match="must select points"):
+        archive.read({"none": (0, 1)})
