@@ -133,3 +133,19 @@ def test_an_empty_variable_does_not_hinder_regions():
     np.testing.assert_array_equal(found["flag"].values, dataset["flag"].values[3:8])
     with pytest.raises(wb.WorkbenchError, match="must select points"):
         archive.read({"none": (0, 1)})
+
+
+@pytest.mark.parametrize("dtype", ["c8", "f2", "?", "f4", "U3", "M8[s]"])
+def test_lazy_arrays_of_any_type_are_members(dtype, tmp_path):
+    dask, h5py, zarr = (pytest.importorskip(name) for name in ("dask.array", "h5py", "zarr"))
+    values = np.arange(6).reshape(2, 3).astype(dtype)
+    members = {"dask": dask.from_array(values, chunks=(1, 3)), "labelled": xr.DataArray(values, dims=("a", "b")).chunk()}
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        if dtype[0] not in "UM":
+            members["h5py"] = file.create_dataset("h5py", data=values)
+            members["zarr"] = zarr.array(values)
+        archive = wb.compress(members, wb.Exact())
+    for name in members:
+        found = archive[name].decompress().values
+        assert found.dtype == values.dtype
+        np.testing.assert_array_equal(found, values)

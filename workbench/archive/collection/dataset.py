@@ -183,7 +183,9 @@ def member_of(name: str, given: Any, metadata: Mapping[str, Any] | None = None) 
             labelled = Labelled.of(given.drop_vars(list(given.coords)))
             given, metadata = labelled.values, {**labelled.metadata, **(metadata or {})}
         if is_lazy(given):
-            return ChunkedField(given, name=own, metadata=metadata)
+            if _is_field(np.dtype(given.dtype), tuple(given.shape)):
+                return ChunkedField(given, name=own, metadata=metadata)
+            return Variable(_computed(given), own, metadata)
         array = given if hasattr(given, "dtype") else _array_of(given)
         dtype, shape = np.dtype(array.dtype), tuple(array.shape)
         if _is_field(dtype, shape):
@@ -304,6 +306,13 @@ def _of_variable(name: str, variable: Any) -> Any:
     if _is_field(dtype, shape) and (dask or not variable._in_memory):
         return member_of(name, variable.data if dask else InVariable(variable), metadata)
     return member_of(name, variable.values, metadata)
+
+
+def _computed(lazy: Any) -> Any:
+    """An array that stays where it is until it is read, with its values; one of a file keeps its unit."""
+    if hasattr(lazy, "__dask_graph__"):
+        return lazy.compute()
+    return lazy if hasattr(lazy, "__array__") else lazy[tuple(slice(0, size) for size in lazy.shape)]
 
 
 def _series_of(variable: Any) -> Any:
