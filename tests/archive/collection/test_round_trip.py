@@ -149,3 +149,21 @@ def test_lazy_arrays_of_any_type_are_members(dtype, tmp_path):
         found = archive[name].decompress().values
         assert found.dtype == values.dtype
         np.testing.assert_array_equal(found, values)
+
+
+def test_files_of_several_arrays_are_datasets(tmp_path):
+    dataset = xr.Dataset({"T": (("x", "y"), np.ones((3, 4))), "P": (("x", "y"), np.zeros((3, 4))), "n": ("x", [1, 2, 3])})
+    dataset.to_netcdf(tmp_path / "x.nc")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")   # of Zarr, about consolidated metadata
+        dataset.to_zarr(tmp_path / "x.zarr")
+    for path in (tmp_path / "x.nc", str(tmp_path / "x.zarr")):
+        archive = wb.compress(path, wb.Absolute(0.1))
+        assert sorted(archive) == ["P", "T", "n"]
+        assert archive.verify(path).passed
+        assert archive.verify(archive).passed
+        with pytest.raises(wb.WorkbenchError, match="metadata= is for one array"):
+            wb.compress(path, wb.Absolute(0.1), metadata={})
+    dataset[["n"]].to_netcdf(tmp_path / "one.nc")
+    with pytest.raises(wb.WorkbenchError, match="must have the members of the archive"):
+        archive.verify(tmp_path / "one.nc")
