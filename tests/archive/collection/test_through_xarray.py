@@ -164,3 +164,15 @@ def test_trees_take_the_options_of_datasets(tmp_path):
             xr.open_groups(path, engine=LossbenchEngine, **wrong)
     with pytest.raises(wb.WorkbenchError, match="group must be text"):
         xr.open_dataset(path, engine=LossbenchEngine, group=3)
+
+
+@pytest.mark.parametrize("wrong", [3, None, xr.DataArray([1.0]), {"T": [1.0]}], ids=["number", "none", "array", "mapping"])
+def test_a_dataset_is_compared_with_a_dataset(wrong):
+    dataset = xr.Dataset({"T": ("x", [1.0, 2.0])})
+    assert dataset.wb.compare(dataset)["T"].max_error == 0
+    with pytest.raises(wb.WorkbenchError, match="decoded must be a Dataset"):
+        dataset.wb.compare(wrong)
+    archive = wb.compress(dataset, wb.Exact())
+    for both in ((dataset, dataset), (dataset["T"], dataset), ({"T": [1.0]}, [1.0]), (archive, archive)):
+        with pytest.raises(wb.WorkbenchError, match=r"holds several arrays: compare datasets of xarray by ds\.wb\.compare"):
+            wb.compare(*both)
