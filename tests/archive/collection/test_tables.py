@@ -95,3 +95,21 @@ def test_missing_text_is_none():
     for given in (frame, frame.to_xarray(), xr.Dataset({"k": ("x", np.array(["a", np.nan], object))})):
         assert around(given)["k"].values.tolist() == ["a", None]
     assert around(frame.to_xarray())["s"].values.tolist() == ["b", None]
+
+
+def labelled(values, dtype):
+    return xr.DataArray(pd.array(values, dtype), dims="x")
+
+
+@pytest.mark.parametrize("make", [pd.Series, pd.array, labelled])
+def test_arrays_of_pandas_are_members(make):
+    columns = {"n": ([1, None], "Int64"), "s": (["a", None], "string"), "b": ([True, None], "boolean")}
+    members = {name: make(values, dtype=dtype) for name, (values, dtype) in columns.items()}
+    archive = wb.compress(members, wb.Exact())
+    found = archive.to_xarray()
+    np.testing.assert_array_equal(found["n"], [1, np.nan])
+    np.testing.assert_array_equal(found["b"], [1, np.nan])
+    assert archive["s"].decompress().values.tolist() == ["a", None]
+    assert archive.verify(members).passed
+    with pytest.raises(wb.WorkbenchError, match="'k': an array of type category cannot be kept"):
+        wb.compress({"k": make(["a", "b"], dtype="category")}, wb.Exact())

@@ -182,6 +182,12 @@ def member_of(name: str, given: Any, metadata: Mapping[str, Any] | None = None) 
         if is_data_array(given):
             labelled = Labelled.of(given.drop_vars(list(given.coords)))
             given, metadata = labelled.values, {**labelled.metadata, **(metadata or {})}
+        if type(given).__name__ == "Series" and hasattr(given, "to_xarray"):
+            labelled = Labelled.of(given)
+            given, metadata = labelled.values, {**labelled.metadata, **(metadata or {})}
+        if is_extension(getattr(given, "dtype", None)):
+            given, note = _of_extension("an array", given)
+            metadata = {**(metadata or {}), **note}
         if is_lazy(given):
             if _is_field(np.dtype(given.dtype), tuple(given.shape)):
                 return ChunkedField(given, name=own, metadata=metadata)
@@ -190,7 +196,7 @@ def member_of(name: str, given: Any, metadata: Mapping[str, Any] | None = None) 
         dtype, shape = np.dtype(array.dtype), tuple(array.shape)
         if _is_field(dtype, shape):
             return Field(array, name=own, metadata=metadata)
-        return Variable(array, own, metadata)
+        return Variable(without_nan(array) if dtype.kind == "O" else array, own, metadata)
     except WorkbenchError as error:
         raise WorkbenchError(f"{name!r}: {error}") from None
 
@@ -292,8 +298,8 @@ def _of_xarray(dataset: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _of_variable(name: str, variable: Any) -> Any:
     if is_extension(variable.dtype):
-        column, note = with_truth_values(array_of(repr(name), _series_of(variable)))
-        return member_of(name, column, {**metadata_of(name, variable), **note})
+        array, note = _of_extension(repr(name), variable.to_index() if name in variable.dims else variable.data)
+        return member_of(name, array, {**metadata_of(name, variable), **note})
     if variable.dtype.kind == "O" and is_text(texts := without_nan(variable.values)):
         return member_of(name, texts, metadata_of(name, variable))
     try:
@@ -315,11 +321,11 @@ def _computed(lazy: Any) -> Any:
     return lazy if hasattr(lazy, "__array__") else lazy[tuple(slice(0, size) for size in lazy.shape)]
 
 
-def _series_of(variable: Any) -> Any:
-    """A variable of a type of pandas as a Series."""
+def _of_extension(what: str, values: Any) -> tuple[Any, dict[str, Any]]:
+    """An array of a type of pandas as one of NumPy, and a note of what it held."""
     import pandas
 
-    return pandas.Series(variable.to_index() if hasattr(variable, "to_index_variable") and variable.ndim else variable.data)
+    return with_truth_values(array_of(what, pandas.Series(values)))
 
 
 def _array_of(given: Any) -> np.ndarray:
