@@ -50,7 +50,7 @@ class UnknownName(WorkbenchError, KeyError):
 
 
 class SeveralArrays(WorkbenchError):
-    """A file that holds several arrays, of which none was chosen."""
+    """A file that holds several arrays of which none was chosen, or one with more axes than a field has."""
 
 
 def briefly(given: object) -> str:

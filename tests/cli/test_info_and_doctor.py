@@ -2,9 +2,11 @@
 
 import importlib.metadata
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import workbench as wb
 from cli.conftest import Run, damage, particles
@@ -116,3 +118,12 @@ def test_the_mean_of_values_whose_sum_overflows_is_shown(run: Run, tmp_path: Pat
     printed = run("info", tmp_path / "large.npy", "--json")
     assert (printed.status, printed.err) == (0, "")
     assert printed.json["mean"] == pytest.approx(0.85e308)
+
+
+@pytest.mark.parametrize("others", [{}, {"T": ("a", [1.0, 2.0])}], ids=["alone", "with others"])
+def test_an_array_of_many_axes_is_listed(run: Run, tmp_path: Path, others: dict[str, Any]) -> None:
+    xr.Dataset({"many": (tuple("abcde"), np.ones((2, 1, 1, 1, 3))), **others}).to_netcdf(tmp_path / "x.nc")
+    done = run("info", tmp_path / "x.nc")
+    assert done.status == 0
+    assert "2 x 1 x 1 x 1 x 3" in done.out
+    assert wb.compress(tmp_path / "x.nc", wb.Exact())["many"].verify().passed

@@ -20,7 +20,7 @@ from workbench.arguments import function, whole_number
 from workbench.codecs import Codec
 from workbench.data import Field
 from workbench.data.readers import open_chunked, open_file
-from workbench.errors import WorkbenchError
+from workbench.errors import SeveralArrays, WorkbenchError
 from workbench.guarantees import Bound
 from workbench.run.chunked_field import ChunkedField, is_lazy
 from workbench.run.clients import executor_of
@@ -56,7 +56,8 @@ def compress(
 
     `source` is `wb.Particles`, a `wb.Field` or an array; or data that stay where they are: the file, pattern or folder of a
     snapshot, `wb.open_chunked(...)`, `wb.distributed.from_dask(...)`, an array of Dask, Zarr, h5py or xarray, a
-    `wb.distributed.ChunkedField`, the path of a .npy or Zarr array. Arrays are treated as fields, also those of shape
+    `wb.distributed.ChunkedField`, the path of a .npy or Zarr array. A dataset, or a file of several arrays, becomes a
+    collection, for which `bound` may be rules (`docs/datasets.md`). Arrays are treated as fields, also those of shape
     (N, 3): give `wb.Particles(array)` if they are positions. The mask of a NumPy masked array is kept, and what an array of
     xarray carries.
 
@@ -99,20 +100,24 @@ def compress(
         whole_number("parts", parts, least=1)
     if out is not None:
         require_writable(out, overwrite)
-    if is_dataset(source) or isinstance(bound, Mapping):
-        options = {
-            "codec": codec, "keep": keep, "order": order, "velocities": velocities,
-            "store_permutation": store_permutation, "chunk_values": chunk_values, "chunks": chunks, "speed": speed,
-            "columns": columns,
-        }
+    options = {
+        "codec": codec, "keep": keep, "order": order, "velocities": velocities, "store_permutation": store_permutation,
+        "chunk_values": chunk_values, "chunks": chunks, "speed": speed, "columns": columns,
+    }
+
+    def members() -> Any:
         if metadata is not None:
             raise WorkbenchError("metadata= is for one array; those of a dataset are attributes of its members and groups")
         return _compress_dataset(source, bound, options, out, overwrite, client, parts, scratch, progress)
+
+    if is_dataset(source) or isinstance(bound, Mapping):
+        return members()
     request = Request(
         bound, codec, promises(keep), order, progress, velocities, store_permutation, chunk_values, speed=speed,
         chunks=chunks, columns={} if columns is None else columns,
     )
-    given = source_of(source)
+    if (given := _single(source)) is None:
+        return members()
     described = given.metadata if metadata is None else metadata
     require_storable(described)
     content = content_of(given)
@@ -156,19 +161,37 @@ def source_of(given: Any) -> Any:
     return ChunkedField(given) if is_lazy(given) else Field.of(given)
 
 
+def _single(source: Any) -> Any:
+    """The particles or the field that are given; None for the file of several arrays, which is a dataset."""
+    try:
+        return source_of(source)
+    except SeveralArrays:
+        if not isinstance(source, str | os.PathLike):
+            raise
+        return None
+
+
 def _file(path: str | os.PathLike[str]) -> Any:
     """The particles in a file, a pattern or a folder; or the field in a file."""
     try:
         return open_chunked(path)
-    except WorkbenchError as no_particles:
-        if is_archive(path):   # before others: a folder of Zarr may be one
-            return source_of(open_file(path))
-        if Path(path).suffix == ".npy" or (Path(path) / "zarr.json").exists() or (Path(path) / ".zarray").exists():
-            return ChunkedField(path)
-        if not Path(path).is_file():
-            raise
+    except WorkbenchError as error:
+        reason = error
+    if is_archive(path):   # before others: a folder of Zarr may be one
+        return source_of(open_file(path))
+    if Path(path).suffix == ".npy":
+        return ChunkedField(path)
+    if (Path(path) / "zarr.json").exists() or (Path(path) / ".zarray").exists():
         try:
-            found = open_file(path)
-        except WorkbenchError:
-            raise no_particles from None
-        return source_of(found)
+            return ChunkedField(path)
+        except WorkbenchError as error:   # it may be a group of arrays
+            reason = error
+    elif not Path(path).is_file():
+        raise reason
+    try:
+        found = open_file(path)
+    except SeveralArrays:
+        raise
+    except WorkbenchError:
+        raise reason from None
+    return source_of(found)

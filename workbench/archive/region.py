@@ -75,7 +75,7 @@ def particles_in(positions: StoredArray, extents: np.ndarray, wanted: Sequence[C
 
 
 def slices_of(region: Any, shape: tuple[int, ...]) -> tuple[slice, ...]:
-    """A region of a grid: for each axis a slice, a pair (start, stop), or None for all of it.
+    """A region of a grid: for each axis a slice, a pair (start, stop), or None for all of it, even if that is nothing.
 
     >>> slices_of([(2, 4), None], (10, 5))
     (slice(2, 4, None), slice(0, 5, None))
@@ -89,7 +89,7 @@ def slices_of(region: Any, shape: tuple[int, ...]) -> tuple[slice, ...]:
             start, stop, step = (part if isinstance(part, slice) else slice(*(part or (None,)))).indices(size)
         except (TypeError, ValueError):
             raise WorkbenchError(f"region takes slices, pairs (start, stop) or None; got {part!r}") from None
-        if step != 1 or start >= stop:
+        if step != 1 or (start >= stop and not (part is None and size == 0)):
             raise WorkbenchError(f"region must select points of each axis of {shape}, in steps of 1; got {region!r}")
         found.append(slice(start, stop))
     return tuple(found)

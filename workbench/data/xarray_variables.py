@@ -52,7 +52,7 @@ def encoding_of(given: Mapping[str, Any]) -> dict[str, Any]:
     kept = {name: value for name, value in given.items() if name not in LEFT_OUT and value is not None}
     if (dtype := kept.pop("dtype", None)) is not None:
         kept["dtype"] = OF_TEXT if dtype is str else np.dtype(dtype).str
-    plain, types = {}, {}   # type: dict[str, Any], dict[str, str]
+    plain, types = {}, {}   # type: dict[str, Any], dict[str, Any]
     for name, value in kept.items():
         value = sorted(value) if isinstance(value, set | frozenset) else value   # dimensions without a limit
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,18 @@ class _Draft:
 
     def report(self, subject: str) -> Report:
         return Report(subject, self.figures, self.curves, tuple(self.checks), tuple(self.notes))
+
+
+def _require_single(*both: Any) -> None:
+    """Refuse datasets, which have a call of their own."""
+    for given in both:
+        kind = type(given)
+        of_xarray = kind.__module__.partition(".")[0] == "xarray" and kind.__name__ in ("Dataset", "DataTree")
+        if of_xarray or isinstance(given, Mapping):
+            raise WorkbenchError(
+                f"a {kind.__name__} holds several arrays: compare datasets of xarray by ds.wb.compare(decoded), after "
+                "import workbench.xarray, or choose an array of each, as in ds['temperature']"
+            )
 
 
 @submittable
@@ -92,6 +104,7 @@ def compare(
         raise WorkbenchError(f"both must be fields, or both particles; got {names[0]} and {names[1]}")
     if order is not None:
         raise WorkbenchError("order must be None for fields, whose values are never reordered; got an order")
+    _require_single(original, decoded)
     with FieldPair.opened((original, decoded), client, scratch, progress) as pair:
         if not quick:
             _require_host(pair.original.values)

@@ -19,6 +19,7 @@ from workbench.archive import compress
 from workbench.archive.collection.names import require_known
 from workbench.archive.collection.reports import Reports
 from workbench.bounds import find_bound, predict, sweep
+from workbench.errors import WorkbenchError, briefly
 from workbench.limits import rate_distortion
 from workbench.metrics import compare
 
@@ -90,6 +91,8 @@ class OfDataset:
 
     def compare(self, decoded: xarray.Dataset, *, names: str | Iterable[str] | None = None, **options: Any) -> Reports:
         """How different each variable is from that of the same name in another dataset: `wb.compare` of each."""
+        if not isinstance(decoded, xarray.Dataset):
+            raise WorkbenchError(f"decoded must be a Dataset, such as archive.to_xarray(); got {briefly(decoded)}")
         chosen = self._chosen(names)
         for name in chosen:
             require_known(name, map(str, decoded.variables), "a variable of the decoded dataset")

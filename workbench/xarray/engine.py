@@ -24,7 +24,7 @@ from workbench.archive.opening import opened
 from workbench.archive.recognition import is_archive
 from workbench.data import Field
 from workbench.data.xarray_variables import decoded_dates, dimensions_of, to_variable, without_packing
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, briefly
 
 OPTIONS = ("drop_variables", "group", "codecs", "most_bytes", "isolate")
 DECODING = (
@@ -53,19 +53,30 @@ class LossbenchEngine(BackendEntrypoint):
     ) -> xarray.Dataset:
         """The archive as a dataset; nothing is decoded yet. `group` is one of a collection with groups."""
         _require_decoded(decoding)
-        allowed = None if codecs is None else tuple(codecs)
-        archive = opened(filename_or_obj, codecs=allowed, most_bytes=most_bytes, isolate=isolate)
-        dropped = {drop_variables} if isinstance(drop_variables, str) else set(drop_variables or ())
-        return _dataset(archive, "" if group is None else group.strip("/"), dropped)
+        archive = opened(filename_or_obj, codecs=_allowed(codecs), most_bytes=most_bytes, isolate=isolate)
+        return _dataset(archive, _path_of(group), _dropped(drop_variables))
 
-    def open_groups_as_dict(self, filename_or_obj: str | os.PathLike[str], **options: Any) -> dict[str, xarray.Dataset]:   # type: ignore[override]
-        """A dataset for each group, by its path."""
-        drop, archive = set(options.pop("drop_variables", None) or ()), opened(filename_or_obj, **options)
-        groups = archive.groups if isinstance(archive, Collection) else {"": {}}
-        return {f"/{name}": _dataset(archive, name, drop) for name in groups}
+    def open_groups_as_dict(   # type: ignore[override]
+        self,
+        filename_or_obj: str | os.PathLike[str],
+        *,
+        drop_variables: str | Iterable[str] | None = None,
+        group: str | None = None,
+        codecs: Iterable[str] | None = None,
+        most_bytes: int | None = None,
+        isolate: bool = True,
+        **decoding: Any,
+    ) -> dict[str, xarray.Dataset]:
+        """A dataset for each group, by its path; of those in `group`, by their paths there."""
+        _require_decoded(decoding)
+        archive = opened(filename_or_obj, codecs=_allowed(codecs), most_bytes=most_bytes, isolate=isolate)
+        dropped, top = _dropped(drop_variables), _path_of(group)
+        groups = list(archive.groups) if isinstance(archive, Collection) else []
+        inside = [name for name in groups if name.startswith(f"{top}/")] if top else [name for name in groups if name]
+        return {f"/{name[len(top):].strip('/')}": _dataset(archive, name, dropped) for name in (top, *inside)}
 
     def open_datatree(self, filename_or_obj: str | os.PathLike[str], **options: Any) -> xarray.DataTree:   # type: ignore[override]
-        """All groups as a tree."""
+        """All groups as a tree, or those in `group`."""
         return xarray.DataTree.from_dict(self.open_groups_as_dict(filename_or_obj, **options))
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
@@ -83,6 +94,35 @@ def _require_decoded(options: Mapping[str, Any]) -> None:
                 f"{name}={value!r} is for files that hold packed values and coded dates; an archive holds what the source "
                 "was opened as: leave it out"
             )
+
+
+def _allowed(codecs: Iterable[str] | None) -> tuple[str, ...] | None:
+    return None if codecs is None else tuple(codecs)
+
+
+def _path_of(group: Any) -> str:
+    """The name of a group in an archive; "" is the whole.
+
+    >>> _path_of("/ocean/deep"), _path_of(None)
+    ('ocean/deep', '')
+    """
+    if not isinstance(group, str | None):
+        raise WorkbenchError(f"group must be text, such as 'ocean'; got {briefly(group)}")
+    return (group or "").strip("/")
+
+
+def _dropped(names: Any) -> set[str]:
+    """The variables that are left out: one name, or several.
+
+    >>> _dropped("T"), sorted(_dropped(["T", "S"]))
+    ({'T'}, ['S', 'T'])
+    """
+    if isinstance(names, str):
+        return {names}
+    try:
+        return set(names or ())
+    except TypeError:
+        raise WorkbenchError(f"drop_variables must be a name or a list of names; got {briefly(names)}") from None
 
 
 class ArchivedValues(BackendArray):

@@ -203,3 +203,48 @@ def test_particles_and_tables_are_members_like_others(tmp_path):
     assert len(archive["gas"].read([(0, 4)] * 3)) > 0
     alone = wb.open(archive["gas"].save(tmp_path / "gas.zip"))
     assert alone.nbytes == wb.compress(snapshot, **rules["gas"]).nbytes
+
+
+def test_an_empty_variable_does_not_hinder_regions():
+    dataset = sample()
+    archive = wb.compress(dataset, RULES)
+    found = archive.read({"lat": (3, 8)})
+    assert found["nothing"].shape == (0, 5)
+    assert found["T"].shape == (4, 5, 40)
+    np.testing.assert_array_equal(found["flag"].values, dataset["flag"].values[3:8])
+    with pytest.raises(wb.WorkbenchError, match="must select points"):
+        archive.read({"none": (0, 1)})
+
+
+@pytest.mark.parametrize("dtype", ["c8", "f2", "?", "f4", "U3", "M8[s]"])
+def test_lazy_arrays_of_any_type_are_members(dtype, tmp_path):
+    dask, h5py, zarr = (pytest.importorskip(name) for name in ("dask.array", "h5py", "zarr"))
+    values = np.arange(6).reshape(2, 3).astype(dtype)
+    members = {"dask": dask.from_array(values, chunks=(1, 3)), "labelled": xr.DataArray(values, dims=("a", "b")).chunk()}
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        if dtype[0] not in "UM":
+            members["h5py"] = file.create_dataset("h5py", data=values)
+            members["zarr"] = zarr.array(values)
+        archive = wb.compress(members, wb.Exact())
+    for name in members:
+        found = archive[name].decompress().values
+        assert found.dtype == values.dtype
+        np.testing.assert_array_equal(found, values)
+
+
+def test_files_of_several_arrays_are_datasets(tmp_path):
+    dataset = xr.Dataset({"T": (("x", "y"), np.ones((3, 4))), "P": (("x", "y"), np.zeros((3, 4))), "n": ("x", [1, 2, 3])})
+    dataset.to_netcdf(tmp_path / "x.nc")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")   # of Zarr, about consolidated metadata
+        dataset.to_zarr(tmp_path / "x.zarr")
+    for path in (tmp_path / "x.nc", str(tmp_path / "x.zarr")):
+        archive = wb.compress(path, wb.Absolute(0.1))
+        assert sorted(archive) == ["P", "T", "n"]
+        assert archive.verify(path).passed
+        assert archive.verify(archive).passed
+        with pytest.raises(wb.WorkbenchError, match="metadata= is for one array"):
+            wb.compress(path, wb.Absolute(0.1), metadata={})
+    dataset[["n"]].to_netcdf(tmp_path / "one.nc")
+    with pytest.raises(wb.WorkbenchError, match="must have the members of the archive"):
+        archive.verify(tmp_path / "one.nc")

@@ -145,3 +145,34 @@ def test_tables_come_back_as_dataframes():
     pd.testing.assert_frame_equal(found, frame)
     with pytest.raises(wb.WorkbenchError, match="column 'k' of type category cannot be kept"):
         wb.compress(pd.DataFrame({"k": pd.Categorical(["a"])}), wb.Exact())
+
+
+def test_trees_take_the_options_of_datasets(tmp_path):
+    given = xr.DataTree.from_dict({
+        "/": xr.Dataset({"S": ("x", [1.0]), "T": ("x", [1.0])}), "/a": xr.Dataset({"ST": ("x", [2.0])}),
+        "/a/b": xr.Dataset({"T": ("x", [3.0])}), "/ab": xr.Dataset({"T": ("x", [4.0])}),
+    })
+    path = wb.compress(given, wb.Exact()).save(tmp_path / "x.zip")
+    tree = xr.open_datatree(path, engine=LossbenchEngine, drop_variables="ST")
+    assert list(tree.dataset) == ["S", "T"]
+    assert list(tree["a"].dataset) == []
+    tree = xr.open_datatree(path, engine=LossbenchEngine, group="/a", codecs=["pcodec"])
+    assert [node.path for node in tree.subtree] == ["/", "/b"]
+    assert list(xr.open_groups(path, engine=LossbenchEngine, group="a/b")) == ["/"]
+    for wrong in ({"group": "c"}, {"group": 3}, {"drop_variables": 3}, {"decode_times": False}, {"other": 1}):
+        with pytest.raises(wb.WorkbenchError):
+            xr.open_groups(path, engine=LossbenchEngine, **wrong)
+    with pytest.raises(wb.WorkbenchError, match="group must be text"):
+        xr.open_dataset(path, engine=LossbenchEngine, group=3)
+
+
+@pytest.mark.parametrize("wrong", [3, None, xr.DataArray([1.0]), {"T": [1.0]}], ids=["number", "none", "array", "mapping"])
+def test_a_dataset_is_compared_with_a_dataset(wrong):
+    dataset = xr.Dataset({"T": ("x", [1.0, 2.0])})
+    assert dataset.wb.compare(dataset)["T"].max_error == 0
+    with pytest.raises(wb.WorkbenchError, match="decoded must be a Dataset"):
+        dataset.wb.compare(wrong)
+    archive = wb.compress(dataset, wb.Exact())
+    for both in ((dataset, dataset), (dataset["T"], dataset), ({"T": [1.0]}, [1.0]), (archive, archive)):
+        with pytest.raises(wb.WorkbenchError, match=r"holds several arrays: compare datasets of xarray by ds\.wb\.compare"):
+            wb.compare(*both)

@@ -18,6 +18,7 @@ from workbench.archive.collection.dataset import Dataset
 from workbench.archive.collection.description import CollectionRoot
 from workbench.archive.collection.names import require_known
 from workbench.archive.collection.reports import Reports, Row, has_errors, table
+from workbench.archive.collection.sources import opened_dataset
 from workbench.archive.frame import Damaged
 from workbench.archive.root import documents_differing
 from workbench.archive.store import Store, open_store
@@ -233,12 +234,19 @@ class Collection(Mapping[str, Archive]):
         scratch: str | Path | None = None,
         progress: Progress | None = None,
     ) -> Reports:
-        """Decode every member and check it, against its checksums and, when given, against the original dataset.
+        """Decode every member and check it, against its checksums and, when given, against the original or its file.
 
         Raises `wb.GuaranteeBroken` with the reason and the name of each member whose promise does not hold. The arguments
         are those of `Archive.verify`.
         """
-        given = None if original is None else Dataset.of(original)
+        options = {"client": client, "parts": parts, "scratch": scratch}
+        if original is None:
+            return self._verified(None, progress, options)
+        with opened_dataset(original) as dataset:
+            return self._verified(dataset, progress, options)
+
+    def _verified(self, given: Dataset | None, progress: Progress | None, options: Mapping[str, Any]) -> Reports:
+        """The report of each member, which may be compared with that of the original."""
         if given is not None and (strangers := sorted(set(given) ^ set(self))):
             raise WorkbenchError(
                 f"the original must have the members of the archive; only one of them has {strangers[0]!r}"
@@ -248,7 +256,7 @@ class Collection(Mapping[str, Archive]):
             within = share_of(progress, name, number, len(self))
             member = None if given is None else given[name]
             try:
-                reports[name] = self[name].verify(member, client=client, parts=parts, scratch=scratch, progress=within)
+                reports[name] = self[name].verify(member, progress=within, **options)
             except GuaranteeBroken as error:
                 broken.append(f"{name!r}: {error}")
             except WorkbenchError as error:

@@ -56,7 +56,7 @@ def compress_dataset(
     for name, member in dataset.items():
         _named(name, content_of(member).require_fit, member, member.metadata, requests[name])
         _named(name, require_storable, member.metadata)
-    places = places_of({name: content_of(member).kind in FLAT for name, member in dataset.items()})
+    places = places_of({name: content_of(member).kind in FLAT for name, member in dataset.items()}, dataset.groups)
     place: Place = MemoryStore() if out is None else Draft(out, overwrite, _token(dataset, requests, making))
 
     def made() -> Collection:
@@ -79,7 +79,7 @@ def compress_dataset(
 def gathered(members: Mapping[str, Archive], groups: Mapping[str, Mapping[str, Any]]) -> Collection:
     """A collection in memory of archives that are there already: their bytes are copied, and nothing is encoded again."""
     place = MemoryStore()
-    places = places_of({name: archive.kind in FLAT for name, archive in members.items()})
+    places = places_of({name: archive.kind in FLAT for name, archive in members.items()}, groups)
     kept = {}
     for name, archive in members.items():
         at = MemberPlace(place, name, places[name])

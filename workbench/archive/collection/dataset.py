@@ -18,7 +18,8 @@ import numpy as np
 from workbench import backend
 from workbench.archive.collection.conventions import describing
 from workbench.archive.collection.names import require_known, require_name, require_no_group
-from workbench.archive.collection.tables import columns_of, is_table, to_frame
+from workbench.archive.collection.pandas_columns import array_of, is_extension, is_text, without_nan
+from workbench.archive.collection.tables import columns_of, dimensions_of_columns, is_table, to_frame, with_truth_values
 from workbench.archive.content.registry import is_content
 from workbench.data import Field
 from workbench.data.attributes import to_plain
@@ -63,7 +64,7 @@ class Dataset(Mapping[str, Any]):
         self.groups: dict[str, Mapping[str, Any]] = {**known, **{name: dict(group) for name, group in groups.items()}}
         for name in (*self._members, *filter(None, self.groups)):
             require_name(name)
-        require_no_group(self._members)
+        require_no_group(self._members, self.groups)
         if not self._members:
             raise WorkbenchError("a dataset must have members; got none")
         if len(self._members) > MOST_MEMBERS:
@@ -84,7 +85,7 @@ class Dataset(Mapping[str, Any]):
             members, group = _of_xarray(given)
             return cls(members, {"": group})
         if is_table(given):
-            return cls(dict(columns_of(given)), {"": {"kind": "table"}})
+            return _of_table(given)
         if not isinstance(given, Mapping):
             raise WorkbenchError(f"a dataset must be one of xarray, a table, or a mapping; got {briefly(given)}")
         return cls(given)
@@ -181,13 +182,21 @@ def member_of(name: str, given: Any, metadata: Mapping[str, Any] | None = None) 
         if is_data_array(given):
             labelled = Labelled.of(given.drop_vars(list(given.coords)))
             given, metadata = labelled.values, {**labelled.metadata, **(metadata or {})}
+        if type(given).__name__ == "Series" and hasattr(given, "to_xarray"):
+            labelled = Labelled.of(given)
+            given, metadata = labelled.values, {**labelled.metadata, **(metadata or {})}
+        if is_extension(getattr(given, "dtype", None)):
+            given, note = _of_extension("an array", given)
+            metadata = {**(metadata or {}), **note}
         if is_lazy(given):
-            return ChunkedField(given, name=own, metadata=metadata)
+            if _is_field(np.dtype(given.dtype), tuple(given.shape)):
+                return ChunkedField(given, name=own, metadata=metadata)
+            return Variable(_computed(given), own, metadata)
         array = given if hasattr(given, "dtype") else _array_of(given)
         dtype, shape = np.dtype(array.dtype), tuple(array.shape)
         if _is_field(dtype, shape):
             return Field(array, name=own, metadata=metadata)
-        return Variable(array, own, metadata)
+        return Variable(without_nan(array) if dtype.kind == "O" else array, own, metadata)
     except WorkbenchError as error:
         raise WorkbenchError(f"{name!r}: {error}") from None
 
@@ -231,7 +240,7 @@ def dataset_of(xarray: Any, variables: Mapping[str, Any], group: Mapping[str, An
 def column_of(name: str, member: Any) -> Any:
     """A member as a column of a table."""
     if isinstance(member, Field) and len(member.shape) == 1:
-        values = np.asarray(member.values)
+        values = np.asarray(member.values, bool if member.metadata.get("truth_values") else None)
         return values if member.mask is None else np.ma.MaskedArray(values, np.asarray(member.mask))
     if isinstance(member, Variable) and len(member.shape) == 1:
         return member.values
@@ -250,6 +259,16 @@ def _flat(before: str, members: Mapping[str, Any], groups: dict[str, Mapping[str
             yield from _flat(f"{name}/", given, groups)
         else:
             yield name, member_of(name, given)
+
+
+def _of_table(table: Any) -> Dataset:
+    """The dataset of a table, each column a member; columns that are the index are coordinates."""
+    columns, about = columns_of(table)
+    members = {}
+    for name, axes in dimensions_of_columns(columns).items():
+        column, note = with_truth_values(columns[name])
+        members[name] = member_of(name, column, {"dimensions": axes, **note})
+    return Dataset(members, {"": about})
 
 
 def _of_tree(tree: Any) -> Dataset:
@@ -278,6 +297,11 @@ def _of_xarray(dataset: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _of_variable(name: str, variable: Any) -> Any:
+    if is_extension(variable.dtype):
+        array, note = _of_extension(repr(name), variable.to_index() if name in variable.dims else variable.data)
+        return member_of(name, array, {**metadata_of(name, variable), **note})
+    if variable.dtype.kind == "O" and is_text(texts := without_nan(variable.values)):
+        return member_of(name, texts, metadata_of(name, variable))
     try:
         variable, coded = with_plain_dates(name, variable)
     except WorkbenchError as error:
@@ -288,6 +312,20 @@ def _of_variable(name: str, variable: Any) -> Any:
     if _is_field(dtype, shape) and (dask or not variable._in_memory):
         return member_of(name, variable.data if dask else InVariable(variable), metadata)
     return member_of(name, variable.values, metadata)
+
+
+def _computed(lazy: Any) -> Any:
+    """An array that stays where it is until it is read, with its values; one of a file keeps its unit."""
+    if hasattr(lazy, "__dask_graph__"):
+        return lazy.compute()
+    return lazy if hasattr(lazy, "__array__") else lazy[tuple(slice(0, size) for size in lazy.shape)]
+
+
+def _of_extension(what: str, values: Any) -> tuple[Any, dict[str, Any]]:
+    """An array of a type of pandas as one of NumPy, and a note of what it held."""
+    import pandas
+
+    return with_truth_values(array_of(what, pandas.Series(values)))
 
 
 def _array_of(given: Any) -> np.ndarray:

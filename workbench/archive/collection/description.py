@@ -153,7 +153,7 @@ class CollectionRoot:
                 if not (isinstance(key, str) and is_key(key) and key in arrays and key not in taken):
                     raise WorkbenchError(f"{where} must say where {array!r} of {name!r} is; got {key!r:.80}")
                 taken.add(key)
-        require_no_group(list(map(str, members)))
+        require_no_group(list(map(str, members)), map(str, groups))
         if not all(isinstance(group, Mapping) for group in groups.values()):
             raise WorkbenchError(f"{where} must describe each group by a mapping")
 

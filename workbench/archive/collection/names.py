@@ -63,8 +63,8 @@ def require_name(name: Any) -> str:
     return name
 
 
-def require_no_group(names: Collection[str]) -> None:
-    """Refuse names of which one is a member and a group of members.
+def require_no_group(names: Collection[str], groups: Iterable[str] = ()) -> None:
+    """Refuse names of which one is a member and a group: a group of members, or one of `groups`.
 
     >>> require_no_group(["T", "T/mean"])
     Traceback (most recent call last):
@@ -76,6 +76,8 @@ def require_no_group(names: Collection[str]) -> None:
                 raise WorkbenchError(
                     f"{group!r} is the name of a member and of a group, which holds {name!r}: rename one of them"
                 )
+    if both := [group for group in groups if group in names]:
+        raise WorkbenchError(f"{both[0]!r} is the name of a member and of a group: rename one of them")
 
 
 def groups_of(name: str) -> Iterator[str]:
@@ -88,15 +90,16 @@ def groups_of(name: str) -> Iterator[str]:
     return ("/".join(parts[:end]) for end in range(1, len(parts)))
 
 
-def places_of(kinds: Mapping[str, bool]) -> dict[str, Arrays]:
-    """Where each member is stored; the values say whether its arrays are flat.
+def places_of(kinds: Mapping[str, bool], groups: Iterable[str] = ()) -> dict[str, Arrays]:
+    """Where each member is stored; the values say whether its arrays are flat. The names of groups are theirs.
 
     >>> {name: place.at for name, place in places_of({"T": True, "T_mask": True, "sea ice": True}).items()}
     {'T': 'T_2', 'T_mask': 'T_mask', 'sea ice': 'sea_ice'}
     """
     places: dict[str, Arrays] = {}
     wanted = {_as_key(name) for name in kinds}
-    taken = {group for key in wanted for group in groups_of(key)}
+    stored = [group for group in groups if group and has_own_key(group)]
+    taken = {*stored, *(group for key in (*wanted, *stored) for group in groups_of(key))}
     for name, flat in kinds.items():
         own = _as_key(name)
         for number in count(1):

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from workbench.archive.collection.collection import Collection
 from workbench.archive.collection.dataset import Dataset
 from workbench.archive.collection.files import opened_file
 from workbench.archive.collection.tables import is_table
@@ -30,8 +29,8 @@ def is_dataset(given: Any) -> bool:
 
 @contextmanager
 def opened_dataset(given: Any) -> Iterator[Dataset]:
-    """The dataset that is given, or that in a file, which stays open meanwhile."""
-    if isinstance(given, Collection):
+    """The dataset that is given, or that in a file or a collection; a file stays open meanwhile."""
+    if getattr(given, "kind", None) == "collection":
         yield given.decompress()
         return
     if not isinstance(given, str | os.PathLike):
@@ -64,7 +63,8 @@ def _opened(path: str | os.PathLike[str]) -> Any:
         except NotImplementedError:   # formats without groups
             return xarray.open_dataset(path, decode_timedelta=False)
     except Exception as error:   # xarray and its libraries raise errors of many kinds for files that they cannot read
-        raise WorkbenchError(f"{path} must be a file that xarray opens as a dataset: {error}") from error
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise WorkbenchError(f"{path} must be a file that xarray opens as a dataset: {reason}") from error
 
 
 def first_chunked(dataset: Dataset) -> Any:

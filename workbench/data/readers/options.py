@@ -170,7 +170,7 @@ def chosen_name(name: str | None, shapes: Mapping[str, tuple[int, ...]], what: s
         most = max(map(len, shapes.values()))
         found = [key for key, shape in shapes.items() if len(shape) == most]
         if len(found) == 1 and (most > 1 or len(shapes) == 1):
-            return _with_few_axes(found[0], shapes, listed)
+            return _with_few_axes(found[0], shapes, listed, SeveralArrays)
         raise SeveralArrays(f"the {what} holds several arrays: choose one by name=...; it has {listed}")
     wanted = str(name).strip("/")
     found = [key for key in shapes if key == wanted] or [key for key in shapes if key.endswith("/" + wanted)]
@@ -180,8 +180,11 @@ def chosen_name(name: str | None, shapes: Mapping[str, tuple[int, ...]], what: s
     return _with_few_axes(found[0], shapes, listed)
 
 
-def _with_few_axes(name: str, shapes: Mapping[str, tuple[int, ...]], listed: str) -> str:
+def _with_few_axes(
+    name: str, shapes: Mapping[str, tuple[int, ...]], listed: str, error: type[WorkbenchError] = WorkbenchError
+) -> str:
+    """The name itself, if that array can be a field."""
     if len(shapes[name]) > MOST_AXES:
         axes = len(shapes[name])
-        raise WorkbenchError(f"{name} has {axes} axes and a field at most {MOST_AXES}: choose another of {listed}")
+        raise error(f"{name} has {axes} axes and a field at most {MOST_AXES}: choose another of {listed}")
     return name
