@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import traceback
 
 import pytest
@@ -24,8 +25,12 @@ SENTENCES = {
 
 
 @pytest.fixture
-def shell() -> InteractiveShell:
-    """A shell that is not the one of this process, so that panels do not look for its variables."""
+def shell(monkeypatch: pytest.MonkeyPatch) -> InteractiveShell:
+    """A shell that is not the one of this process, so that panels do not look for its variables.
+
+    Nor may libraries that are imported later, such as astropy, take this process for one in a shell.
+    """
+    monkeypatch.setattr(builtins, "__IPYTHON__", True, raising=False)   # which the shell sets, and never removes
     return InteractiveShell()
 
 
