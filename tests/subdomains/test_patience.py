@@ -200,16 +200,36 @@ def test_a_closed_client_is_refused(threads):
 
 def test_a_greeting_that_comes_with_another_message_is_asked_for_again(monkeypatch):
     """Dask's client asserts that its scheduler greets it in a message of its own; one that talks to all clients may not."""
-    attempts = []
+    attempts, closed = [], []
 
-    def client(**place):
-        attempts.append(place)
-        assert len(attempts) == 3
-        return "connected"
+    class Client:
+        def __init__(self, **place):
+            attempts.append(place)
+            assert len(attempts) == 3
 
-    monkeypatch.setattr(clients, "_kind_of_clients", lambda: client)
-    assert clients.connected_to("tcp://127.0.0.1:9") == "connected"
+        def close(self):
+            closed.append(self)
+
+    monkeypatch.setattr(clients, "_kind_of_clients", lambda: Client)
+    assert isinstance(clients.connected_to("tcp://127.0.0.1:9"), Client)
     assert attempts == [{"address": "tcp://127.0.0.1:9", "set_as_default": False}] * 3
+    assert len(closed) == 2
     attempts[:] = [None] * 10
     with pytest.raises(AssertionError):
         clients.connected_to("tcp://127.0.0.1:9")
+
+
+def test_a_client_that_was_not_greeted_is_closed_at_once(threads, monkeypatch):
+    """Collected later, it could be closed while another one starts, in a lock that both take: that waited for ever."""
+    connect, failed = distributed.Client._ensure_connected, []
+
+    async def not_at_first(client, timeout=None):
+        if not failed:
+            failed.append(client)
+            raise AssertionError
+        await connect(client, timeout)
+
+    monkeypatch.setattr(distributed.Client, "_ensure_connected", not_at_first)
+    with clients.connected_to(threads.scheduler_address) as client:
+        assert client.status == "running"
+        assert [one.status for one in failed] == ["closed"]

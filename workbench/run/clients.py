@@ -8,6 +8,7 @@ import os
 import sys
 import weakref
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -146,13 +147,28 @@ def connected_to(given: str | Path) -> Any:
     attempts = 0
     while True:
         try:
-            return kind(**place, set_as_default=False)   # a default client would stay, and with it Dask's default scheduler
+            return _started(kind, place)
         except (OSError, ValueError) as error:
             raise WorkbenchError(f"no scheduler answers at {given}: {error or type(error).__name__}") from error
         except AssertionError:   # Dask's: the scheduler's greeting came together with what it sends to all clients
             attempts += 1
             if attempts == GREETINGS:
                 raise
+
+
+def _started(kind: Any, place: Mapping[str, str]) -> Any:
+    """A connected client. One that cannot connect is closed here.
+
+    Python would close it whenever it collects it: perhaps while another client starts, in a lock that both take, for ever.
+    """
+    client = kind.__new__(kind)
+    try:
+        client.__init__(**place, set_as_default=False)   # a default client would stay, and with it Dask's default scheduler
+    except BaseException:
+        with suppress(Exception):   # of a client that was not made far enough to be closed
+            client.close()
+        raise
+    return client
 
 
 def _kind_of_clients() -> Any:
