@@ -18,6 +18,7 @@ from archive.samples import assert_equal, assert_same_bits, from_parts, parts
 from workbench.archive import Archive, Damaged, encoding
 from workbench.archive.documents import Outline, documents_nbytes
 from workbench.archive.key import is_document
+from workbench.archive.layout import ROLE
 from workbench.archive.members import scanned
 from workbench.archive.recognition import is_archive
 from workbench.archive.root import documents_of
@@ -207,9 +208,10 @@ def test_a_model_is_no_data(archive):
     assert_equal(rest, archive.decompress())
 
 
-def test_another_array_of_data_has_no_part_in_what_is_salvaged(archive):
+def test_an_array_that_is_no_column_has_no_part_in_what_is_salvaged(archive):
     other = encoding.encode_exactly("charges", np.arange(5000.0), (5000,))
-    layouts = [*(stored.layout for stored in archive.arrays.values()), other.layout]
+    index = dataclasses.replace(other.layout, attributes={**other.layout.attributes, ROLE: "index"})
+    layouts = [*(stored.layout for stored in archive.arrays.values()), index]
     entries = {**parts(archive), **documents_of(archive.attributes, layouts), **dict(other.entries())}
     for spoiled in (entries, {**entries, "charges/c/0": b""}):
         rest, damage = from_parts(spoiled).salvage()
