@@ -146,6 +146,6 @@ def test_a_particle_codec_keeps_the_order_unless_it_says_otherwise():
     positions = np.zeros((4, 3))
     codec = Points()
     assert not codec.reorders
-    assert codec.permutation(positions, EXACT, codec.encode(positions, EXACT)) is None
+    assert codec.permutation(positions, codec.encode(positions, EXACT)) is None
     with pytest.raises(WorkbenchError, match="points takes arrays of 2 dimensions"):
         codec.encode(np.zeros(12), EXACT)

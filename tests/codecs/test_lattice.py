@@ -70,11 +70,11 @@ def test_duplicates_and_a_single_particle_come_back(order):
 def test_sorted_positions_stay_in_place_and_others_are_sorted_stably():
     positions = clustered()
     codec, aim = LatticeCodec(), Tolerance(absolute=1e-3)
-    order = codec.permutation(positions, aim, codec.encode(positions, aim))
+    order = codec.permutation(positions, codec.encode(positions, aim))
     keys = codec.lattice(positions, aim).keys(positions)
     assert np.array_equal(order, np.argsort(keys, kind="stable"))
     ordered = positions[order]
-    assert codec.permutation(ordered, aim, codec.encode(ordered, aim)) is None
+    assert codec.permutation(ordered, codec.encode(ordered, aim)) is None
 
 
 def test_the_house_coder_beats_pcodec_and_free_order_saves_what_order_costs():
