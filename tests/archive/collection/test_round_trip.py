@@ -185,6 +185,9 @@ def test_packing_that_would_round_bounded_values_again_is_left_out(tmp_path):
     dataset["p"].encoding = dataset["q"].encoding = packing | {"zlib": True}
     archive = wb.compress(dataset, {"p": wb.Absolute(0.06), "q": wb.Exact()})
     assert archive.to_xarray()["p"].encoding == {"zlib": True}
+    rest, _ = archive.salvage()
+    for part in (rest, rest.with_members({"p": rest["p"]}), archive.read({"x": (0, 9)})):
+        assert part.to_xarray()["p"].encoding == {"zlib": True}
     assert archive.to_xarray()["q"].encoding == packing | {"zlib": True}
     archive.to_xarray().to_netcdf(tmp_path / "x.nc")
     with xr.open_dataset(tmp_path / "x.nc") as written:

@@ -214,7 +214,7 @@ class Collection(Mapping[str, Archive]):
                 members[name] = data
         if not members:
             raise WorkbenchError(f"nothing of {self.store.name} can be read: {len(damage)} parts are damaged")
-        return Dataset(members, self.groups), damage
+        return Dataset(members, self.groups, (name for name in members if has_errors(self[name]))), damage
 
     def salvage_member(self, name: str) -> tuple[Any, list[Damaged]]:
         """The undamaged values of a member, None if nothing of it is left; and its damage."""

@@ -118,7 +118,7 @@ class Dataset(Mapping[str, Any]):
 
     def with_members(self, members: Mapping[str, Any]) -> Dataset:
         """The dataset with other members of the same names, or with some of them."""
-        return Dataset(members, self.groups)
+        return Dataset(members, self.groups, self.bounded & set(members))
 
     def to_xarray(self) -> Any:
         """The Dataset of xarray or, if members are in groups, the DataTree. Masked values become NaN.
