@@ -189,7 +189,7 @@ def test_whatever_a_codec_does_the_bound_holds(bad):
 
 @pytest.mark.parametrize("bad", ALWAYS_RAISE, ids=Misbehaving.name.__func__)
 def test_a_codec_that_raises_for_any_values_is_an_error(bad):
-    with registered(bad), pytest.raises(CodecFailed, match=r"misbehaving could not (en|de)code.* all 4 chunks of val"):
+    with registered(bad), pytest.raises(CodecFailed, match=r"misbehaving could not (en|de)code.*all 4 chunks of val"):
         wb.compress(samples.field((12, 13)), wb.Absolute(0.1), bad(), chunk_values=50)
 
 

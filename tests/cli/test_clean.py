@@ -194,6 +194,16 @@ def test_an_unfinished_archive_stays_until_it_is_old_or_while_a_run_writes_it(ru
     assert names(tmp_path) == set()
 
 
+def test_an_archive_whose_run_was_killed_when_it_took_the_lock_is_removed_once_it_is_old(run: Run, tmp_path: Path) -> None:
+    for name, inside in ((".a.zarr.0123456789abcdef.partial", f"{lock.LOCK}.0123456789abcdef"), (".b.20240101.partial", ".lock.b")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / inside).touch()
+    (tmp_path / ".empty.20240101.partial").mkdir()
+    age(tmp_path, 8)
+    assert run("clean", tmp_path, "--yes").out.count("removed\n") == 1
+    assert names(tmp_path) == {".b.20240101.partial", ".empty.20240101.partial"}
+
+
 def test_a_run_that_takes_an_unfinished_archive_up_meanwhile_keeps_it(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,6 +31,7 @@ PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["workbench", "workbench.cli.orphans", "distributed", "subdomains.killed"])
 CLUSTERS = wb.KeepClusters(0.2)
 DEADLINE = 300.0
+SETTLED = 5.0   # seconds after which workers have ended the steps of a run that was killed
 CASES: dict[str, dict[str, Any]] = {
     "a field in a file": {"source": "field", "bound": wb.Relative(1e-3), "chunk_values": 300, "codec": "prequantised"},
     "a masked field": {"source": "masked", "bound": wb.Absolute(1e-3), "chunk_values": 300},
@@ -344,10 +345,23 @@ def require_sentence(ended: Ended) -> None:
 
 
 def require_found_by_clean(run: Run) -> None:
-    """Everything beside the archive, but folders that are empty, is what `workbench clean` would list once it is old."""
+    """Everything beside the archive, but folders that are empty, is what `workbench clean` would list once it is old.
+
+    Workers may still write for a moment when the run that asked them has been killed.
+    """
+    deadline = time.monotonic() + SETTLED
+    while missed := not_found_by_clean(run):
+        assert time.monotonic() < deadline, f"not found by clean: {missed}"
+        time.sleep(0.2)
+
+
+def not_found_by_clean(run: Run) -> set[Path]:
+    """What `workbench clean` would not list of what is left, were all of it old."""
+    missed = set()
     for folder in (run.folder / "out", run.scratch):
         left = {path for path in folder.iterdir() if path != run.out and not (path.is_dir() and not any(path.iterdir()))}
         for path in (path for each in left for path in (each, *each.rglob("*"))):
-            os.utime(path, (0, 0))
-        listed = {orphan.path for orphan in orphans_in(folder, 3600.0)}
-        assert left <= listed, f"not found by clean: {left - listed}"
+            with suppress(FileNotFoundError):
+                os.utime(path, (0, 0))
+        missed |= left - {orphan.path for orphan in orphans_in(folder, 3600.0)}
+    return missed

@@ -190,8 +190,8 @@ def _require_working(task: Task, chunks: Sequence[ReadyChunk]) -> None:
     plain = np.linspace(0, 1, math.prod(shape)).astype(task.layout.dtype).reshape(shape)
     tried = encode_guarded(task.codec, plain, Limit("absolute", 0.1)).figures
     if tried.codec_raised:   # else it may not take plain values, so the trial shows nothing
-        every = f"all {len(chunks):,} chunks of {task.layout.name}"
-        raise CodecFailed(f"{tried.stored_exactly} (as for {every}): check its options")
+        every = f"all {len(chunks):,} chunks" if len(chunks) > 1 else "the only chunk"
+        raise CodecFailed(f"{tried.stored_exactly} ({every} of {task.layout.name} failed): check its options")
 
 
 def _chunks(task: Task, part: Part) -> Iterator[ReadyChunk]:

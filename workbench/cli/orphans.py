@@ -27,6 +27,7 @@ from workbench.run.owner import OWNER, lives, remove_owned
 
 SCRATCH = re.compile(r"lossbench-\w+")
 NUMBERED = re.compile(r"lossbench-[0-9a-f]{12}")   # scratch folders in a folder that was given
+LOCK_BEING_TAKEN = re.compile(re.escape(LOCK) + r"\.[0-9a-f]{16}")
 DRAFT = re.compile(r"\.(?P<target>.+)\.[0-9a-f]{8,64}\.(?P<kind>partial|old|lossbench\.partial)")
 
 
@@ -94,5 +95,8 @@ def _is_empty_scratch(path: Path) -> bool:
 
 
 def _is_draft(path: Path) -> bool:
-    """Whether this is an unfinished archive."""
-    return any((path / name).exists() for name in (PARTS, LOCK, RECORDS)) or is_archive(path)
+    """Whether this is an unfinished archive, perhaps one whose run was killed when it took the lock."""
+    if any((path / name).exists() for name in (PARTS, LOCK, RECORDS)) or is_archive(path):
+        return True
+    inside = [place.name for place in path.iterdir()] if path.is_dir() else []
+    return bool(inside) and all(LOCK_BEING_TAKEN.fullmatch(name) for name in inside)
