@@ -194,14 +194,20 @@ def test_an_unfinished_archive_stays_until_it_is_old_or_while_a_run_writes_it(ru
     assert names(tmp_path) == set()
 
 
-def test_an_archive_whose_run_was_killed_when_it_took_the_lock_is_removed_once_it_is_old(run: Run, tmp_path: Path) -> None:
-    for name, inside in ((".a.zarr.0123456789abcdef.partial", f"{lock.LOCK}.0123456789abcdef"), (".b.20240101.partial", ".lock.b")):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / inside).touch()
-    (tmp_path / ".empty.20240101.partial").mkdir()
+@pytest.mark.parametrize(("inside", "ours"), [
+    (f"{lock.LOCK}.0123456789abcdef", True), (".within-0x1.9999ap-4", True), (".kept-0x1.0p+2", True), (".lock.b", False),
+    (".within", False), (None, False),
+])
+def test_the_rest_of_a_draft_whose_run_was_killed_when_it_began_or_removed_one_is_removed_once_it_is_old(
+    run: Run, tmp_path: Path, inside: str | None, ours: bool
+) -> None:
+    rest = tmp_path / ".a.zarr.01234567.partial"
+    rest.mkdir()
+    if inside is not None:
+        (rest / inside).touch()
     age(tmp_path, 8)
-    assert run("clean", tmp_path, "--yes").out.count("removed\n") == 1
-    assert names(tmp_path) == {".b.20240101.partial", ".empty.20240101.partial"}
+    assert run("clean", tmp_path, "--yes").out.count("removed\n") == ours
+    assert rest.exists() != ours
 
 
 def test_a_run_that_takes_an_unfinished_archive_up_meanwhile_keeps_it(

@@ -260,6 +260,7 @@ class Laboratory:
     def run(self, moment: Moment, folder: Path) -> Run:
         for name in ("out", "scratch"):
             (folder / name).mkdir(parents=True)
+        source_of(CASES[moment.case]["source"], folder)   # its file is there before a disturbance
         address = self.cluster.client().scheduler.address if moment.on_workers else None
         run = Run(moment.case, folder, f"a{moment.suffix}", address, moment.replaces)
         if moment.replaces:

@@ -24,15 +24,15 @@ from workbench.archive.encoding import ReadyChunk, Task, encode_values
 from workbench.archive.frame import Damaged
 from workbench.archive.layout import ArrayLayout, Index
 from workbench.archive.missing import Hidden
-from workbench.archive.placing import on_disk
 from workbench.archive.store import DirectoryStore
 from workbench.archive.writing import Place
 from workbench.data.chunked import ChunkedParticles
 from workbench.errors import WorkbenchError
 from workbench.guarantees.enforce import Figures
-from workbench.run.scratch_files import complete
+from workbench.run.scratch_files import complete, make_folder
 from workbench.slabs import Slices
 
+MORE_ROOM = "make room on the disk, and call again"
 RECORDS = ".records"   # a folder of the draft: it is no part of the archive, and disappears when the archive is complete
 
 
@@ -57,7 +57,7 @@ class Beside:
 
     def parts(self) -> DirectoryStore:
         """What was written so far."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder, MORE_ROOM)
         return DirectoryStore(self.folder)
 
 
@@ -150,9 +150,8 @@ def record_of(done: ReadyChunk, source: int, data: bytes) -> bytes:
 
 def put_hidden(place: Path, data: bytes) -> None:
     """Write a file that is no part of the archive, completely or not at all."""
-    with on_disk(place):
-        place.parent.mkdir(parents=True, exist_ok=True)
-    with complete(place, "make room on the disk, and call again") as file:
+    make_folder(place.parent, MORE_ROOM)
+    with complete(place, MORE_ROOM) as file:
         file.write(data)
 
 

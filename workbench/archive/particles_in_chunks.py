@@ -37,6 +37,7 @@ from workbench.errors import WorkbenchError
 from workbench.guarantees import Limit
 from workbench.guarantees.guarantee import Allowance
 from workbench.run.executors import Executor
+from workbench.run.scratch_files import make_folder
 from workbench.subdomains.curve_order import SortedRows, sort_along
 from workbench.subdomains.decomposition import Decomposition
 from workbench.subdomains.plan import chosen_parts, require_room
@@ -114,7 +115,7 @@ class InChunks:
         rows: Rows | SortedRows = Rows(self.source)
         if plan.curve is not None:
             folder = self._folder / f"sorted-{limit.value.hex()}"
-            folder.mkdir()
+            make_folder(folder)
             assert self._sample is not None
             chunks, cargo = -(-plan.count // plan.chunk), self.columns if self.columns.dtypes else None
             rows = sort_along(
@@ -157,7 +158,7 @@ class InChunks:
         decomposition = Decomposition.of(self._sample, self._parts, self.outline.box)
         name, terms = f"kept-{finer.value.hex()}", Terms.of(self.guarantee, finer, self.outline)
         folder, lasting = self._folder / name, self._hidden(place) / f".{name}"
-        folder.mkdir(exist_ok=True)
+        make_folder(folder)
         try:
             array, nbytes = keep_clusters(
                 encoded, done, terms, decomposition, folder, lasting, self._executor, allowance

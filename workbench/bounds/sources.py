@@ -34,6 +34,7 @@ from workbench.errors import WorkbenchError
 from workbench.run.chunked_field import ChunkedField, map_parts
 from workbench.run.clients import executor_of
 from workbench.run.executors import Executor, OnDask, Progress
+from workbench.run.scratch_files import make_folder
 from workbench.subdomains.sources import scratch_folder
 
 
@@ -66,7 +67,7 @@ class FieldInParts:
     def trial(self, progress: Progress | None) -> Iterator[Self]:
         """The same with a folder of its own, which is removed at the end, and with other progress."""
         folder = self.folder / f"trial-{secrets.token_hex(4)}"
-        folder.mkdir()
+        make_folder(folder)
         try:
             yield dataclasses.replace(self.telling(progress), folder=folder)
         finally:

@@ -18,6 +18,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
+from workbench.archive.collection.member import MEMBERS
 from workbench.archive.encoded import RECORDS
 from workbench.archive.lock import LOCK, STALE_SECONDS, held
 from workbench.archive.recognition import is_archive
@@ -27,7 +28,9 @@ from workbench.run.owner import OWNER, lives, remove_owned
 
 SCRATCH = re.compile(r"lossbench-\w+")
 NUMBERED = re.compile(r"lossbench-[0-9a-f]{12}")   # scratch folders in a folder that was given
-LOCK_BEING_TAKEN = re.compile(re.escape(LOCK) + r"\.[0-9a-f]{16}")
+PART_OF_DRAFT = re.compile(
+    rf"{PARTS}|{re.escape(RECORDS)}|{re.escape(MEMBERS)}|{re.escape(LOCK)}(\.[0-9a-f]{{16}})?|\.(within|kept)-0x[0-9a-f.]+p[+-]\d+"
+)
 DRAFT = re.compile(r"\.(?P<target>.+)\.[0-9a-f]{8,64}\.(?P<kind>partial|old|lossbench\.partial)")
 
 
@@ -95,8 +98,5 @@ def _is_empty_scratch(path: Path) -> bool:
 
 
 def _is_draft(path: Path) -> bool:
-    """Whether this is an unfinished archive, perhaps one whose run was killed when it took the lock."""
-    if any((path / name).exists() for name in (PARTS, LOCK, RECORDS)) or is_archive(path):
-        return True
-    inside = [place.name for place in path.iterdir()] if path.is_dir() else []
-    return bool(inside) and all(LOCK_BEING_TAKEN.fullmatch(name) for name in inside)
+    """Whether this is an unfinished archive, perhaps of a run that was killed when it began one or removed one."""
+    return is_archive(path) or (path.is_dir() and any(PART_OF_DRAFT.fullmatch(place.name) for place in path.iterdir()))

@@ -28,7 +28,6 @@ BLOCK = 2**12   # bytes that have a checksum together: more are read than are wa
 SUM = np.dtype("<u4")
 CHANGED = "its bytes have changed since they were written"
 
-
 MORE_SCRATCH = "give scratch=, a folder with enough room that all workers may write to"
 
 
@@ -49,6 +48,21 @@ def complete(path: Path, remedy: str = MORE_SCRATCH) -> Iterator[BinaryIO]:
     except BaseException:
         staged.unlink(missing_ok=True)
         raise
+
+
+def make_folder(path: Path, remedy: str = MORE_SCRATCH) -> None:
+    """Make a folder for such files, if it is not there.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     make_folder(Path(folder) / "labels" / "0")
+    ...     [path.name for path in Path(folder).rglob("*")]
+    ['labels', '0']
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise WorkbenchError(f"{path} cannot be made ({error.strerror or error}): {remedy}") from error
 
 
 def save(path: Path, array: np.ndarray) -> None:

@@ -23,7 +23,7 @@ from workbench.data import Particles
 from workbench.data.chunked import ChunkedParticles, rows_between
 from workbench.run.executors import Executor
 from workbench.run.gpu_workers import on_card
-from workbench.run.scratch_files import Mapped
+from workbench.run.scratch_files import Mapped, make_folder
 from workbench.subdomains.by_chunk import UNSET, ByChunk, Owned, require_set
 from workbench.subdomains.decomposition import Decomposition, WithGhosts
 from workbench.subdomains.exchange import Exchange, Shipped, in_chunk, index_type
@@ -146,7 +146,7 @@ def _sent(
         sample = sample_of(source, executor, folder, parts, times)
         division = WithGhosts(Decomposition.of(sample, parts, source.box), length)
         labels = Labels(source, division, folder, folder / f"sent-{times}")
-        labels.sent.mkdir()
+        make_folder(labels.sent)
         shipped = labels.exchange.distribute(executor)
         if share_of(source, parts, times) == 1 or _as_sampled(shipped.owned, division.decomposition.owners(sample)):
             return labels, shipped

@@ -23,7 +23,7 @@ from workbench.clusters.moments import Moments
 from workbench.data.chunked import ChunkedParticles
 from workbench.data.masses import checked_masses
 from workbench.run.executors import Executor
-from workbench.run.scratch_files import load_together
+from workbench.run.scratch_files import load_together, make_folder
 from workbench.subdomains.decomposition import Owners
 from workbench.subdomains.exchange import Exchange
 from workbench.subdomains.fof import Labels
@@ -92,7 +92,7 @@ def measure(
     if names:
         exchange = _with_columns(labels, names)
         if not exchange.complete:
-            exchange.folder.mkdir(exist_ok=True)
+            make_folder(exchange.folder)
             exchange.distribute(executor, "send-columns")
     with TemporaryDirectory(dir=labels.folder, prefix="moments-") as folder:
         measuring = _Measuring(labels, min_members, names, largest, Path(folder), shards)

@@ -37,6 +37,7 @@ from workbench.errors import WorkbenchError
 from workbench.guarantees.enforce import decoded_permutation
 from workbench.guarantees.guarantee import Guarantee, required
 from workbench.run.executors import Executor
+from workbench.run.scratch_files import make_folder
 from workbench.slabs import Slices
 from workbench.subdomains.curve_order import SortedRows, sort_along
 from workbench.subdomains.fof import Labels, find_groups
@@ -114,7 +115,7 @@ class ParticlesExamination(Examination):
 
     def _search(self, particles: ChunkedParticles, length: float, folder: Path) -> DistributedGroups:
         assert self.parts is not None
-        folder.mkdir()
+        make_folder(folder)
         return DistributedGroups(*find_groups(particles, length, self.parts, folder, self.executor), self.executor)
 
 

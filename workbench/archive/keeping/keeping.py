@@ -8,7 +8,7 @@ from pathlib import Path
 from shutil import rmtree
 
 from workbench.archive.chunk import EncodedChunk
-from workbench.archive.encoded import DoneChunk, Encoded
+from workbench.archive.encoded import MORE_ROOM, DoneChunk, Encoded
 from workbench.archive.encoding import EncodedArray, ReadyChunk, assembled
 from workbench.archive.keeping.finish import FinishedChunk, arrange, finish, hand_back, labels_file
 from workbench.archive.keeping.members import Decoded, Subdomains
@@ -18,7 +18,7 @@ from workbench.clusters.keep.partition import fingerprint_of
 from workbench.clusters.keep.statement import Figures, details
 from workbench.guarantees.guarantee import Allowance
 from workbench.run.executors import Executor
-from workbench.run.scratch_files import load
+from workbench.run.scratch_files import load, make_folder
 from workbench.subdomains.decomposition import Decomposition, WithGhosts
 from workbench.subdomains.exchange import Exchange
 
@@ -41,11 +41,11 @@ def keep_clusters(
     division, cargo = WithGhosts(decomposition, terms.ghost_width), Decoded(encoded, terms)
     exchange = Exchange(encoded, division, folder, cargo)
     subdomains = Subdomains(exchange, decomposition, terms, lasting)
-    for place in (subdomains.labels, lasting):
-        place.mkdir(exist_ok=True)
+    make_folder(subdomains.labels)
+    make_folder(lasting, MORE_ROOM)
     settled = settle(subdomains, encoded, done, executor, allowance)
     subdomains = settled.subdomains
-    subdomains.handed_back.mkdir()
+    make_folder(subdomains.handed_back)
     largest = max(subdomains.run(executor, "hand-back-moves", hand_back))
     rmtree(subdomains.labels)   # nobody reads it any more, and chunks take room, too
     groups = range(len(exchange.groups))

@@ -21,7 +21,7 @@ from workbench.clusters.keep.problem import UNASKED
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.errors import WorkbenchError
 from workbench.run.executors import Executor
-from workbench.run.scratch_files import load, save
+from workbench.run.scratch_files import load, make_folder, save
 from workbench.subdomains.joint import JointLabels, Named
 from workbench.subdomains.merging import places_of
 
@@ -60,7 +60,7 @@ def groups_differ(subdomains: Subdomains, executor: Executor) -> bool:
 
 def write(members: Members, kind: str, number: int, first: np.ndarray) -> None:
     """Write labels of one kind of a subdomain, at one linking length: the first row of each particle's group there."""
-    _folder(members.subdomains, kind).mkdir(exist_ok=True)
+    make_folder(_folder(members.subdomains, kind))
     save(_file(members, kind, number), first.astype(np.int32, copy=False))
     joint = _joint(members.subdomains, kind, number)
     joint.lend(members.part, members.index, first, members.owned, members.owner)

@@ -32,7 +32,7 @@ from workbench.clusters.keep.problem import UNASKED
 from workbench.data import Particles
 from workbench.guarantees.guarantee import Allowance, TooExpensive
 from workbench.run.executors import Executor
-from workbench.run.scratch_files import load_together, save_together
+from workbench.run.scratch_files import load_together, make_folder, save_together
 from workbench.subdomains.decomposition import WithGhosts
 from workbench.subdomains.joint import Named
 from workbench.subdomains.merging import distinct, places_of
@@ -82,7 +82,7 @@ def repair(subdomains: Subdomains, allowance: Allowance, executor: Executor) -> 
 
     Raises TooExpensive where one attempt takes more than the allowance.
     """
-    subdomains.of_round.mkdir(exist_ok=True)
+    make_folder(subdomains.of_round)
     left = subdomains.run(executor, "repair-inside", functools.partial(_inside, allowance))
     efforts = [one.effort for one in left]
     _require_affordable(efforts)
