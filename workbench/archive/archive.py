@@ -25,7 +25,7 @@ from workbench.archive.frame import Damaged
 from workbench.archive.layout import ArrayLayout
 from workbench.archive.provenance import VERSIONS
 from workbench.archive.reading import StoredArray
-from workbench.archive.root import read_root
+from workbench.archive.root import IntactRoot, read_root
 from workbench.archive.store import Store, open_store
 from workbench.archive.trust import DEFAULT, Trust
 from workbench.archive.verify import verify
@@ -55,9 +55,9 @@ class Archive:
     True
     """
 
-    def __init__(self, store: Store, trust: Trust = DEFAULT, damaged: bool = False) -> None:
+    def __init__(self, store: Store, trust: Trust = DEFAULT, damaged: bool = False, root: IntactRoot | None = None) -> None:
         self.store = store
-        self._described = read_root(store, damaged)
+        self._described = read_root(store, damaged, root)
         self.attributes, layouts = self._described.attributes, self._described.layouts
         for layout in layouts.values():
             require_plausible(layout, store, damaged)

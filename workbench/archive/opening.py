@@ -12,6 +12,7 @@ from workbench.archive.collection.description import is_collection
 from workbench.archive.recognition import is_archive
 from workbench.archive.root import intact_root
 from workbench.archive.store import open_store
+from workbench.archive.trust import Trust
 from workbench.data.readers.format import Format
 from workbench.data.readers.options import Cell
 from workbench.data.readers.snapshots import Snapshot
@@ -35,9 +36,10 @@ def read(
 
 def opened(path: str | os.PathLike[str], damaged: bool = False, **trust: Any) -> Archive | CollectionOfArchives:
     """The archive at a path, of one array or of many members."""
-    root, _, _ = intact_root(open_store(path, damaged), damaged)
-    kind = CollectionOfArchives if is_collection(root) else Archive
-    return kind.open(path, **trust, damaged=damaged)
+    store = open_store(path, damaged)
+    known = intact_root(store, damaged)
+    kind = CollectionOfArchives if is_collection(known.root) else Archive
+    return kind(store, Trust(**trust), damaged, known)
 
 
 def snapshot(

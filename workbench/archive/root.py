@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from workbench.archive import document
 from workbench.archive.content.registry import copy_keys
@@ -73,8 +73,16 @@ def documents_of(attributes: Mapping[str, Any], layouts: Sequence[ArrayLayout]) 
     return {**{key: deflated(data) for key in copies[:1]}, ROOT: data}
 
 
-def read_root(store: Store, damaged: bool = False) -> Description:
-    """The description of an archive, from its first intact root.
+class IntactRoot(NamedTuple):
+    """The first intact root of a store, where it is, and the damage of those before it."""
+
+    root: dict[str, Any]
+    key: str
+    damage: tuple[Damaged, ...]
+
+
+def read_root(store: Store, damaged: bool = False, known: IntactRoot | None = None) -> Description:
+    """The description of an archive, from its first intact root, which may be known.
 
     When `damaged`, a missing root is replaced by its copy.
 
@@ -85,12 +93,11 @@ def read_root(store: Store, damaged: bool = False) -> Description:
     >>> described.attributes["kind"], described.layouts["density"] == layout
     ('field', True)
     """
-    root, key, damage = intact_root(store, damaged)
-    return _described(root, key, damage)
+    return _described(*(known or intact_root(store, damaged)))
 
 
-def intact_root(store: Store, damaged: bool = False) -> tuple[dict[str, Any], str, tuple[Damaged, ...]]:
-    """The first intact root, where it is, and the damage of those before it."""
+def intact_root(store: Store, damaged: bool = False) -> IntactRoot:
+    """The root, or the first of its copies that is intact."""
     copies = [key for key in copy_keys() if store.size(key, missing=0)]
     if store.size(ROOT, missing=-1) < 0 and not (copies and damaged):
         hint = f"; a copy of it exists: {HINT}" if copies else ""
@@ -104,7 +111,7 @@ def intact_root(store: Store, damaged: bool = False) -> tuple[dict[str, Any], st
             first = first or error
             damage.append(Damaged(key, error.reason if isinstance(error, Damaged) else str(error)))
             continue
-        return root, key, tuple(damage)
+        return IntactRoot(root, key, tuple(damage))
     assert first is not None   # there is at least one candidate
     raise first
 

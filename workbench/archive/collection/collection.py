@@ -20,7 +20,7 @@ from workbench.archive.collection.names import require_known
 from workbench.archive.collection.reports import Reports, Row, has_errors, table
 from workbench.archive.collection.sources import opened_dataset
 from workbench.archive.frame import Damaged
-from workbench.archive.root import documents_differing
+from workbench.archive.root import IntactRoot, documents_differing
 from workbench.archive.store import Store, open_store
 from workbench.archive.trust import DEFAULT, Trust
 from workbench.archive.writing import in_order, write
@@ -44,9 +44,9 @@ class Collection(Mapping[str, Archive]):
 
     kind = "collection"
 
-    def __init__(self, store: Store, trust: Trust = DEFAULT, damaged: bool = False) -> None:
+    def __init__(self, store: Store, trust: Trust = DEFAULT, damaged: bool = False, root: IntactRoot | None = None) -> None:
         self.store, self._trust, self._damaged = store, trust, damaged
-        self._root = CollectionRoot.read(store, damaged)
+        self._root = CollectionRoot.read(store, damaged, root)
         self._opened: dict[str, Archive] = {}
 
     @classmethod

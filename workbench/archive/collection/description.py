@@ -21,7 +21,7 @@ from workbench.archive.content.consistency import FORMAT
 from workbench.archive.frame import Damaged
 from workbench.archive.key import COPY_OF_COLLECTION, ROOT, is_key
 from workbench.archive.layout import ArrayLayout
-from workbench.archive.root import CONSOLIDATED, documents_of, intact_root
+from workbench.archive.root import CONSOLIDATED, IntactRoot, documents_of, intact_root
 from workbench.archive.second_copy import deflated
 from workbench.archive.store import Store
 from workbench.errors import WorkbenchError
@@ -39,9 +39,9 @@ class CollectionRoot:
     damage: tuple[Damaged, ...] = ()
 
     @classmethod
-    def read(cls, store: Store, damaged: bool = False) -> Self:
-        """The first intact root in a store."""
-        root, key, damage = intact_root(store, damaged)
+    def read(cls, store: Store, damaged: bool = False, known: IntactRoot | None = None) -> Self:
+        """The first intact root in a store, which may be known."""
+        root, key, damage = known or intact_root(store, damaged)
         found = cls(root, damage)
         found._require_plain(f"{key} of {store.name}")
         return found
