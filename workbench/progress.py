@@ -12,13 +12,26 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, Self, TextIO
+from typing import Any, Protocol, Self, TextIO
 
 REDRAW_SECONDS = 0.1
 LOG_SECONDS = 30.0
 SOON = 2.0   # seconds before the remaining time is shown
 BAR = 30   # characters
 ERASE = "\r\x1b[K"
+
+Progress = Callable[[float, str], object]   # called with the completed share of a step, from 0 to 1, and its name
+
+
+class Stoppable(Protocol):
+    """A cancellation flag, for instance a `threading.Event`."""
+
+    def is_set(self) -> bool:
+        """Whether to stop."""
+
+
+class Cancelled(Exception):
+    """The result is no longer needed."""
 
 
 class ProgressBar:

@@ -13,7 +13,6 @@ from typing import Any
 
 from workbench import backend
 from workbench.archive import Archive, compress
-from workbench.archive.encoding import Progress
 from workbench.backend import Array
 from workbench.bounds.run import Question, Run
 from workbench.bounds.sources import FieldInParts, Measured
@@ -22,10 +21,7 @@ from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound, Limit
 from workbench.metrics import Report, compare
 from workbench.metrics.report import Figure
-
-
-class Cancelled(Exception):
-    """The result is no longer needed."""
+from workbench.progress import Cancelled, Progress
 
 
 @dataclass(frozen=True, eq=False)

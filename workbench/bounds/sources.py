@@ -31,9 +31,10 @@ from workbench.data import Field, Particles
 from workbench.data.chunked import ChunkedParticles
 from workbench.data.labelled import is_labelled
 from workbench.errors import WorkbenchError
+from workbench.progress import Progress
 from workbench.run.chunked_field import ChunkedField, map_parts
 from workbench.run.clients import executor_of
-from workbench.run.executors import Executor, OnDask, Progress
+from workbench.run.executors import Executor, OnDask
 from workbench.run.scratch_files import make_folder
 from workbench.subdomains.sources import scratch_folder
 

@@ -11,13 +11,13 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, get_args
+from typing import Any, get_args
 
 from workbench import backend, codecs
 from workbench.archive import document
 from workbench.arguments import one_of, whole_number
 from workbench.bounds.cache import Cache, Where, cache_at, key_of
-from workbench.bounds.measure import Cancelled, measure
+from workbench.bounds.measure import measure
 from workbench.bounds.parts import arrays_of, digest_of
 from workbench.bounds.result import Sweep
 from workbench.bounds.run import Metrics, Order, Question, Run
@@ -27,19 +27,11 @@ from workbench.codecs import Codec
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound, PerSlice
+from workbench.progress import Cancelled, Progress, Stoppable
 from workbench.run.chunked_field import ChunkedField
 from workbench.run.submission import submittable
 
 WORTH_PROCESSES = 2**26   # bytes of all runs together, below which starting processes takes as long as the runs
-
-Progress = Callable[[float, str], object]
-
-
-class Stoppable(Protocol):
-    """A cancellation flag, for instance a `threading.Event`."""
-
-    def is_set(self) -> bool:
-        """Whether to stop."""
 
 
 @submittable

@@ -39,8 +39,7 @@ from workbench.codecs.prequantised import lattice_step
 from workbench.codecs.rounding import largest_magnitude
 from workbench.data import Field
 from workbench.errors import WorkbenchError, briefly
-
-Progress = Callable[[float, str], object]
+from workbench.progress import Progress
 
 LESSON = backend.constant("interpolation.cu", "LESSON")
 MOST_VALUES = 2**21      # of a field that are used: its middle

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self
 
@@ -24,8 +24,7 @@ from workbench.guarantees.bounds import Limit
 from workbench.guarantees.check import bits_of, check
 from workbench.guarantees.correction import encode_correction
 from workbench.guarantees.sections import PIN
-
-Progress = Callable[[float, str], object]   # with a method `watch(step)`, if it wants to see every step of a repair
+from workbench.progress import Progress
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,8 @@ class Guarantee(Promised):
     ) -> Correction:
         """The correction of decoded positions, which are within the limit, that makes the guarantee true, and is checked.
 
-        Chunks hold `chunk` particles. It raises TooExpensive where this takes more than the allowance.
+        Chunks hold `chunk` particles. It raises TooExpensive where this takes more than the allowance. If
+        `progress` has a method `watch`, it is called with every step of a repair.
         """
 
     @abstractmethod

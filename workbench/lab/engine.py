@@ -17,13 +17,13 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from workbench.bounds.measure import Cancelled
 from workbench.errors import WorkbenchError
 from workbench.lab.choices import plain, with_choices
 from workbench.lab.jobs import PAUSE, Deliver, Job, Lane
 from workbench.lab.memory import Memory
 from workbench.lab.turns import in_turn
 from workbench.memory import release_memory
+from workbench.progress import Cancelled
 
 State = TypeVar("State")
 Results = Mapping[str, Any]

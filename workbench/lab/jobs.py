@@ -16,8 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from workbench.bounds.measure import Cancelled
 from workbench.errors import WorkbenchError
+from workbench.progress import Cancelled
 
 PAUSE = 0.04      # delay of a request in seconds, for newer ones to replace it
 REPORT = 0.08     # seconds between two reports of progress

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.bounds import Run, sweep
-from workbench.bounds.sweep import Progress, Stoppable
 from workbench.charts.table import data_frame
 from workbench.codecs import Codec, registry
 from workbench.data import Field
@@ -19,6 +18,7 @@ from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound, PointwiseRelative
 from workbench.limits.operating_point import OperatingPoint, price_of_pointwise, taken_apart
 from workbench.limits.pointwise import uniform_mse
+from workbench.progress import Progress, Stoppable
 
 if TYPE_CHECKING:
     from workbench.limits.result import RateDistortion

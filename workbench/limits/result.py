@@ -12,7 +12,6 @@ from typing import Literal, overload
 import numpy as np
 
 from workbench.arguments import whole_number
-from workbench.bounds.sweep import Progress, Stoppable
 from workbench.charts.chart import Chart
 from workbench.codecs import Codec
 from workbench.data import Field
@@ -28,6 +27,7 @@ from workbench.limits.plot import plot
 from workbench.limits.sources import Piecewise, Source
 from workbench.limits.spectrum import Spectrum, require_distortion
 from workbench.limits.tiles import Bound, Kinds, dispersion_of_true_field, of_each_tile, tile_kinds
+from workbench.progress import Progress, Stoppable
 
 CONFIDENCE = 0.95
 EPS = 0.01

@@ -26,7 +26,7 @@ from workbench.metrics.report import Check, Figure, Report
 from workbench.metrics.similarity import WINDOW
 from workbench.metrics.spectrum import Spectrum, spectrum_ratio, worst_deviation
 from workbench.metrics.structure import ErrorHistogram
-from workbench.run.executors import Progress
+from workbench.progress import Progress
 from workbench.run.submission import submittable
 
 

@@ -26,9 +26,10 @@ from workbench.metrics.similarity import WINDOW, similarity_sum
 from workbench.metrics.spectrum import Spectrum, exponent_of, field_spectrum, largest, mean_of
 from workbench.metrics.spectrum_in_parts import Mesh
 from workbench.metrics.structure import LAGS, AutocorrelationSums, ErrorHistogram, error_histogram
+from workbench.progress import Progress
 from workbench.run.chunked_field import ChunkedField, map_parts
 from workbench.run.clients import executor_of
-from workbench.run.executors import Executor, Progress
+from workbench.run.executors import Executor
 from workbench.slabs import Slices
 from workbench.subdomains.sources import scratch_folder
 

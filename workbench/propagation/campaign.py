@@ -16,8 +16,8 @@ from typing import Any
 
 from workbench import backend
 from workbench.arguments import function, positive, whole_number
-from workbench.bounds.sweep import Progress, Stoppable
 from workbench.errors import WorkbenchError, briefly
+from workbench.progress import Progress, Stoppable
 from workbench.propagation.campaign_file import CampaignFile, fingerprint
 from workbench.propagation.campaign_result import Campaign
 from workbench.propagation.errors_of_sites import measured_floor

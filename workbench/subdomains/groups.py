@@ -23,9 +23,10 @@ from workbench.data import Particles
 from workbench.data.chunked import ChunkedParticles
 from workbench.data.triclinic import require_no_triclinic_cell
 from workbench.errors import WorkbenchError
+from workbench.progress import Progress
 from workbench.run.clients import executor_of
 from workbench.run.dask_particles import is_dask_array
-from workbench.run.executors import Executor, InProcess, Progress
+from workbench.run.executors import Executor, InProcess
 from workbench.run.graph import read_by_dask
 from workbench.run.new_folder import new_folder
 from workbench.run.owner import remove_owned

@@ -7,8 +7,8 @@ import pytest
 
 import workbench as wb
 from lab.limits_panel.samples import ALL, results, sample
-from workbench.bounds.measure import Cancelled
 from workbench.lab.limits_panel import LimitsState, theory
+from workbench.progress import Cancelled
 
 
 @pytest.mark.parametrize("name", ["plane", "two"])

@@ -21,7 +21,7 @@ from workbench.codecs import Codec
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound
-from workbench.run.executors import Progress
+from workbench.progress import Progress
 
 
 def predict(

@@ -32,8 +32,8 @@ from workbench.codecs import Codec
 from workbench.data import Field
 from workbench.errors import WorkbenchError, briefly
 from workbench.guarantees import Absolute, Bound, Exact
+from workbench.progress import Progress
 from workbench.run.chunked_field import ChunkedField
-from workbench.run.executors import Progress
 from workbench.run.submission import submittable
 
 FAST = "prequantised"   # the codec of the ladder, if none is named

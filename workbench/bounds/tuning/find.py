@@ -16,7 +16,6 @@ from workbench import codecs
 from workbench.archive import Archive
 from workbench.archive.companions import codec_of_velocities
 from workbench.archive.documents import documents_nbytes
-from workbench.archive.encoding import Progress
 from workbench.archive.request import promises
 from workbench.archive.writing import require_writable
 from workbench.arguments import one_of, whole_number
@@ -41,6 +40,7 @@ from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound, PointwiseRelative, Relative
 from workbench.metrics import Report
 from workbench.metrics.errors import psnr
+from workbench.progress import Progress
 from workbench.run.submission import submittable
 
 KINDS: dict[str, type[Bound]] = {"absolute": Absolute, "relative": Relative, "pointwise-relative": PointwiseRelative}

@@ -42,8 +42,9 @@ from workbench.clusters.keep.surroundings import Surroundings, listed_around
 from workbench.clusters.keep.view import Again, AsDecoded, View
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.errors import GuaranteeBroken
-from workbench.guarantees.guarantee import UNLIMITED, Allowance, Progress, TooExpensive
+from workbench.guarantees.guarantee import UNLIMITED, Allowance, TooExpensive
 from workbench.ordering import count_of, places_of
+from workbench.progress import Progress
 
 # The escalation for a constraint, by the number of earlier attempts in which one of its ends had a violated constraint.
 PIN_AFTER = 3       # the ends of violated constraints get their original coordinates at once

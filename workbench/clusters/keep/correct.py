@@ -21,8 +21,9 @@ from workbench.clusters.keep.state import PINNED, State
 from workbench.data import Particles
 from workbench.errors import GuaranteeBroken, WorkbenchError
 from workbench.guarantees import Absolute, Bound, Limit, check
-from workbench.guarantees.guarantee import UNLIMITED, Allowance, Progress
+from workbench.guarantees.guarantee import UNLIMITED, Allowance
 from workbench.ordering import count_of, places_of
+from workbench.progress import Progress
 
 
 def correct(

@@ -17,7 +17,8 @@ from workbench.data import Particles
 from workbench.data.outline import Outlined
 from workbench.errors import WorkbenchError, briefly
 from workbench.guarantees import Limit
-from workbench.guarantees.guarantee import Allowance, Correction, Guarantee, Progress
+from workbench.guarantees.guarantee import Allowance, Correction, Guarantee
+from workbench.progress import Progress
 
 Solver = Literal["auto", "pgd", "refine"]
 

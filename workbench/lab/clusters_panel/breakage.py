@@ -7,7 +7,6 @@ members: it only selects among the halos found, so a slider can change it at onc
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,8 +22,7 @@ from workbench.guarantees import Absolute
 from workbench.lab.clusters_panel.density import density_of
 from workbench.lab.clusters_panel.state import FEWEST_MEMBERS, ClustersState
 from workbench.metrics.pairs import require_host
-
-Progress = Callable[[float, str], object]
+from workbench.progress import Progress
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,9 @@ from workbench.clusters.keep.partition import kept_labels
 from workbench.clusters.keep.repair import Step
 from workbench.data import Particles
 from workbench.guarantees import Absolute
-from workbench.lab.clusters_panel.breakage import Halos, Outcome, Progress, in_original_order, outcome_of, positions_of
+from workbench.lab.clusters_panel.breakage import Halos, Outcome, in_original_order, outcome_of, positions_of
 from workbench.lab.clusters_panel.state import ClustersState
+from workbench.progress import Progress
 
 SHARE_OF_KEEPING = 0.7   # of the time; the rest is checking
 

@@ -6,7 +6,7 @@ stages, the fit and the bounds for fixed-length codes, take at most a few second
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,8 +18,7 @@ from workbench.limits.fit import Fit
 from workbench.limits.gaussianity import Gaussianity
 from workbench.limits.result import FieldLimits, RateDistortion
 from workbench.limits.spectrum import Spectrum
-
-Progress = Callable[[float, str], object]
+from workbench.progress import Progress
 
 LEAST = 1e-9     # of the variance: the smallest distortion that curves are drawn for
 STEPS, BAND = 49, 7   # the numbers of distortions in a curve and in the band
