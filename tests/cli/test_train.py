@@ -68,3 +68,10 @@ def test_wrong_usage(run, steps, snapshot, tmp_path):
         outcome = run(*arguments)
         assert outcome.status == 2, arguments
         assert message in outcome.err
+
+
+def test_a_model_that_has_learned_nothing_is_written_with_a_note(run, tmp_path):
+    np.save(tmp_path / "small.npy", np.random.default_rng(0).normal(size=(9, 9)))
+    outcome = run("train", tmp_path / "small.npy", "--kind", "field", "--rel", "0.01", "-o", tmp_path / "a.model", "-q")
+    assert outcome.status == 0
+    assert "note: the model has learned nothing, and changes nothing: a network needs 2,000 values" in outcome.err

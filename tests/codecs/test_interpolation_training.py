@@ -107,10 +107,17 @@ def test_a_slow_machine_learns_the_same(quick, monkeypatch):
 
 def test_from_too_few_values_nothing_is_learned_and_that_is_said():
     values = turbulent((24, 24))
-    model = train(values, 1e-2)
+    with pytest.warns(UserWarning, match=r"needs 2,000 values to learn from, and there are [\d,]+: give larger fields"):
+        model = train(values, 1e-2)
     assert not model.learned
     assert "nothing learned" in repr(model)
     assert size(values, 0.1, model=model) == size(values, 0.1)
+
+
+def test_steps_that_help_nothing_are_told_of(quick, monkeypatch):
+    monkeypatch.setattr(training, "RATE", 0.0)
+    with pytest.warns(UserWarning, match="250 steps made no code smaller: take more steps"):
+        assert not train(turbulent((64, 64)), 1e-2).learned
 
 
 def test_axes_that_are_frozen_in_training_are_frozen_in_the_model(quick):

@@ -34,14 +34,23 @@ def of_clusters() -> Made:
 
 def of_propagation() -> Made:
     run = wb.propagation.Pipeline([("doubled", lambda x: 2 * x)]).run(np.ones(20))
-    return run, wb.lab.propagation(run.pipeline, run)
+    return run, wb.lab.propagation(run.pipeline, run, trials=2)
 
 
-@pytest.mark.parametrize("make", [of_bounds, of_limits, of_clusters, of_propagation])
+def of_compression() -> Made:
+    run = wb.propagation.Pipeline([("doubled", lambda x: 2 * x)]).run(np.arange(20.0))
+    return run, wb.lab.propagation(run.pipeline, run, kind="compression", codec="prequantised")
+
+
+@pytest.mark.parametrize("make", [of_bounds, of_limits, of_clusters, of_propagation, of_compression])
 def test_data_are_free_after_a_panel_with_all_its_charts_is_closed(make: Callable[[], Made]) -> None:
     data, panel = make()
     panel.widget   # noqa: B018
-    panel.wait(SOON)
+    for name in [stage.name for stage in panel._engine.stages.values() if stage.on_demand]:
+        if (name, make) != ("campaign", of_compression):   # which has none
+            panel.ask(name)
+            panel.wait(SOON)
+    assert not panel.status.error
     assert [panel.shown.charts[name] for name in panel.shown.charts]
     held = weakref.ref(data)
     panel.close()

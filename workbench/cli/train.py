@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import copy
 import time
+import warnings
 from typing import Any
 
 import numpy as np
 
 from workbench.archive import Archive
+from workbench.cli.notes import show_notes
 from workbench.cli.progress import Progress, add_quiet
 from workbench.cli.source import add_file, open_source, print_result
 from workbench.cli.target import add_overwrite, new_file, require_free
@@ -47,7 +49,8 @@ def run(options: argparse.Namespace) -> int:
     for file in options.files:
         require_free(options.out, options.overwrite, file)
     start = time.perf_counter()
-    with Progress(options.quiet) as progress:
+    with Progress(options.quiet) as progress, warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
         fields = []
         for number, file in enumerate(options.files):
             progress(number / len(options.files), f"reading {file}")
@@ -58,6 +61,7 @@ def run(options: argparse.Namespace) -> int:
         )
         with new_file(options.out, options.overwrite) as out:
             out.write(f"{model.text}\n".encode())
+    show_notes(str(each.message) for each in warned)
     print_result(_outcome(options, model, time.perf_counter() - start), options.json)
     return 0
 

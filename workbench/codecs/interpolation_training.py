@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import math
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
@@ -100,7 +101,8 @@ def train(
     `wb.Absolute` or `wb.Relative`, or numbers: absolute, or `relative` to the range of each field. Each of three
     rounds takes so many `steps` for the network with the most to learn, and fewer where they help no more; 2,500 take some
     20 seconds on two cores. The same seed gives the same model on the same machine, however busy it is. From
-    fewer than some 2,000 values, a network learns nothing, and changes nothing: see `model.learned`.
+    fewer than some 2,000 values, a network learns nothing, and changes nothing: see `model.learned`. If no network has
+    learned anything, there is a warning.
 
     >>> rough = np.cumsum(np.random.default_rng(0).laplace(size=(96, 96)), axis=1)
     >>> model = train(rough, bounds=0.01, steps=100)
@@ -129,7 +131,18 @@ def train(
             learner.learn(work[odd], RATE / (turn + 1), functools.partial(_told, report, what))
         model = Model(dimensions, frozen, {odd: learner.network() for odd, learner in learners.items()})
     assert model is not None
+    if not model.learned:
+        warnings.warn(_why_nothing(max(len(each.known) for each in learners.values()), steps), stacklevel=2)
     return model
+
+
+def _why_nothing(lessons: int, steps: int) -> str:
+    """Why no network has learned anything, and what may help."""
+    if lessons < LEAST_LESSONS:
+        why = f"a network needs {LEAST_LESSONS:,} values to learn from, and there are {lessons:,}: give larger fields"
+    else:
+        why = f"{steps:,} steps made no code smaller: take more steps, or keep the codec as it is"
+    return f"the model has learned nothing, and changes nothing: {why}"
 
 
 def _work(learners: Mapping[int, _Learner], steps: int) -> dict[int, int]:
