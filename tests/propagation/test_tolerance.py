@@ -9,7 +9,7 @@ import pytest
 
 from workbench.propagation import BitFlip, Noise, Pipeline, campaign, each_within, poisson, shares_equal, trace, within
 from workbench.propagation.dose import dose_response
-from workbench.propagation.errors_of_sites import relative_error
+from workbench.propagation.error_sizes import relative_error
 from workbench.propagation.tolerance import Tolerance
 
 ALL = [within(0.01), each_within(0.01), poisson(), shares_equal(0.5)]

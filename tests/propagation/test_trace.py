@@ -23,7 +23,8 @@ from workbench.propagation import (
     trace,
     vorticity,
 )
-from workbench.propagation.errors_of_sites import measured_floor, norm, relative_error
+from workbench.propagation.error_sizes import norm, relative_error
+from workbench.propagation.floor import measured_floor
 
 
 def density(n=16, dtype=float):
@@ -104,13 +105,15 @@ def test_a_nan_does_not_stay_where_it_began():
     assert found["attention"].not_finite == 8
 
 
-def test_profiles_follow_one_axis():
-    x = np.ones((6, 4))
+@pytest.mark.parametrize("unit", [1.0, 1e-200, 1e200])
+def test_profiles_follow_one_axis_in_any_unit(unit):
+    x = np.full((6, 4), unit)
     pipeline = Pipeline([("sums", lambda x: np.cumsum(x, axis=0))])
     found = trace(pipeline, x, BitFlip("input", bit=51, index=(2, 1)))
+    change = abs(float(found.changed["input"][2, 1]) / unit - 1)
     assert (found.profile("sums")[:2] == 0).all()
     assert (found.profile("sums")[2:] > 0).all()
-    np.testing.assert_allclose(found.profile("input")[2], 0.25)
+    np.testing.assert_allclose(found.profile("input")[2], change / 2)
     with pytest.raises(wb.WorkbenchError, match="axis must be one of the 2 axes of 'sums'; got 2"):
         found.profile("sums", axis=2)
 

@@ -15,7 +15,7 @@ from workbench.codecs import Codec
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound
-from workbench.propagation.errors_of_sites import root_mean_square
+from workbench.propagation.error_sizes import root_mean_square
 from workbench.propagation.number_format import component, components
 from workbench.propagation.perturbation import Changed, Perturbation, require_draws
 

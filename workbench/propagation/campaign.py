@@ -20,8 +20,8 @@ from workbench.errors import WorkbenchError, briefly
 from workbench.progress import Progress, Stoppable
 from workbench.propagation.campaign_file import CampaignFile, fingerprint
 from workbench.propagation.campaign_result import Campaign
-from workbench.propagation.errors_of_sites import measured_floor
 from workbench.propagation.executor import Executor, Threads
+from workbench.propagation.floor import measured_floor
 from workbench.propagation.isolation import Isolated
 from workbench.propagation.perturbation import Perturbation
 from workbench.propagation.pipeline import Pipeline, Run, require_pipeline

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from workbench.propagation.containers import array_of
-from workbench.propagation.enclosures import change_of
+from workbench.propagation.error_sizes import change_of
 from workbench.propagation.stage import StageFailed
 
 if TYPE_CHECKING:

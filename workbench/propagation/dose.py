@@ -18,7 +18,7 @@ from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound
 from workbench.json_values import json_value
 from workbench.propagation.bounded import Bounded
-from workbench.propagation.errors_of_sites import lost, root_mean_square
+from workbench.propagation.error_sizes import lost, root_mean_square
 from workbench.propagation.number_format import components
 from workbench.propagation.pipeline import Pipeline, Run
 from workbench.propagation.report import figure, table

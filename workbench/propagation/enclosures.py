@@ -13,7 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from workbench.backend import Array, to_host
-from workbench.propagation.errors_of_sites import norm as norm_of
+from workbench.propagation.error_sizes import change_of
+from workbench.propagation.error_sizes import norm as norm_of
 
 WIDER = 1 + 1e-9   # more than the rounding of the bounds themselves
 
@@ -158,23 +159,6 @@ def refines(fine: np.ndarray, coarse: np.ndarray) -> bool:
     """
     _, first, group = np.unique(fine, return_index=True, return_inverse=True)
     return bool((coarse == coarse[first][group]).all())
-
-
-def change_of(original: Array, changed: Array) -> np.ndarray:
-    """The size of every change, in float64; infinite where a value is finite in one array only.
-
-    >>> change_of(np.array([1.0, np.inf, np.nan]), np.array([1.5, 3.0, np.nan])).tolist()
-    [0.5, inf, 0.0]
-    """
-    one, other = to_host(original), to_host(changed)
-    if one.dtype.kind in "iu" and other.dtype == one.dtype:   # also beyond 2^53
-        low, high = np.minimum(one, other), np.maximum(one, other)
-        return (high.astype(np.uint64) - low.astype(np.uint64)).astype(np.float64)
-    wide = np.complex128 if one.dtype.kind == "c" else np.float64
-    with np.errstate(all="ignore"):
-        change: np.ndarray = abs(other.astype(wide) - one.astype(wide))
-    equal = (one == other) | ((one != one) & (other != other))
-    return np.where(equal, 0.0, np.where(np.isfinite(change), change, np.inf))
 
 
 def rounding(operations: float, dtype: Any) -> float:

@@ -21,7 +21,7 @@ import numpy as np
 from workbench import backend
 from workbench.errors import WorkbenchError
 from workbench.propagation.containers import array_of, is_labelled
-from workbench.propagation.enclosures import change_of
+from workbench.propagation.error_sizes import change_of
 from workbench.propagation.pipeline import Pipeline
 from workbench.propagation.stage import Stage
 from workbench.propagation.tolerance import Tolerance

@@ -16,8 +16,7 @@ import numpy as np
 
 from workbench.backend import Array
 from workbench.errors import WorkbenchError
-from workbench.propagation.enclosures import change_of
-from workbench.propagation.errors_of_sites import root_mean_square
+from workbench.propagation.error_sizes import change_of, root_mean_square
 from workbench.propagation.execution import Interventions, changed_by, checked
 from workbench.propagation.pipeline import Pipeline, Run
 from workbench.propagation.stage import Stage, StageFailed

@@ -16,7 +16,7 @@ import numpy as np
 
 from workbench.backend import Array
 from workbench.errors import WorkbenchError
-from workbench.propagation.enclosures import change_of
+from workbench.propagation.error_sizes import change_of
 from workbench.propagation.stage import Where
 
 

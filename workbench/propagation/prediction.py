@@ -14,7 +14,7 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 from workbench.propagation.containers import array_of, with_array
-from workbench.propagation.errors_of_sites import root_mean_square
+from workbench.propagation.error_sizes import root_mean_square
 from workbench.propagation.stage import Stage
 
 if TYPE_CHECKING:

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from workbench.propagation.trace import SiteError
 
 LEFT = 'style="text-align: left"'
 
@@ -34,21 +30,3 @@ def figure(value: float | None, digits: int = 3) -> str:
     ('0.000123', '')
     """
     return "" if value is None else f"{value:.{digits}g}"
-
-
-def trace_table(title: str, stages: Sequence[SiteError]) -> str:
-    """The errors of a trace, site by site."""
-    heads = ["site", "relative error", "floor", "predicted", "growth", "largest change", "guaranteed", "changed", ""]
-    rows = [
-        [
-            each.site, figure(each.error), figure(each.floor), figure(each.predicted), figure(each.growth),
-            figure(each.largest), figure(each.guaranteed), f"{each.changed:,} of {each.values:,}", _badge(each),
-        ]
-        for each in stages
-    ]
-    return table(title, heads, rows, texts=(0, 8))
-
-
-def _badge(each: Any) -> str:
-    lost = [f"{each.not_finite:,} not finite"] if each.not_finite else []
-    return ", ".join([each.badge, *lost, *(["outside the guaranteed interval"] if each.holds is False else [])])

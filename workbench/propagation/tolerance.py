@@ -14,7 +14,7 @@ import numpy as np
 from workbench.arguments import positive
 from workbench.backend import Array, to_host
 from workbench.errors import WorkbenchError
-from workbench.propagation.errors_of_sites import relative_error, unlike
+from workbench.propagation.error_sizes import relative_error, unlike
 from workbench.propagation.number_format import components
 
 LARGE = 1e307

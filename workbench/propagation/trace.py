@@ -15,11 +15,12 @@ from workbench.charts.chart import Chart, Point, chart
 from workbench.codecs.registry import looks
 from workbench.errors import WorkbenchError, briefly
 from workbench.json_values import json_value
-from workbench.propagation.enclosures import UNCHANGED, Ball, Enclosure, change_of
-from workbench.propagation.errors_of_sites import inner, measured_floor, norm, ratio, relative_error
+from workbench.propagation.enclosures import UNCHANGED, Ball, Enclosure
+from workbench.propagation.error_sizes import change_of, inner, norm, ratio, ratio_of_norms, relative_error
+from workbench.propagation.floor import measured_floor
 from workbench.propagation.perturbation import Perturbation
 from workbench.propagation.pipeline import Pipeline, Run, require_pipeline
-from workbench.propagation.report import trace_table
+from workbench.propagation.report import figure, table
 
 Badge = Literal["unchanged", "linear", "non-linear", "round-off-limited", "discrete", "NaN"]
 
@@ -99,11 +100,9 @@ class Trace:
         original = to_host(self.original[site])
         if not -original.ndim <= axis < original.ndim:
             raise WorkbenchError(f"axis must be one of the {original.ndim} axes of {site!r}; got {axis}")
-        others = tuple(each for each in range(original.ndim) if each != axis % original.ndim)
-        with np.errstate(all="ignore"):
-            error = np.sqrt(np.sum(self.difference(site) ** 2, axis=others))
-            size = np.sqrt(np.sum(abs(original.astype(np.complex128)) ** 2, axis=others))
-            return np.where(size > 0, error / size, np.where(error > 0, np.inf, 0.0))
+        slices = zip(*(np.moveaxis(values, axis, 0) for values in (self.difference(site), original)), strict=True)
+        with np.errstate(all="ignore"):   # values of any size
+            return np.array([ratio_of_norms(error, values) for error, values in slices])
 
     def plot(self) -> Chart:
         """The relative error at each site, measured and predicted, and the floor."""
@@ -133,7 +132,7 @@ class Trace:
         return f"Trace({shown}: relative error {last.error:.3g} at {last.site!r}, {last.badge})"
 
     def _repr_html_(self) -> str:
-        return trace_table(repr(self), self.stages)
+        return _table(repr(self), self.stages)
 
     @cached_property
     def badges(self) -> dict[str, Badge]:
@@ -301,3 +300,21 @@ def _badge(error: float, floor: float, not_finite: int, missed: float | None, di
     if missed is None:
         return "discrete" if discrete else "non-linear"
     return "linear" if missed <= LINEAR + NEAR_THE_FLOOR * floor / error else "non-linear"
+
+
+def _table(title: str, stages: Sequence[SiteError]) -> str:
+    """The errors of a trace, site by site."""
+    heads = ["site", "relative error", "floor", "predicted", "growth", "largest change", "guaranteed", "changed", ""]
+    rows = [
+        [
+            each.site, figure(each.error), figure(each.floor), figure(each.predicted), figure(each.growth),
+            figure(each.largest), figure(each.guaranteed), f"{each.changed:,} of {each.values:,}", _remarks(each),
+        ]
+        for each in stages
+    ]
+    return table(title, heads, rows, texts=(0, 8))
+
+
+def _remarks(each: SiteError) -> str:
+    lost = [f"{each.not_finite:,} not finite"] if each.not_finite else []
+    return ", ".join([each.badge, *lost, *(["outside the guaranteed interval"] if each.holds is False else [])])

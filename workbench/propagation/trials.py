@@ -16,7 +16,7 @@ import numpy as np
 
 from workbench.errors import WorkbenchError
 from workbench.propagation.draws import draws_of
-from workbench.propagation.errors_of_sites import lost, relative_error, unlike
+from workbench.propagation.error_sizes import lost, relative_error, unlike
 from workbench.propagation.perturbation import Perturbation
 from workbench.propagation.pipeline import Pipeline, Run
 from workbench.propagation.stage import Detected, StageFailed

@@ -20,8 +20,8 @@ from workbench.lab.remembered import remembered
 from workbench.propagation import Detected, Perturbation, Pipeline, Run, Stage, StageFailed, Tolerance, Trace
 from workbench.propagation.containers import array_of
 from workbench.propagation.determinism import require_deterministic
-from workbench.propagation.enclosures import change_of
-from workbench.propagation.errors_of_sites import lost, measured_floor, relative_error
+from workbench.propagation.error_sizes import change_of, lost, relative_error
+from workbench.propagation.floor import measured_floor
 from workbench.propagation.protected import protected
 from workbench.propagation.tolerance import agreed
 from workbench.propagation.trace import compared

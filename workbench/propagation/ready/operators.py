@@ -12,7 +12,7 @@ from workbench import backend
 from workbench.backend import Array, to_host
 from workbench.errors import WorkbenchError
 from workbench.propagation.enclosures import WIDER, Ball, rounding, unless_overflowing
-from workbench.propagation.errors_of_sites import norm as norm_of
+from workbench.propagation.error_sizes import norm as norm_of
 from workbench.propagation.protection.findings import Findings
 from workbench.propagation.protection.matrices import checked_matmul
 from workbench.propagation.stage import Stage

@@ -14,7 +14,7 @@ from workbench.data import Particles
 from workbench.errors import WorkbenchError
 from workbench.propagation.containers import array_of
 from workbench.propagation.enclosures import WIDER, Ball, rounding
-from workbench.propagation.errors_of_sites import norm as norm_of
+from workbench.propagation.error_sizes import norm as norm_of
 from workbench.propagation.pipeline import Pipeline
 from workbench.propagation.protection.findings import Findings
 from workbench.propagation.protection.matrices import checked_matmul

@@ -16,7 +16,7 @@ from workbench.data import Field
 from workbench.errors import WorkbenchError
 from workbench.propagation.containers import array_of
 from workbench.propagation.enclosures import WIDER, Ball, rounding, unless_overflowing
-from workbench.propagation.errors_of_sites import norm as norm_of
+from workbench.propagation.error_sizes import norm as norm_of
 from workbench.propagation.pipeline import Pipeline
 from workbench.propagation.protection.convolutions import checked_convolve
 from workbench.propagation.protection.findings import Findings

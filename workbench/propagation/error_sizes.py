@@ -1,31 +1,16 @@
-"""The size of an error at a site, and the floor below which it is rounding.
-
-The floor is measured: the pipeline runs several times with the values at every site moved by one unit in the last place, up
-or down, at random. An error below what this makes of the results says nothing about the perturbation.
-"""
+"""The size of numbers and of their changes, in double precision, whatever the unit: no square overflows or underflows."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from workbench import backend
 from workbench.backend import Array, to_host
-from workbench.propagation.draws import draws_of
 from workbench.propagation.number_format import components
 
-if TYPE_CHECKING:
-    from workbench.propagation.execution import Intervention
-    from workbench.propagation.pipeline import Pipeline, Run
-
-FLOOR_RUNS = 3
 FLOATS = "fc"   # kinds of numbers that may be not finite
 LEAST, MOST = 1e-260, 1e280   # sums of squares in which no square that matters overflows or underflows
-_SEED = 2**63   # not one that anybody chooses for a trial
 
 
 def relative_error(original: Array, changed: Array, categorical: bool = False) -> float:
@@ -52,8 +37,25 @@ def relative_error(original: Array, changed: Array, categorical: bool = False) -
     with np.errstate(all="ignore"):
         change = other - one
         if np.isfinite(change).all():
-            return _ratio_of_norms(change, one)
-        return _ratio_of_norms(other / 2 - one / 2, one / 2)
+            return ratio_of_norms(change, one)
+        return ratio_of_norms(other / 2 - one / 2, one / 2)
+
+
+def change_of(original: Array, changed: Array) -> np.ndarray:
+    """The size of every change, in float64; infinite where a value is finite in one array only.
+
+    >>> change_of(np.array([1.0, np.inf, np.nan]), np.array([1.5, 3.0, np.nan])).tolist()
+    [0.5, inf, 0.0]
+    """
+    one, other = to_host(original), to_host(changed)
+    if one.dtype.kind in "iu" and other.dtype == one.dtype:   # also beyond 2^53
+        low, high = np.minimum(one, other), np.maximum(one, other)
+        return (high.astype(np.uint64) - low.astype(np.uint64)).astype(np.float64)
+    wide = np.complex128 if one.dtype.kind == "c" else np.float64
+    with np.errstate(all="ignore"):
+        change: np.ndarray = abs(other.astype(wide) - one.astype(wide))
+    equal = (one == other) | ((one != one) & (other != other))
+    return np.where(equal, 0.0, np.where(np.isfinite(change), change, np.inf))
 
 
 def lost(original: Array, changed: Array) -> int:
@@ -125,8 +127,12 @@ def root_mean_square(values: np.ndarray) -> float:
     return float(np.ldexp(size / math.sqrt(max(values.size, 1)), exponent))
 
 
-def _ratio_of_norms(error: np.ndarray, values: np.ndarray) -> float:
-    """The norm of the error over that of the values, although either may be too large or too small for its squares."""
+def ratio_of_norms(error: np.ndarray, values: np.ndarray) -> float:
+    """The norm of the error over that of the values, although either may be too large or too small for its squares.
+
+    >>> round(ratio_of_norms(np.array([1e-200]), np.array([5e-200])), 9)
+    0.2
+    """
     (one, exponent), (other, larger) = _scaled_norm(error), _scaled_norm(values)
     return float(np.ldexp(ratio(one, other), exponent - larger))
 
@@ -141,41 +147,3 @@ def _scaled_norm(values: np.ndarray) -> tuple[float, int]:
     exponent = math.frexp(largest)[1]
     scaled = np.ldexp(numbers.ravel(), -exponent)
     return math.sqrt(inner(scaled, scaled)), exponent
-
-
-def measured_floor(pipeline: Pipeline, run: Run, runs: int = FLOOR_RUNS) -> dict[str, float]:
-    """The relative error that rounding alone makes at every site: the largest of several runs.
-
-    >>> from workbench.propagation import Pipeline
-    >>> pipeline = Pipeline([("halved", lambda x: x / 2)])
-    >>> 0 < measured_floor(pipeline, pipeline.run(np.arange(1.0, 9.0)))["halved"] < 4e-16
-    True
-    """
-    if pipeline.checks:   # which would undo the rounding
-        pipeline = pipeline.like(checks={})
-        run = replace(run, pipeline=pipeline)
-    floor = dict.fromkeys(pipeline.sites, 0.0)
-    for number in range(runs):
-        moved = pipeline.resume(run, rounding_everywhere(pipeline, run, number))
-        for site in pipeline.sites:
-            floor[site] = max(floor[site], relative_error(run[site], moved[site], pipeline.categorical(site)))
-    return floor
-
-
-def rounding_everywhere(pipeline: Pipeline, run: Run, number: int) -> Mapping[str, Intervention]:
-    """Interventions that move every floating-point value by at most one unit in the last place."""
-
-    def moved(place: int) -> Intervention:
-        def intervene(values: Array) -> Array:
-            xp = backend.namespace(values)
-            copy = values.copy()
-            numbers = components(copy)
-            step = draws_of(_SEED, number, place).integers(4, size=numbers.shape)
-            towards = xp.asarray(np.array([-np.inf, np.inf, np.nan, np.nan])[step]).astype(numbers.dtype)
-            numbers[...] = xp.where(xp.isnan(towards), numbers, xp.nextafter(numbers, towards))
-            return copy
-
-        return intervene
-
-    floats = [(place, site) for place, site in enumerate(pipeline.sites) if run[site].dtype.kind in "fc"]
-    return {site: moved(place) for place, site in floats}
