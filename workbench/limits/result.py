@@ -339,8 +339,8 @@ class FieldLimits(RateDistortion):
             rows.append([str(region + 1), f"{100 * cells / self.source.size:.1f}%", f"{mean:.4g}", model, doubt])
         head = "".join(f"<th>{name}</th>" for name in ("region", "share", "mean", "Gaussian model", "misfit"))
         body = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-        told = "".join(f"<p>⚠ {html.escape(warning)}</p>" for warning in self.warnings)
-        return f"<p>{html.escape(repr(self))}</p><table><tr>{head}</tr>{body}</table>{told}"
+        warnings = "".join(f"<p>⚠ {html.escape(warning)}</p>" for warning in self.warnings)
+        return f"<p>{html.escape(repr(self))}</p><table><tr>{head}</tr>{body}</table>{warnings}"
 
 
 @overload

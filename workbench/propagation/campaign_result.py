@@ -52,8 +52,8 @@ class HeatMap:
             f"<tr><th style='text-align: left'>{html.escape(site)}</th>{''.join(map(self._cell, *self._row(place)))}</tr>"
             for place, site in enumerate(self.sites)
         )
-        told = html.escape(f"share of trials that end {self.outcome}")
-        return f"<div><strong>{told}</strong><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+        title = html.escape(f"share of trials that end {self.outcome}")
+        return f"<div><strong>{title}</strong><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
 
     def _row(self, place: int) -> tuple[Any, ...]:
         return self.share[place], self.low[place], self.high[place], self.trials[place]
@@ -61,8 +61,8 @@ class HeatMap:
     def _cell(self, share: float, low: float, high: float, trials: int) -> str:
         if not trials:
             return "<td></td>"
-        told = html.escape(f"{share:.3f}, between {low:.3f} and {high:.3f}, {trials:,} trials")
-        return f'<td title="{told}" style="background: rgba(208, 96, 15, {0.9 * share:.2f})">{share:.2f}</td>'
+        title = html.escape(f"{share:.3f}, between {low:.3f} and {high:.3f}, {trials:,} trials")
+        return f'<td title="{title}" style="background: rgba(208, 96, 15, {0.9 * share:.2f})">{share:.2f}</td>'
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -172,8 +172,8 @@ class Campaign:
             [row["site"], row["bits"], f"{row['trials']:,}", *(f"{row[name]:,}" for name in OUTCOMES), self._interval(row)]
             for row in self.rows()
         ]
-        told = "; ".join(f"{name}: {meaning}" for name, meaning in MEANING.items())
-        note = html.escape(f"Tolerance: {self.tolerance}. {told}.")
+        meanings = "; ".join(f"{name}: {meaning}" for name, meaning in MEANING.items())
+        note = html.escape(f"Tolerance: {self.tolerance}. {meanings}.")
         return f"{table(repr(self), heads, rows, texts=(0, 1))}<p>{note}</p>"
 
     @staticmethod

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from workbench.lab.propagation_panel.counting import Asked
-from workbench.lab.propagation_panel.state import BARE, PropagationState, Shelter
+from workbench.lab.propagation_panel.state import UNPROTECTED, ChosenProtection, PropagationState
 from workbench.propagation import Bounded
 
 
-def code(state: PropagationState, pipeline: str, x: str, told: str, campaign: Asked | None = None) -> str:
-    """The trace of the error with its figures at the site `told`, and the campaign that is shown, if any.
+def code(state: PropagationState, pipeline: str, x: str, looked_at: str, campaign: Asked | None = None) -> str:
+    """The trace of the error with its figures at the site `looked_at`, and the campaign that is shown, if any.
 
     `pipeline` and `x` are names of variables.
 
@@ -28,12 +28,12 @@ def code(state: PropagationState, pipeline: str, x: str, told: str, campaign: As
         f"error = wb.propagation.{_perturbation(state)}",
         f"trace = wb.propagation.trace({tried}, {x}, error{drawn})",
         "print(trace)",
-        f'print(trace["{told}"].error, trace["{told}"].predicted, trace["{told}"].badge)',
+        f'print(trace["{looked_at}"].error, trace["{looked_at}"].predicted, trace["{looked_at}"].badge)',
     ]
     if campaign is not None:
         if campaign.protection != state.protection:
             lines += _protected(campaign.protection, pipeline, x)
-            tried = "protected" if campaign.protection != BARE else pipeline
+            tried = "protected" if campaign.protection != UNPROTECTED else pipeline
         kind = "" if campaign.kind == "flip" else f", kind={campaign.kind!r}"
         lines += [
             f"faults = wb.propagation.strata({tried}, {x}, {campaign.bits!r}{kind})",
@@ -44,7 +44,7 @@ def code(state: PropagationState, pipeline: str, x: str, told: str, campaign: As
     return "\n".join(lines)
 
 
-def _protected(protection: Shelter, pipeline: str, x: str) -> list[str]:
+def _protected(protection: ChosenProtection, pipeline: str, x: str) -> list[str]:
     """The line that makes the protected pipeline, if anything protects it."""
     how, where = protection
     if not how:

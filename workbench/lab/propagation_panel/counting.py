@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from workbench import backend
 from workbench.lab.jobs import Job
-from workbench.lab.propagation_panel.state import Bits, Kind, PropagationState, Shelter
+from workbench.lab.propagation_panel.state import Bits, ChosenProtection, Kind, PropagationState
 from workbench.propagation import BitFlip, Campaign, CampaignPlan, Run, strata
 from workbench.propagation.draws import draws_of
+from workbench.propagation.executor import Threads
 from workbench.propagation.trials import MEANING, Outcome, Trial
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 OFTEN = 0.8   # seconds between two states that are shown
 FAULTS: Mapping[Kind, str] = {"flip": "bit flips", "stuck at 0": "bits stuck at 0", "stuck at 1": "bits stuck at 1"}
 
@@ -28,7 +26,7 @@ class Asked(NamedTuple):
     bits: Bits
     trials: int
     seed: int
-    protection: Shelter
+    protection: ChosenProtection
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,55 +44,34 @@ class Counted:
 
 @dataclass(eq=False)
 class Latest:
-    """The campaign after the latest round, and when it was told of."""
+    """The campaign after the latest round, and when it was last shown."""
 
     campaign: Campaign = field(init=False)
-    told: float = -OFTEN
+    shown: float = -OFTEN
 
     def is_due(self) -> bool:
-        """Whether it is time to tell again: charts are drawn when changes rest."""
+        """Whether it is time to show it again: charts are drawn when changes rest."""
         now = time.monotonic()
-        due = now - self.told >= OFTEN
-        self.told = now if due else self.told
+        due = now - self.shown >= OFTEN
+        self.shown = now if due else self.shown
         return due
 
 
-@dataclass(eq=False)
-class _Telling:
-    """An executor on threads that tells of every batch of trials as it is done."""
-
-    tell: Callable[[list[Trial]], object]
-    workers: int = field(default_factory=backend.threads)
-
-    def map(self, name: str, step: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-        """The results, in the order of the items."""
-        found: list[Result] = []
-        with ThreadPoolExecutor(self.workers) as pool:
-            futures = [pool.submit(step, item) for item in items]
-            try:
-                for future in futures:
-                    found.append(future.result())
-                    self.tell([trial for batch in found for trial in batch])   # type: ignore[attr-defined]
-            except BaseException:
-                pool.shutdown(cancel_futures=True)
-                raise
-        return found
-
-
-def count(run: Run, state: PropagationState, job: Job, tell: Callable[[Counted], object]) -> Counted:
-    """Run the campaign of this state, telling of its trials now and then; raises `Cancelled` when the job is cancelled."""
+def count(run: Run, state: PropagationState, job: Job, show: Callable[[Counted], object]) -> Counted:
+    """Run the campaign of this state, showing its trials now and then; raises `Cancelled` when the job is cancelled."""
     tried = strata(run.pipeline, run, state.bits, kind=state.fault)
     wanted, asked, latest = state.trials * len(tried), asked_of(state), Latest()
 
-    def heard(of_this_round: list[Trial]) -> None:
-        campaign = replace(latest.campaign, trials=(*latest.campaign.trials, *of_this_round), complete=False)
+    def watch(batches: list[list[Trial]]) -> None:
+        trials = *latest.campaign.trials, *(trial for batch in batches for trial in batch)
+        campaign = replace(latest.campaign, trials=trials, complete=False)
         job(len(campaign.trials) / wanted, f"{len(campaign.trials):,} of {wanted:,} trials")
         if latest.is_due():
-            tell(Counted(campaign, asked))
+            show(Counted(campaign, asked))
 
     job(0.0, "measuring the round-off floor")
     plan = CampaignPlan(run.pipeline, run, tried, state.seed, wanted)
-    for campaign in plan.rounds(_Telling(heard), cancel=job):
+    for campaign in plan.rounds(Threads(backend.threads(), watch), cancel=job):
         latest.campaign = campaign
     return Counted(latest.campaign, asked)
 
@@ -112,14 +89,14 @@ def in_words(counted: Counted, state: PropagationState, bare: Counted | None = N
     (found, tried), rate = _count(counted, state.outcome), counted.campaign.rate(state.outcome)
     shares = [f"{100 * share:.3g}%" for share in (rate.estimate, rate.low, rate.high)]
     of_all = f"at most {shares[2]}, with 95% confidence" if not found else f"{shares[0]} (95%: {shares[1]} to {shares[2]})"
-    told = f"{found:,} of {tried:,} {FAULTS[counted.asked.kind]} ended {state.outcome}; of all that are possible, {of_all}"
+    text = f"{found:,} of {tried:,} {FAULTS[counted.asked.kind]} ended {state.outcome}; of all that are possible, {of_all}"
     if bare is not None:
         before, of = _count(bare, state.outcome)
-        told += f"; without protection {before:,} of {of:,}"
-    told += f"; {state.outcome} means: {MEANING[state.outcome]}"
+        text += f"; without protection {before:,} of {of:,}"
+    text += f"; {state.outcome} means: {MEANING[state.outcome]}"
     now = asked_of(state)
     other = [name for name in now._fields if getattr(now, name) != getattr(counted.asked, name)]
-    return f"{told}; counted before {' and '.join(other)} changed" if other else told
+    return f"{text}; counted before {' and '.join(other)} changed" if other else text
 
 
 def _count(counted: Counted, outcome: Outcome) -> tuple[int, int]:

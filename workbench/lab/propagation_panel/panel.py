@@ -26,11 +26,11 @@ from workbench.lab.propagation_panel.protected_sites import ProtectedSites
 from workbench.lab.propagation_panel.reading import reading
 from workbench.lab.propagation_panel.slice_slider import SliceSlider
 from workbench.lab.propagation_panel.state import (
-    BARE,
     IN_BITS,
     LEAST_BOUND,
     MOST_BOUND,
     MOST_TRIALS,
+    UNPROTECTED,
     PropagationState,
     number_format,
 )
@@ -172,8 +172,8 @@ class PropagationPanel(Panel[PropagationState]):
         known = {name: result for name, result in results.items() if name not in ("campaign", "doses")}
         if (campaign := self._campaign(state, results)) is not None:
             known["campaign"] = campaign
-            if campaign.asked.protection != BARE:
-                known["unprotected"] = self._unprotected.get(campaign.asked._replace(protection=BARE))
+            if campaign.asked.protection != UNPROTECTED:
+                known["unprotected"] = self._unprotected.get(campaign.asked._replace(protection=UNPROTECTED))
         if (doses := self._doses(state, results)) is not None:
             known["doses"] = doses
         return drawing.draw(self.base, state, known)
@@ -192,9 +192,9 @@ class PropagationPanel(Panel[PropagationState]):
     def code_for(self, state: PropagationState) -> str:
         """The trace, and the campaign if there was one."""
         reached = self.run.pipeline.after(state.site)
-        told = state.look if state.look in reached else reached[-1]
+        looked_at = state.look if state.look in reached else reached[-1]
         campaign = self._campaign(state, self._engine.results(state))
-        return code(state, *self.names, told, None if campaign is None else campaign.asked)
+        return code(state, *self.names, looked_at, None if campaign is None else campaign.asked)
 
     def check(self, state: PropagationState) -> None:
         """Refuse sites, bits and slices that this pipeline does not have."""
@@ -378,7 +378,7 @@ class PropagationPanel(Panel[PropagationState]):
             job.show({"campaign": counted})
 
         self.counted = count(protected_run(self.base, state.protection), state, job, tell)
-        if state.protection == BARE:
+        if state.protection == UNPROTECTED:
             self._unprotected[self.counted.asked] = self.counted
         return self.counted
 

@@ -23,8 +23,8 @@ Fault = Literal["flip", "stuck at 0", "stuck at 1"]
 Bits = Literal["fields", "each"]
 Scale = Literal["size", "sign"]
 
-Shelter = tuple[tuple[Protection, ...], tuple[str, ...] | None]
-BARE: Shelter = ((), None)
+ChosenProtection = tuple[tuple[Protection, ...], tuple[str, ...] | None]
+UNPROTECTED: ChosenProtection = ((), None)
 IN_BITS: frozenset[Kind] = frozenset({"flip", "stuck at 0", "stuck at 1"})
 LEAST_BOUND, MOST_BOUND = 1e-9, 1.0   # the ends of the slider, as shares of the range
 FIRST_BOUND = 1e-3
@@ -148,7 +148,7 @@ class PropagationState:
         return tuple(name for name, there in chosen.items() if there)
 
     @property
-    def protection(self) -> Shelter:
+    def protection(self) -> ChosenProtection:
         """What protects the analysis, and where; no sites are named where nothing is protected."""
         return self.protections, self.protect if self.protections else None
 

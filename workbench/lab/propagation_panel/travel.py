@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from workbench.errors import WorkbenchError
-from workbench.lab.propagation_panel.state import BARE, Shelter
+from workbench.lab.propagation_panel.state import UNPROTECTED, ChosenProtection
 from workbench.lab.remembered import remembered
 from workbench.propagation import Detected, Perturbation, Pipeline, Run, Stage, StageFailed, Tolerance, Trace
 from workbench.propagation.containers import array_of
@@ -111,7 +111,7 @@ class Traced:
 
 
 def travel(
-    base: Baseline, perturbation: Perturbation, seed: int, trial: int, protection: Shelter = BARE
+    base: Baseline, perturbation: Perturbation, seed: int, trial: int, protection: ChosenProtection = UNPROTECTED
 ) -> Travel:
     """Put an error into a finished run, and follow it as far as it gets.
 
@@ -138,7 +138,7 @@ def travel(
     return found
 
 
-def protected_run(base: Baseline, protection: Shelter) -> Run:
+def protected_run(base: Baseline, protection: ChosenProtection) -> Run:
     """The run of the baseline, as one of the pipeline with its protections, which change nothing there."""
     how, sites = protection
 
