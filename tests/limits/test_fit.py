@@ -6,8 +6,10 @@ import pytest
 from workbench.data.synthetic import Region, gaussian_field, piecewise_field
 from workbench.limits.blocks import block_spectrum
 from workbench.limits.correlation import Autoregressive, Matern
+from workbench.limits.families import MaternFamily
 from workbench.limits.fit import DRAWS, fit
 from workbench.limits.misfit import misfit
+from workbench.limits.neighbour_fit import all_families
 from workbench.limits.periodogram import periodogram
 
 
@@ -47,6 +49,18 @@ def test_matern_fields_are_recognised_with_their_noise(covariance):
     assert found.covariance.nugget == pytest.approx(covariance.nugget, rel=0.05, abs=1e-3)
     assert found.covariance.variance == pytest.approx(covariance.variance, rel=0.2)
     assert not found.misfit.serious
+
+
+def test_a_family_of_ones_own_is_fitted_and_widened_whatever_its_name(monkeypatch):
+    class Own(MaternFamily):
+        name = "of my own"
+
+    for module in ("fit", "neighbour_fit"):
+        monkeypatch.setattr(f"workbench.limits.{module}.FAMILIES", (Own(1.5),))
+    values = stationary(Matern(1.0, (3.0, 3.0), 1.0, 0.05), (64, 64), seed=4)
+    found = fitted(values)
+    assert {"of my own", "of my own and noise", "Matérn of any smoothness and noise"} <= found.deviances.keys()
+    assert [family.name for family, _ in all_families(found.seen, 1.0)] == ["of my own and noise"]
 
 
 def test_what_no_family_fits_is_taken_as_sampled():

@@ -35,6 +35,12 @@ class Family(Protocol):
     def covariance(self, parameters: np.ndarray) -> Autoregressive | Matern:
         """The member with these parameters."""
 
+    def wider(self, parameters: np.ndarray) -> Wider | None:
+        """A family that contains this one, and the place of the member with these parameters there; None without one."""
+
+
+Wider = tuple[Family, np.ndarray]
+
 
 @dataclass(frozen=True)
 class AutoregressiveFamily:
@@ -54,6 +60,9 @@ class AutoregressiveFamily:
     def covariance(self, parameters: np.ndarray) -> Autoregressive:
         """The member with these parameters."""
         return Autoregressive(float(np.exp(parameters[0])), tuple(np.tanh(parameters[1:]).tolist()))
+
+    def wider(self, parameters: np.ndarray) -> None:
+        """None."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +89,14 @@ class MaternFamily:
         """The member with these parameters."""
         return Matern(float(np.exp(parameters[0])), tuple(np.exp(parameters[1:]).tolist()), self.smoothness)
 
+    def wider(self, parameters: np.ndarray) -> Wider:
+        """Matérn fields of any smoothness."""
+        free = FreeMatern(self.smoothness, tuple(parameters.tolist()))
+        return free, np.append(parameters, np.log(self.smoothness))
+
+
+FAMILIES: tuple[Family, ...] = AutoregressiveFamily(), *map(MaternFamily, (0.5, 1.5, 2.5))   # that are fitted first
+
 
 @dataclass(frozen=True)
 class FreeMatern:
@@ -100,6 +117,9 @@ class FreeMatern:
     def covariance(self, parameters: np.ndarray) -> Matern:
         """The member with these parameters."""
         return MaternFamily(float(np.exp(parameters[-1]))).covariance(parameters[:-1])
+
+    def wider(self, parameters: np.ndarray) -> None:
+        """None."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +145,11 @@ class Noisy:
         """The member with these parameters."""
         clean = self.family.covariance(parameters[:-1])
         return replace(clean, nugget=clean.variance * float(np.exp(parameters[-1])))
+
+    def wider(self, parameters: np.ndarray) -> Wider | None:
+        """What is wider than the family, with the noise."""
+        found = self.family.wider(parameters[:-1])
+        return None if found is None else (Noisy(found[0]), np.append(found[1], parameters[-1]))
 
 
 def sampled(seen: Periodogram, power: np.ndarray) -> Sampled:

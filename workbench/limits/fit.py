@@ -13,17 +13,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.limits.correlation import Autoregressive, Correlation
-from workbench.limits.families import AutoregressiveFamily, Family, FreeMatern, MaternFamily, Noisy, sampled
+from workbench.limits.families import FAMILIES, Family, Noisy, Wider, sampled
 from workbench.limits.misfit import Misfit, misfit
 from workbench.limits.periodogram import Periodogram
 
-SMOOTHNESSES = (0.5, 1.5, 2.5)
 DRAWS = 40            # covariances drawn from the distribution of the estimate
 FEW_BLOCKS = 12       # with so few blocks, their scatter is not a reliable estimate
 STEP = 1e-4           # of a parameter, for finite differences
 LEAST_GAIN = 1e-6     # of the deviance: the search ends below it
 PASSES = 40
-HOPELESS = 0.02       # of the deviance behind the best family: a free smoothness is not tried
+HOPELESS = 0.02       # of the deviance behind the best family: no wider family is tried
 FEWEST = 8            # cells, and frequencies, below which nothing but a variance can be fitted
 
 
@@ -48,11 +47,10 @@ def fit(seen: Periodogram, cells: int, seed: int = 0) -> Fit:
         return _white(seen)
     price = np.log(cells) / _independent(seen, cells)
     found: dict[str, tuple[float, Family, np.ndarray]] = {}
-    clean: list[Family] = [AutoregressiveFamily(), *map(MaternFamily, SMOOTHNESSES)]
-    for family in (*clean, *map(Noisy, clean)):
+    for family in (*FAMILIES, *map(Noisy, FAMILIES)):
         deviance, best = min((_search(family, seen, start) for start in family.starts(seen)), key=lambda run: run[0])
         found[family.name] = (deviance + price * len(best), family, best)
-    for family, start in _of_any_smoothness(found):
+    for family, start in _wider(found):
         deviance, best = _search(family, seen, start)
         found[family.name] = (deviance + price * len(best), family, best)
     deviances = {name: deviance for name, (deviance, _, _) in found.items()}
@@ -71,18 +69,11 @@ def fit(seen: Periodogram, cells: int, seed: int = 0) -> Fit:
                found[name][1:] if name in found else None)
 
 
-def _of_any_smoothness(found: dict[str, tuple[float, Family, np.ndarray]]) -> list[tuple[Family, np.ndarray]]:
-    """Matérn fields with a free smoothness, with noise if it helps, started at the best of fixed smoothness."""
-    best = min((each for each in found if each.startswith("Matérn")), key=lambda each: found[each][0])
-    if found[best][0] > min(run[0] for run in found.values()) + HOPELESS:
-        return []
-    _, family, at = found[best]
-    noisy = isinstance(family, Noisy)
-    inner = family.family if isinstance(family, Noisy) else family
-    assert isinstance(inner, MaternFamily)
-    free = FreeMatern(inner.smoothness, tuple(at[: len(at) - noisy].tolist()))
-    start = np.append(free.start, np.log(free.near))
-    return [(Noisy(free), np.append(start, at[-1]))] if noisy else [(free, start)]
+def _wider(found: Mapping[str, tuple[float, Family, np.ndarray]]) -> list[Wider]:
+    """What is wider than the best family that has a wider one, unless another family is better by far."""
+    narrow = [(deviance, wide) for deviance, family, at in found.values() if (wide := family.wider(at)) is not None]
+    deviance, wide = min(narrow, key=lambda each: each[0], default=(np.inf, None))
+    return [wide] if wide is not None and deviance <= min(run[0] for run in found.values()) + HOPELESS else []
 
 
 def _independent(seen: Periodogram, cells: int) -> float:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.limits.correlation import Correlation
-from workbench.limits.families import AutoregressiveFamily, Family, MaternFamily, Noisy
+from workbench.limits.families import FAMILIES, Family, Noisy
 from workbench.limits.innovations import Offsets, conditionals, default_neighbours
 from workbench.limits.periodogram import Periodogram
 
@@ -97,9 +97,8 @@ class NeighbourFit:
 
 
 def all_families(seen: Periodogram, variance: float) -> Members:
-    """The families of `fit.py`, with noise, with parameters from the correlation of neighbours."""
-    families: list[Family] = [Noisy(AutoregressiveFamily()), *(Noisy(MaternFamily(each)) for each in (0.5, 1.5, 2.5))]
-    return [(family, np.append(np.log(variance), family.starts(seen)[0][1:])) for family in families]
+    """All families with noise, with parameters from the correlation of neighbours."""
+    return [(family, np.append(np.log(variance), family.starts(seen)[0][1:])) for family in map(Noisy, FAMILIES)]
 
 
 def fit_neighbours(
