@@ -125,6 +125,10 @@ BAD = [
     (lambda: one(lambda x: x, outputs=("a", "b"))(np.ones(2)), "must return a, b as a tuple; got ndarray"),
     (lambda: one(lambda x: (x,), outputs=("a", "b"))(np.ones(2)), "must return a, b as a tuple; got 1 results"),
     (lambda: one(lambda x: 1 / 0)(np.ones(2)), "stage 'one' raised ZeroDivisionError: division by zero"),
+    (
+        lambda: Pipeline([("a", lambda x: x.reshape(4, -1)), ("b", lambda a: a @ np.ones((3, 2)))]).run(np.ones(16)),
+        r"stage 'b' raised ValueError: matmul.*; it was given a \(float64 of shape \(4, 4\)\)$",
+    ),
     (lambda: one(abs)(np.ones(0)), "input must be a non-empty array of numbers; got float64 of shape"),
     (lambda: one(abs)("text"), "input must be a non-empty array of numbers"),
     (lambda: one(abs)({"inptu": np.ones(1)}), "there is no input 'inptu'; the nearest names are: input"),

@@ -9,6 +9,7 @@ from typing import Protocol
 
 import ipywidgets as widgets
 
+from workbench.archive.recognition import is_archive
 from workbench.errors import WorkbenchError
 from workbench.lab.buttons import DownloadButton, When, at_once
 from workbench.lab.controls import button
@@ -74,15 +75,16 @@ class SaveArchive:
 
     def _ask_or_write(self) -> None:
         try:
-            taken = bool(self.name.value.strip()) and Path(self.name.value).expanduser().exists()
+            path = Path(self.name.value).expanduser()
+            taken = bool(self.name.value.strip()) and path.exists()
         except (OSError, RuntimeError) as error:
             self._refuse(str(error))
             return
-        if taken:
+        if taken and is_archive(path):
             self._say(f"{html.escape(self.name.value)} exists: replace it?")
             self.question.layout.display = ""
         else:
-            self._write(overwrite=False)
+            self._write(overwrite=taken)   # which says that only archives are replaced
 
     def shows(self, archive: str) -> None:
         """The panel now shows this archive, as told by its code: a message about another one is withdrawn."""

@@ -86,10 +86,10 @@ def outputs_of(
     if before is not None and stage.update is not None:
         where = [changed.get(site, NOWHERE) for site in stage.inputs or ()]
         update, read, old = stage.update, *([before.raw[s] for s in sites or ()] for sites in (stage.inputs, stage.outputs))
-        updated = _guarded(stage, lambda: update(inputs, read, old, where))
+        updated = _guarded(stage, inputs, lambda: update(inputs, read, old, where))
         if updated is not None:
             return list(updated)
-    found = _guarded(stage, lambda: stage.function(*inputs))
+    found = _guarded(stage, inputs, lambda: stage.function(*inputs))
     results = found if len(stage.outputs) > 1 else (found,)
     if not isinstance(results, tuple | list) or len(results) != len(stage.outputs):
         got = f"{len(results)} results" if isinstance(results, tuple | list) else type(results).__name__
@@ -97,14 +97,16 @@ def outputs_of(
     return [(_checked_output(stage, site, value, before), None) for site, value in zip(stage.outputs, results, strict=True)]
 
 
-def _guarded(stage: Stage, work: Callable[[], Any]) -> Any:
+def _guarded(stage: Stage, inputs: Sequence[Any], work: Callable[[], Any]) -> Any:
     try:
         return work()
     except Detected:
         raise
     except Exception as error:
+        arrays = zip(stage.inputs or (), map(array_of, inputs), strict=True)
+        given = ", ".join(f"{site} ({array.dtype} of shape {tuple(array.shape)})" for site, array in arrays)
         written = "read-only" in str(error)
-        advice = ": a stage must not write into its inputs; copy them first" if written else ""
+        advice = ": a stage must not write into its inputs; copy them first" if written else f"; it was given {given}"
         raise StageFailed(f"stage {stage.name!r} raised {type(error).__name__}: {error}{advice}") from error
 
 

@@ -205,6 +205,11 @@ def test_facts_say_what_was_computed():
     assert all("Gaussian model" in facts[name].meaning for name in [*bounds, *pointwise])
 
 
+def test_the_bound_without_tiles_is_not_explained_as_one_in_tiles():
+    facts = {fact.name: fact for fact in draw(sample("two"), state_of("two"), results("two")).facts}
+    assert facts["bound without tiles"].meaning == facts["Gaussian-model bound"].meaning
+
+
 def test_figures_are_in_three_groups_with_units():
     facts = draw(sample("coast"), state_of("coast"), results("coast")).facts
     groups = [group for group, _ in itertools.groupby(fact.group for fact in facts)]

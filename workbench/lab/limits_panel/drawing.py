@@ -126,9 +126,11 @@ def _of_practice(state: LimitsState, found: Figures | None) -> list[Fact]:
         tiles, borders = _bits(found.tiled), _bits(found.borders)
         price, pooled = _more(found.tiled - found.rate), _more(found.pooled)
         described = _more(found.description)
-    here = "bound without tiles" if state.tile is None else f"bound in tiles of {state.tile}"
+    here, of = "bound without tiles", "Gaussian-model bound"
+    if state.tile is not None:
+        here, of = f"bound in tiles of {state.tile}", "bound in tiles"
     return [
-        Fact(here, tiles, "", meaning("bound in tiles"), BITS, PRACTICE),
+        Fact(here, tiles, "", meaning(of), BITS, PRACTICE),
         Fact("tiles add", price, "", meaning("tiles add"), BITS, PRACTICE),
         Fact("one variance adds", pooled, "", meaning("one variance adds"), BITS, PRACTICE),
         Fact("region borders add", borders, "", meaning("region borders add"), BITS, PRACTICE),
