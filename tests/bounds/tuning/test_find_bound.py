@@ -10,7 +10,7 @@ from workbench.bounds.tuning import choice
 from workbench.bounds.tuning.choice import Candidate, merit
 from workbench.bounds.tuning.find import FINER, Limits
 from workbench.bounds.tuning.guides import even_noise
-from workbench.bounds.tuning.targets import All
+from workbench.bounds.tuning.targets import All, Target
 
 
 @pytest.fixture(scope="module")
@@ -268,6 +268,36 @@ def test_a_quality_that_is_better_at_larger_bounds_is_found_there(cube):
     never = wb.find_bound(cube, wb.Quality(largest, at_least=1e6), "sz3")
     assert not never.met
     assert "no bound of sz3 that was tried meets" in never.sentence
+
+
+class LargestError(Target):
+    """A target of one's own, with what is expected of it."""
+
+    figure, stop, predictable = "largest error", 0.01, False
+
+    def __init__(self, most):
+        self.most = most
+
+    def value(self, attempt):
+        return float(abs(attempt.decoded.values - attempt.original.data.values).max())
+
+    def room(self, value):
+        return float(np.log(self.most / value))
+
+    def expected(self, known):
+        return lambda limits: np.log(self.most / limits)
+
+    def __str__(self):
+        return f"errors of at most {self.most}"
+
+
+def test_a_target_of_ones_own_says_what_is_expected_and_whether_codecs_are_predicted(cube):
+    found = wb.find_bound(cube, LargestError(0.2))
+    check(found, cube)
+    assert found.values["largest error"] <= 0.2
+    assert any(note.startswith("codecs tried: ") for note in found.notes)
+    own = wb.find_bound(cube, LargestError(0.2), "prequantised")
+    assert len(own.runs) <= 3   # the first one is where it was expected
 
 
 def test_gaps_do_not_matter(cube):

@@ -16,7 +16,7 @@ from workbench.bounds.prediction.surveyed import Surveyed, surveyed
 from workbench.bounds.run import label_of
 from workbench.bounds.sweep import questions_of
 from workbench.bounds.tuning.attempt import Original
-from workbench.bounds.tuning.guides import Expected, even_noise, expected_room
+from workbench.bounds.tuning.guides import Expected, Known, even_noise
 from workbench.bounds.tuning.limits import Limits
 from workbench.bounds.tuning.targets import All
 from workbench.codecs import Codec
@@ -135,7 +135,8 @@ def _expected(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Logarithms of limits, and the room that is expected at each."""
     places = np.linspace(math.log(max(limits.low, limits.high * 10**-DECADES)), math.log(limits.high), 512)
-    return places, expected_room(target, original, limits.peak, candidate.ratio, candidate.noise)(np.exp(places))
+    room = target.expected(Known(original, limits.peak, candidate.ratio, candidate.noise))
+    return places, room(np.exp(places))
 
 
 def _candidate(original: Original, known: Surveyed, codec: Codec, limits: Limits, expert: Expert | None) -> Candidate:

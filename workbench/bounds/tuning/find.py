@@ -29,10 +29,10 @@ from workbench.bounds.tuning import cheapest
 from workbench.bounds.tuning.attempt import Attempt, Original
 from workbench.bounds.tuning.choice import Candidate, chosen_candidate, other_candidates
 from workbench.bounds.tuning.found import Found
-from workbench.bounds.tuning.guides import expected_room
+from workbench.bounds.tuning.guides import Known
 from workbench.bounds.tuning.limits import Limits
 from workbench.bounds.tuning.search import Terms, Tried, best_of, next_place
-from workbench.bounds.tuning.targets import PSNR, All, Quality, Ratio, Target, require_target
+from workbench.bounds.tuning.targets import PSNR, All, Ratio, Target, require_target
 from workbench.clusters import KeepClusters
 from workbench.codecs import Codec
 from workbench.data import Field, Particles
@@ -289,7 +289,7 @@ def _bracketed(search: _Search, guiding: All | None = None) -> list[str]:
     """
     target, limits, candidate = search.target, search.limits, search.candidate
     sign = -1.0 if target.searched_upwards else 1.0
-    expected = expected_room(guiding or target, search.original, limits.peak, candidate.ratio, candidate.noise)
+    expected = (guiding or target).expected(Known(search.original, limits.peak, candidate.ratio, candidate.noise))
     beyond = candidate.codec.conservative and limits.kind is not PointwiseRelative   # that is less than 1
     high = limits.high * BEYOND if beyond else limits.high
     ends = sorted((sign * math.log(limits.low), sign * math.log(high)))
@@ -315,7 +315,7 @@ def _bracketed(search: _Search, guiding: All | None = None) -> list[str]:
     narrow()
     if not target.in_order:
         search.certain = _meet_it_below(search, tried, attempt, terms.low)
-    if best_of(tried) is None and any(isinstance(each, Quality) for each in target.leading):
+    if best_of(tried) is None and not target.predictable:
         for place in _larger_places(tried, terms):   # a figure of one's own may be better at larger bounds
             if best_of(tried) is None and not search.exhausted:
                 attempt(place)

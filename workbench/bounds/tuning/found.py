@@ -10,7 +10,7 @@ from workbench.archive import Archive
 from workbench.bounds.as_code import bound_code, codec_code
 from workbench.bounds.result import Sweep
 from workbench.bounds.run import Run
-from workbench.bounds.tuning.targets import All, Quality
+from workbench.bounds.tuning.targets import All
 from workbench.codecs import Codec
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound
@@ -92,7 +92,7 @@ class Found:
         codec = codec_code(self.codec).strip('"')
         runs = f"{len(self.runs)} compression{'' if len(self.runs) == 1 else 's'}"
         if not self.met:
-            jumps = any(isinstance(each, Quality) or not each.in_order for each in self.target.measurable)
+            jumps = any(not (each.predictable and each.in_order) for each in self.target.measurable)
             tried = " that was tried" if jumps else ""
             none = f"no bound of {codec}{tried} meets {self.target}"
             return f"{none}; the nearest is {self.nearest.bound!r} with {values} ({runs})"

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from workbench.bounds.sources import Measured
 from workbench.bounds.tuning.attempt import Original
-from workbench.bounds.tuning.targets import PSNR, SSIM, All, KeepSpectrum, Ratio, Target
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
 from workbench.metrics.spectrum import Spectrum
@@ -26,18 +26,18 @@ SHARE_OF_SPACING = 0.047    # and of the mean spacing of particles: usual linkin
 FLUCTUATION = 2.0           # of the worst shell's cross term, in standard deviations
 
 
-def expected_room(target: All, original: Original | None, peak: float, size: Expected, noise: Expected) -> Expected:
-    """The least room of the leading targets for each limit.
+@dataclass(frozen=True)
+class Known:
+    """What is known before anything is compressed.
 
-    `peak` is the range of the values or the longest side; `size` and `noise` are the expected ratio and rms error. Ratios
-    and PSNR need no original.
+    `peak` is the range of the values or the longest side; `size` and `noise` are the ratio and the rms error that are
+    expected for each limit. Ratios and PSNR need no original.
     """
-    curves = [_curve(each, original, peak, size, noise) for each in target.leading]
 
-    def room(limits: np.ndarray) -> np.ndarray:
-        return np.min([curve(limits) for curve in curves], axis=0)
-
-    return room
+    original: Original | None
+    peak: float
+    size: Expected
+    noise: Expected
 
 
 def even_noise(limits: np.ndarray) -> np.ndarray:
@@ -45,47 +45,49 @@ def even_noise(limits: np.ndarray) -> np.ndarray:
     return limits / math.sqrt(3)
 
 
-def _curve(target: Target, original: Original | None, peak: float, size: Expected, noise: Expected) -> Expected:
-    if isinstance(target, Ratio):
-        return lambda limits: np.log(size(limits) / target.least)
-    if isinstance(target, PSNR):
-        return lambda limits: math.log(peak) - np.log(noise(limits)) - target.least * math.log(10) / 20
+def power_law(known: Known, steepness: float) -> Expected:
+    """Room that falls with this power of the limit, from none at a usual bound."""
+    assert known.original is not None
+    typical = _typical(known.original.data, known.peak)
+    return lambda limits: -steepness * np.log(limits / typical)
+
+
+def similarity(known: Known, least: float) -> Expected:
+    """The room of an SSIM of at least so much."""
+    assert known.original is not None
+    variances = _variances_of_windows(known.original.sample)
+    constant = (0.03 * known.peak) ** 2
+
+    def room(limits: np.ndarray) -> np.ndarray:
+        squares = known.noise(limits)[:, None] ** 2
+        loss = (squares / (2 * variances + squares + constant)).mean(axis=1)
+        return 0.5 * (math.log1p(-least) - np.log(loss))
+
+    return room
+
+
+def power_of_waves(known: Known, tolerance: float, k_max: float | None) -> Expected:
+    """The room of a power spectrum that changes by at most the tolerance up to a wave number."""
+    original = known.original
     assert original is not None
-    if isinstance(target, SSIM):
-        variances = _variances_of_windows(original.sample)
-        constant = (0.03 * peak) ** 2
-
-        def similarity(limits: np.ndarray) -> np.ndarray:
-            squares = noise(limits)[:, None] ** 2
-            loss = (squares / (2 * variances + squares + constant)).mean(axis=1)
-            return 0.5 * (math.log1p(-target.least) - np.log(loss))
-
-        return similarity
-    if isinstance(target, KeepSpectrum):
-        return _spectrum_curve(target, original, noise)
-    typical = _typical(original.data, peak)
-    return lambda limits: -target.steepness * np.log(limits / typical)
-
-
-def _spectrum_curve(target: KeepSpectrum, original: Original, noise: Expected) -> Expected:
     before = original.spectrum
-    k_max = before.nyquist / 2 if target.k_max is None else target.k_max
+    k_max = before.nyquist / 2 if k_max is None else k_max
     used = (before.k <= max(k_max, before.k[0])) & (before.power > 0)
     if not used.any():
         raise WorkbenchError(f"k_max must be at least {before.k[0]:.6g}, the longest wave; got {k_max:.6g}")
     k, power, modes = before.k[used], before.power[used], before.modes[used]
 
-    def deviation(limits: np.ndarray) -> np.ndarray:
-        squares = np.ldexp(noise(limits), -before.exponent // 2)[:, None] ** 2
+    def room(limits: np.ndarray) -> np.ndarray:
+        squares = np.ldexp(known.noise(limits), -before.exponent // 2)[:, None] ** 2
         if isinstance(original.data, Particles):
             share = -np.expm1(-k * k * squares)
             worst = share + FLUCTUATION * np.sqrt(share / modes)
         else:
             share = squares * _cell(original.sample, before) / power
             worst = share + FLUCTUATION * np.sqrt(2 * share / modes)
-        return math.log(target.tolerance) - np.log(worst.max(axis=1))
+        return math.log(tolerance) - np.log(worst.max(axis=1))
 
-    return deviation
+    return room
 
 
 def _cell(field: Field, spectrum: Spectrum) -> float:

@@ -20,6 +20,7 @@ import numpy as np
 
 from workbench.arguments import number, positive, whole_number
 from workbench.bounds.tuning.attempt import Attempt
+from workbench.bounds.tuning.guides import Expected, Known, power_law, power_of_waves, similarity
 from workbench.clusters import KeepClusters, friends_of_friends
 from workbench.clusters.friends import Unit, absolute_linking_length
 from workbench.data import Field, Particles
@@ -41,6 +42,7 @@ class Target(ABC):
     precision: ClassVar[float] = 0.02    # of the bound, as a share, where a jump leaves nothing better
     rises: ClassVar[bool] = False        # whether room grows with the bound, as with a ratio
     steepness: ClassVar[float] = 1.0     # the usual change of room for each e-fold of the bound
+    predictable: bool = True             # whether `expected` says anything about codecs that were not tried
     in_order: bool = True                # whether finer bounds can be taken to meet what a bound meets
 
     @property
@@ -59,6 +61,10 @@ class Target(ABC):
     @abstractmethod
     def __str__(self) -> str:
         """The target in words."""
+
+    def expected(self, known: Known) -> Expected:
+        """The room that is expected for each limit. Its shape matters: a search corrects its level at each compression."""
+        return power_law(known, self.steepness)
 
     def require(self, data: Source) -> None:
         """Refuse data that this target makes no sense for."""
@@ -116,6 +122,10 @@ class Ratio(Target):
         """The logarithm of the ratio over the required one."""
         return math.log(value / self.least)
 
+    def expected(self, known: Known) -> Expected:
+        """From the expected ratio."""
+        return lambda limits: np.log(known.size(limits) / self.least)
+
     def __str__(self) -> str:
         return f"a ratio of at least {self.least:g}"
 
@@ -154,6 +164,10 @@ class PSNR(Target):
     def room(self, value: float) -> float:
         """The excess, as a logarithm of the error."""
         return (value - self.least) * DECIBEL
+
+    def expected(self, known: Known) -> Expected:
+        """From the expected error."""
+        return lambda limits: math.log(known.peak) - np.log(known.noise(limits)) - self.least * DECIBEL
 
     def __str__(self) -> str:
         return f"a PSNR of at least {self.least:g} dB"
@@ -195,6 +209,10 @@ class SSIM(Target):
     def room(self, value: float) -> float:
         """Half the logarithm of the loss allowed over the loss, since the loss grows as the squared error."""
         return 0.5 * (math.log1p(-self.least) - _log(1 - value))
+
+    def expected(self, known: Known) -> Expected:
+        """From the variances of windows."""
+        return similarity(known, self.least)
 
     def __str__(self) -> str:
         return f"an SSIM of at least {self.least:g}"
@@ -243,6 +261,10 @@ class KeepSpectrum(Target):
     def room(self, value: float) -> float:
         """The logarithm of the tolerance over the change."""
         return math.log(self.tolerance) - _log(value)
+
+    def expected(self, known: Known) -> Expected:
+        """From the power that even errors add."""
+        return power_of_waves(known, self.tolerance, self.k_max)
 
     def __str__(self) -> str:
         limit = "half the Nyquist wave number" if self.k_max is None else f"k = {self.k_max:g}"
@@ -332,6 +354,7 @@ class Quality(Target):
     exact: float | None = field(default=None, init=False, repr=False, compare=False)   # that of exact data
     figure: ClassVar[str] = "quality"
     precision: ClassVar[float] = 0.1
+    predictable = False
 
     def __post_init__(self) -> None:
         if not callable(self.function):
@@ -437,7 +460,8 @@ class All(Target):
             require_target(target)
         flat = [part for target in targets for part in (target.targets if isinstance(target, All) else (target,))]
         object.__setattr__(self, "targets", tuple(flat))
-        object.__setattr__(self, "in_order", all(target.in_order for target in self.leading))
+        for name in ("in_order", "predictable"):
+            object.__setattr__(self, name, all(getattr(target, name) for target in self.leading))
 
     @property
     def measurable(self) -> tuple[Target, ...]:
@@ -454,11 +478,6 @@ class All(Target):
         """The targets that decide where to search: those that a larger bound makes worse, or else the ratios."""
         falling = tuple(target for target in self.measurable if not target.rises)
         return falling or self.measurable
-
-    @property
-    def predictable(self) -> bool:
-        """Whether what a codec makes of the leading targets can be predicted: not of figures of one's own."""
-        return not any(isinstance(each, Quality) for each in self.leading)
 
     @property
     def searched_upwards(self) -> bool:
@@ -500,6 +519,11 @@ class All(Target):
     def leading_room(self, figures: Mapping[str, Any]) -> float:
         """The least room of the leading targets."""
         return min((target.room_of(figures) for target in self.leading), default=0.0)
+
+    def expected(self, known: Known) -> Expected:
+        """The least of the leading targets."""
+        curves = [target.expected(known) for target in self.leading]
+        return lambda limits: np.min([curve(limits) for curve in curves], axis=0)
 
     def __str__(self) -> str:
         return ", and ".join(in_words(target) for target in self.targets)
