@@ -22,7 +22,7 @@ from workbench.bounds.prediction.blocks import Blocks, blocks_of
 from workbench.bounds.prediction.patches import Coefficients, coefficients
 from workbench.bounds.prediction.places import SEED
 from workbench.bounds.prediction.residuals import OF_TABLES, Residuals
-from workbench.bounds.prediction.targets import (
+from workbench.bounds.prediction.sample_places import (
     Stencils,
     Targets,
     both_orders,
