@@ -31,7 +31,7 @@ def by_hand(before: np.ndarray, after: np.ndarray, min_members: int) -> dict[str
     found = [best(halo, groups) for halo in halos]
     return {
         "members": [len(halo) for halo in halos],
-        "found": [min(group) for group in found],
+        "counterpart": [min(group) for group in found],
         "shared": [len(halo & group) for halo, group in zip(halos, found, strict=True)],
         "identical": [halo in groups for halo in halos],
         "matched": [

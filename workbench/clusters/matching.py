@@ -58,15 +58,15 @@ class Pairs:
 class Match:
     """The halos of one set, the largest first, and their counterparts among the groups of another set.
 
-    The counterpart of a halo is the group with most of its members: label `found`, of `found_members`, `shared` of which
-    are among the halo's `members`. (Label -1: none of them is in the other set.) A halo is `matched` if its counterpart is
-    a halo, too, and this halo contributes the most members of all halos to it. `absent` members are not in the other set.
+    The `counterpart` of a halo is the label of the group with most of its members (-1: none of them is in the other set).
+    It has `counterpart_members`, of which `shared` are among the halo's `members`. A halo is `matched` if its counterpart
+    is a halo, too, to which no other halo contributes more members. `absent` members are not in the other set.
     """
 
     labels: np.ndarray
     members: np.ndarray
-    found: np.ndarray
-    found_members: np.ndarray
+    counterpart: np.ndarray
+    counterpart_members: np.ndarray
     shared: np.ndarray
     matched: np.ndarray
     absent: np.ndarray
@@ -82,7 +82,7 @@ class Match:
     @property
     def identical(self) -> np.ndarray:
         """Which halos have exactly the same members as their counterpart."""
-        return (self.shared == self.members) & (self.shared == self.found_members)
+        return (self.shared == self.members) & (self.shared == self.counterpart_members)
 
     @property
     def split(self) -> np.ndarray:
@@ -112,7 +112,7 @@ class Match:
     @property
     def different(self) -> np.ndarray:
         """How many particles are in a halo or in its counterpart, but not in both."""
-        return self.members + self.found_members - 2 * self.shared
+        return self.members + self.counterpart_members - 2 * self.shared
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,13 +146,13 @@ def match(halos: Halos, others: Halos, pairs: Pairs, sizes: Any) -> Match:
     place = np.searchsorted(there, halos.labels)
     known = np.isin(halos.labels, there)
     at = best[np.minimum(place, max(len(there) - 1, 0))] if len(there) else np.zeros(len(halos.labels), np.int64)
-    found, shared = np.full(len(halos.labels), NONE, np.int64), np.zeros(len(halos.labels), np.int64)
-    found[known], shared[known] = mine.second[at[known]], mine.shared[at[known]]
-    members = np.zeros(len(found), np.int64)
-    members[known] = sizes(found[known])
+    counterpart, shared = np.full(len(halos.labels), NONE, np.int64), np.zeros(len(halos.labels), np.int64)
+    counterpart[known], shared[known] = mine.second[at[known]], mine.shared[at[known]]
+    members = np.zeros(len(counterpart), np.int64)
+    members[known] = sizes(counterpart[known])
     return Match(
-        halos.labels, halos.members, found, members, shared,
-        matched=known & others.has(found) & (_owner(mine, found) == halos.labels),
+        halos.labels, halos.members, counterpart, members, shared,
+        matched=known & others.has(counterpart) & (_owner(mine, counterpart) == halos.labels),
         absent=halos.members - _sums(mine.first, mine.shared, halos.labels),
     )
 
@@ -162,7 +162,7 @@ def match_groups(halos: Halos, labels: np.ndarray, others: Groups, min_members: 
 
     >>> before, after = Groups.from_labels([0, 0, 0, 0, 4], 0.1), Groups.from_labels([0, 1, 1, 1, 1], 0.1)
     >>> found = match_groups(Halos.of(before, 2), before.labels, after, 2)
-    >>> found.status.tolist() == [SPLIT], found.found.tolist(), found.found_members.tolist()
+    >>> found.status.tolist() == [SPLIT], found.counterpart.tolist(), found.counterpart_members.tolist()
     (True, [1], [4])
     """
     is_halo = np.zeros(len(labels), bool)

@@ -138,7 +138,7 @@ def _shifts(
     """The distance of each halo's centre from that of its counterpart, by nearest image."""
     if not len(halos):
         return np.empty(0)
-    there = catalogue(decoded, after, int(found.found_members.min()), weights)
+    there = catalogue(decoded, after, int(found.counterpart_members.min()), weights)
     by_label = np.argsort(there.labels)
-    place = by_label[np.searchsorted(there.labels[by_label], found.found)]
+    place = by_label[np.searchsorted(there.labels[by_label], found.counterpart)]
     return np.sqrt((nearest_image(there.centres[place] - halos.centres, decoded.box) ** 2).sum(axis=1))

@@ -115,10 +115,10 @@ class GroupComparison:
         found, new = self.match, self.new
         state = np.where(found.identical, "identical", np.where(found.split, "split", "merged"))
         return {
-            "first": np.concatenate([found.labels, new.found]),
-            "first_members": np.concatenate([found.members, new.found_members]),
-            "second": np.concatenate([found.found, new.labels]),
-            "second_members": np.concatenate([found.found_members, new.members]),
+            "first": np.concatenate([found.labels, new.counterpart]),
+            "first_members": np.concatenate([found.members, new.counterpart_members]),
+            "second": np.concatenate([found.counterpart, new.labels]),
+            "second_members": np.concatenate([found.counterpart_members, new.members]),
             "shared": np.concatenate([found.shared, new.shared]),
             "different": np.concatenate([found.different, new.different]),
             "absent": np.concatenate([found.absent, new.absent]),
@@ -185,7 +185,7 @@ def _put_together(halos: tuple[Halos, Halos], pairs: Pairs, sizes: Sequence[Any]
     """The comparison from all pairs of groups of which one is a halo."""
     first, second = halos
     found = match(first, second, pairs, sizes[1])
-    unmatched = ~np.isin(second.labels, found.found[found.matched])
+    unmatched = ~np.isin(second.labels, found.counterpart[found.matched])
     new = match(Halos(second.labels[unmatched], second.members[unmatched]), first, pairs.reversed(), sizes[0])
     of_halos = pairs.chosen(first.has(pairs.first) & second.has(pairs.second))
     return GroupComparison(found, new, of_halos, (len(first.labels), len(second.labels)), min_members)

@@ -84,7 +84,7 @@ def test_what_became_of_halos_is_what_following_them_says(name):
         np.testing.assert_array_equal(status == MERGED, match.merged)
         np.testing.assert_array_equal(status != INTACT, match.broken)
         sizes = np.bincount(outcome.groups.labels)
-        np.testing.assert_array_equal(outcome.members[: len(match)], sizes[match.found])
+        np.testing.assert_array_equal(outcome.members[: len(match)], sizes[match.counterpart])
         assert outcome.counts(case.halos.count(members)) == tuple(int((status == kind).sum()) for kind in range(3))
 
 
@@ -96,10 +96,10 @@ def test_what_becomes_of_a_halo_is_the_same_everywhere(given_labels, least):
     match, fates = wb.compare_groups(before, after, min_members=least).match, fates_of(particles, before, after, least)
     halos = Halos(before, catalogue(particles, before, least))
     found = halos.matched(after, least)
-    for name in ("labels", "members", "found", "found_members", "matched", "status"):
+    for name in ("labels", "members", "counterpart", "counterpart_members", "matched", "status"):
         np.testing.assert_array_equal(getattr(found, name), getattr(match, name))
     np.testing.assert_array_equal(fates.status, match.status)
-    np.testing.assert_array_equal(fates.sizes, np.where(match.matched, match.found_members, 0))
+    np.testing.assert_array_equal(fates.sizes, np.where(match.matched, match.counterpart_members, 0))
     groups = [set(after.members(label).tolist()) for label in after.ids]
     for label, status in zip(match.labels.tolist(), match.status.tolist(), strict=True):
         members = set(before.members(label).tolist())

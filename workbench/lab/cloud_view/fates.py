@@ -75,11 +75,11 @@ def fates_of(particles: Particles, groups: Groups, other_groups: Groups | None =
     continued = match.matched[shown]
     kept = np.flatnonzero(continued)
     number[:] = 0
-    number[match.found[kept]] = kept + 1
+    number[match.counterpart[kept]] = kept + 1
     within = number[other_groups.labels]
     change = np.zeros(len(particles), np.uint8)
     change[(before > 0) & (within == 0)] = LEFT
     change[(within > 0) & (within != before)] = JOINED
     after = np.where(change == LEFT, before, within)
-    sizes = np.where(continued, match.found_members[shown], 0)
+    sizes = np.where(continued, match.counterpart_members[shown], 0)
     return Fates(halos, before, after, change, match.status[shown], sizes)

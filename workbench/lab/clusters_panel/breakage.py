@@ -161,7 +161,7 @@ def outcome_of(
     density_of(particles, state.axis, state.window, state.pixels).of(decoded)
     sizes = np.sort(groups.sizes[groups.sizes >= FEWEST_MEMBERS])[::-1]
     found = halos.matched(groups, FEWEST_MEMBERS)
-    return Outcome(decoded, groups, found.status, found.found_members, sizes, missing, false)
+    return Outcome(decoded, groups, found.status, found.counterpart_members, sizes, missing, false)
 
 
 def positions_of(particles: Particles) -> Particles:
