@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.archive.archive import Archive
-from workbench.archive.collection.dataset import Dataset
+from workbench.archive.collection.dataset import LEFT_OUT, Dataset, texts_of
 from workbench.archive.collection.description import CollectionRoot
 from workbench.archive.collection.names import require_known
 from workbench.archive.collection.reports import Reports, Row, has_errors, table
@@ -127,8 +127,9 @@ class Collection(Mapping[str, Archive]):
 
     @property
     def notes(self) -> list[str]:
-        """What was unusual about the bounds, each note with the name of its member."""
-        return [f"{name}: {note}" for name in self for note in self[name].certificate.notes]
+        """What of its files the dataset lacks, and what was unusual about the bounds, with the name of the member."""
+        left_out = [f"left out: {one}" for one in texts_of(self.groups[""].get(LEFT_OUT))]
+        return left_out + [f"{name}: {note}" for name in self for note in self[name].certificate.notes]
 
     def decompress_member(self, name: str) -> Any:
         """A member, decoded; damage is that of its key in the collection."""
