@@ -133,7 +133,7 @@ class Collection(Mapping[str, Archive]):
 
     def decompress_member(self, name: str) -> Any:
         """A member, decoded; damage is that of its key in the collection."""
-        with self._damage_of(name):
+        with self.naming_damage(name):
             return self[name].decompress()
 
     def to_xarray(self) -> Any:
@@ -152,15 +152,19 @@ class Collection(Mapping[str, Archive]):
         >>> archive.read({"time": (1, 3)})["T"]
         Field(2 x 5, float64)
         """
+        wanted = self.inside(region)
+        members = {name: self._read(name, region) for name in wanted}
+        return Dataset(members, self.groups, (name for name in wanted if has_errors(self[name])))
+
+    def inside(self, region: Mapping[str, Any]) -> list[str]:
+        """The names of the members in a region: those that have one of its dimensions, and others along their axes."""
         if not isinstance(region, Mapping) or not region:
             raise WorkbenchError(f'region must be as {{"time": (0, 10)}}; got {briefly(region)}')
         axes = {name: self.dimensions(name) for name in self}
         for dimension in region:
             require_known(dimension, dict.fromkeys(axis for names in axes.values() for axis in names), "a dimension")
         around = {axis for names in axes.values() if set(names) & set(region) for axis in names}
-        wanted = [name for name, names in axes.items() if set(names) <= around and self[name].kind != "particles"]
-        members = {name: self._read(name, region) for name in wanted}
-        return Dataset(members, self.groups, (name for name in wanted if has_errors(self[name])))
+        return [name for name, names in axes.items() if set(names) <= around and self[name].kind != "particles"]
 
     def dimensions(self, name: str) -> tuple[str, ...]:
         """The names of the axes of a field, or of an array; particles have none."""
@@ -169,11 +173,11 @@ class Collection(Mapping[str, Archive]):
         return tuple(given) if isinstance(given, list) and archive.kind != "particles" else ()
 
     def _read(self, name: str, region: Mapping[str, Any]) -> Any:
-        with self._damage_of(name):
+        with self.naming_damage(name):
             return self[name].read([region.get(axis) for axis in self.dimensions(name)])
 
     @contextmanager
-    def _damage_of(self, name: str) -> Iterator[None]:
+    def naming_damage(self, name: str) -> Iterator[None]:
         """Damage that is seen is that of a key in the collection, so that it names the member."""
         try:
             yield
