@@ -17,6 +17,7 @@ from workbench.xarray.decoding import ArchivedValues
 
 RULES = {"T": wb.Absolute(0.01), "P": wb.Absolute(0.9), "Q": wb.Absolute(1e-5), "*": wb.Exact()}
 CHUNK = 400
+FILE_CHUNK = 5 * 12 * 16   # of T in the source, and so in the file that is written
 
 
 @pytest.fixture(params=["with Dask", "without Dask"])
@@ -55,7 +56,8 @@ def test_parts_make_the_whole(
     done = run("decompress", archive, tmp_path / f"back{suffix}", *chosen, "-q")
     assert done.status == 0, done.err
     assert [line.split()[1] for line in done.err.splitlines()] == ["P"]   # its packing would break the bound
-    assert max(sizes) <= CHUNK if in_parts else max(sizes) > CHUNK
+    if region is None:
+        assert (max(sizes) <= FILE_CHUNK) is in_parts
     wanted = wb.open(archive).to_xarray().isel({name: slice(*ends) for name, ends in (region or {}).items()})
     how = {"consolidated": False} if suffix == ".zarr" else {}
     with xr.open_dataset(tmp_path / f"back{suffix}", **how) as found:

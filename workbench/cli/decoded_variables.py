@@ -22,7 +22,8 @@ from workbench.cli.single_field import as_dataset, name_of
 from workbench.data import Field
 from workbench.errors import WorkbenchError
 
-SMALL = 2**20   # bytes of an array that is one part
+SMALL, LARGE = 2**20, 2**27              # bytes: of an array that is one part, and of the most that one block may have
+OF_FILE = ("chunksizes", "shards", "chunks")   # of an encoding: the shape of the chunks of NetCDF, and of Zarr
 NUMBERS = "fiubM"   # types of which parts are stored like the whole
 
 
@@ -97,4 +98,14 @@ def _part(variable: Any, ends: Mapping[str, Any]) -> Any:
     small = variable.dtype.itemsize * math.prod(variable.shape) <= SMALL
     if chunks is None or small or variable.dtype.kind not in NUMBERS or importlib.util.find_spec("dask") is None:
         return variable
-    return variable.chunk({axis: min(chunks[axis], size) for axis, size in variable.sizes.items()})
+    blocks = _blocks(variable, [chunks[axis] for axis in variable.dims])
+    return variable.chunk(dict(zip(variable.dims, blocks, strict=True)))
+
+
+def _blocks(variable: Any, chunks: list[int]) -> list[int]:
+    """The shape of the blocks: whole chunks of the archive and of the file, which would be packed again for each part."""
+    stated = [tuple(variable.encoding.get(key) or ()) for key in OF_FILE]
+    of_file = next((shape for shape in stated if len(shape) == variable.ndim), (1,) * variable.ndim)
+    whole = [-(-chunk // own) * own for chunk, own in zip(chunks, of_file, strict=True)]
+    fits = variable.dtype.itemsize * math.prod(whole) <= LARGE
+    return [min(chunk, size) for chunk, size in zip(whole if fits else chunks, variable.shape, strict=True)]
