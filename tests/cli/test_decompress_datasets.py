@@ -193,10 +193,46 @@ def test_what_does_not_fit_together_is_refused(run: Run, field_archive: Path, tm
     assert (refused.status, "holds particles: let OUT end in .npy or .npz" in refused.err) == (2, True)
 
 
-def test_a_folder_is_not_replaced(run: Run, archive: Path, tmp_path: Path) -> None:
-    (tmp_path / "b.zarr").mkdir()
-    refused = run("decompress", archive, tmp_path / "b.zarr", "--overwrite")
-    assert (refused.status, "a folder is never replaced" in refused.err) == (2, True)
+def no_space(*given: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_truth_values_of_attributes_are_numbers_in_netcdf(run: Run, tmp_path: Path) -> None:
+    wb.compress(dataset()[["flag"]].assign_attrs(good=True), {"*": wb.Exact()}, out=tmp_path / "a.zip")
+    for suffix in (".nc", ".zarr"):
+        assert run("decompress", tmp_path / "a.zip", tmp_path / f"b{suffix}").status == 0
+        with xr.open_dataset(tmp_path / f"b{suffix}") as found:
+            assert found.attrs["good"] == 1
+
+
+def test_a_folder_of_zarr_is_replaced_when_the_new_one_is_complete(
+    run: Run, archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "b.zarr"
+    xr.Dataset({"old": ("x", [1.0])}).to_zarr(out, consolidated=False)
+    refused = run("decompress", archive, out)
+    assert (refused.status, "exists: choose another name, or pass --overwrite" in refused.err) == (2, True)
+    with monkeypatch.context() as patched:
+        patched.setattr(dataset_files, "packed_within", no_space)
+        assert run("decompress", archive, out, "--overwrite").status == 2
+    assert set(xr.open_zarr(out, consolidated=False)) == {"old"}
+    assert run("decompress", archive, out, "--overwrite").status == 0
+    assert set(xr.open_zarr(out, consolidated=False).variables) == set(dataset().variables)
+    assert names(tmp_path) == {"ds.nc", "a.zip", "b.zarr"}
+
+
+def test_other_folders_are_never_replaced(run: Run, archive: Path, tmp_path: Path) -> None:
+    wb.compress(dataset()[["T"]], {"T": wb.Exact()}, out=tmp_path / "archive.zarr")
+    (tmp_path / "mine.zarr").mkdir()
+    (tmp_path / "mine.zarr" / "thesis.tex").write_text("")
+    (tmp_path / "file.zarr").write_text("")
+    before = names(tmp_path)
+    for name in ("archive", "mine", "file"):
+        refused = run("decompress", archive, tmp_path / f"{name}.zarr", "--overwrite")
+        assert (refused.status, "replaces a folder only if it is one of Zarr, and no archive" in refused.err) == (2, True)
+    assert names(tmp_path) == before
+    (tmp_path / "empty.zarr").mkdir()
+    assert run("decompress", archive, tmp_path / "empty.zarr", "--overwrite").status == 0
 
 
 @pytest.mark.parametrize("suffix", [".nc", ".zarr"])
