@@ -172,7 +172,13 @@ class Engine(Generic[State]):
         """Run a stage on demand for the present state, after the missing stages before it."""
         stage, state = self.stages[name], self.state
         work = functools.partial(self._run, state, stage)
-        self._submit(self._asked, work, stage.text or name, then)
+        self._submit(self._asked, work, stage.text or name, lambda reason: None if reason else then())
+        self._news()
+
+    @in_turn
+    def do(self, work: Callable[[Job], Any], text: str, then: Callable[[Any, str], object]) -> None:
+        """Do some work that is no stage, in place of what was asked for before; `then` gets its value, or the error."""
+        job = self._submit(self._asked, work, text, lambda reason: then(job.value, reason))
         self._news()
 
     @in_turn
@@ -242,7 +248,7 @@ class Engine(Generic[State]):
         return not job.ended.is_set() and not job.cancelled.is_set() and keys == self._keys(self.state)
 
     def _submit(
-        self, lane: Lane, work: Callable[[Job], None], text: str, then: Callable[[], object] = lambda: None
+        self, lane: Lane, work: Callable[[Job], None], text: str, then: Callable[[str], object] = lambda reason: None
     ) -> Job:
         job = Job(work, lambda job: self._ended(job, then), self._reported, self._deliver, text=text)
         self._under_way.append(job)
@@ -304,25 +310,27 @@ class Engine(Generic[State]):
         return bool(ended)
 
     @in_turn
-    def _ended(self, job: Job, then: Callable[[], object]) -> None:
+    def _ended(self, job: Job, then: Callable[[str], object]) -> None:
         if job not in self._under_way:
             return   # whoever waited for it has not waited for its delivery
         self._under_way = [other for other in self._under_way if other is not job]
         if self._closed:
             release_memory()   # memory that the job still held when the panel was closed
             return
-        if job.cancelled.is_set():
-            return   # cancelling has set the status, or newer work is running
+        if job.cancelled.is_set():   # cancelling has set the status, or newer work is running
+            self._follows(functools.partial(then, "cancelled"))
+            return
         self.partial.clear()
         if job.error:
             self._mistake = job.error
             self._say(Status(error=job.error))
+            self._follows(functools.partial(then, job.error))
             if not self._is_followed():   # else the results may come yet: only what was asked for has failed
                 self._tell_awaiting(job.error)
             return
         if self._settle():
             self._news()
-        self._follows(then)
+        self._follows(functools.partial(then, ""))
         if not self._missing(self.results()):
             self._tell_awaiting("")
 
