@@ -168,11 +168,13 @@ class Engine(Generic[State]):
         self._news()
 
     @in_turn
-    def ask(self, name: str, then: Callable[[], object] = lambda: None) -> None:
-        """Run a stage on demand for the present state, after the missing stages before it."""
+    def ask(
+        self, name: str, then: Callable[[], object] = lambda: None, failed: Callable[[str], object] = lambda reason: None
+    ) -> None:
+        """Run a stage on demand for the present state, after the missing stages before it; `failed` gets the reason."""
         stage, state = self.stages[name], self.state
         work = functools.partial(self._run, state, stage)
-        self._submit(self._asked, work, stage.text or name, lambda reason: None if reason else then())
+        self._submit(self._asked, work, stage.text or name, lambda reason: failed(reason) if reason else then())
         self._news()
 
     @in_turn
@@ -197,7 +199,7 @@ class Engine(Generic[State]):
         """Wait until all work is done, and all that follows from it."""
         self._hurry()
         while self._following.wait(timeout) and self._asked.wait(timeout):
-            if not self._taken_up():
+            if not self._taken_up() and not self._following.busy:   # what has ended may have begun other work
                 return True
             self._hurry()
         return False

@@ -196,9 +196,11 @@ class Panel(ABC, Generic[State]):
         """Do some work that is no stage in the background; `then` is called with its value, or with the reason for none."""
         self._engine.do(work, text, then)
 
-    def ask(self, stage: str, then: Callable[[], object] = lambda: None) -> None:
-        """Start a stage on demand, as the panel's button does; `then` is called when it is done."""
-        self._engine.ask(stage, then)
+    def ask(
+        self, stage: str, then: Callable[[], object] = lambda: None, failed: Callable[[str], object] = lambda reason: None
+    ) -> None:
+        """Start a stage on demand, as the panel's button does; `then` is called when it is done, or `failed`."""
+        self._engine.ask(stage, then, failed)
 
     def when_settled(self, then: Callable[[str], object]) -> None:
         """Call `then` when the results for the present state are there, with the reason if there will be none."""

@@ -81,7 +81,7 @@ class View:
     def __init__(self, panel: Requests, title: str, rows: Rows, state: Any) -> None:
         self.panel = panel
         self.controls: list[Control] = []
-        self._rows_so_far: list[widgets.Widget] = []
+        self._boxes: dict[tuple[int, ...], widgets.HBox] = {}   # rows of controls so far, by the identities of their parts
         self.savers = [part for row in rows for part in row if isinstance(part, SaveArchive)]
         self.canvas, self.detail = Canvas(), Canvas()
         self.canvas.observe(self._picked, "picked")
@@ -128,8 +128,8 @@ class View:
         self.unfolded, self.folded = _column([], "wb-unfolded"), _column([], "wb-folded")
         self.folded.layout.display = "none"
         more.observe(lambda change: setattr(self.folded.layout, "display", "" if more.unfolded else "none"), "unfolded")
-        head = _row([name, self.status, self.bar, self.stop, more, self.steps], wrap="nowrap")
-        return _column([head, self.overview, self.unfolded, self.folded], "wb-above")
+        self.head = _row([name, self.status, self.bar, self.stop, self.steps], wrap="nowrap")
+        return _column([self.head, self.overview, self.unfolded, self.folded], "wb-above")
 
     def _foot(self) -> widgets.Widget:
         """The buttons to take something along."""
@@ -153,11 +153,11 @@ class View:
         self.controls = [control for row in rows for control in row if isinstance(control, Control)]
         for control in self.controls:
             control.connect(self.panel.change)
-        made = [_row([_widget(part) for part in row if not isinstance(part, SaveArchive)]) for row in rows]
+        made = [self._box([_widget(part) for part in row if not isinstance(part, SaveArchive)]) for row in rows]
         made = [row for row in made if row.children]
-        self._rows_so_far += made
         self.unfolded.children, self.folded.children = made[:UNFOLDED], made[UNFOLDED:]
-        self.more.layout.display = "" if made[UNFOLDED:] else "none"
+        head = [part for part in self.head.children if part is not self.more]
+        self.head.children = [*head[:-1], self.more, head[-1]] if made[UNFOLDED:] else head
 
     def show_state(self, state: Any) -> None:
         """Show the state in the controls."""
@@ -217,6 +217,13 @@ class View:
         if part not in self.content.children:
             place = self.content.children.index(self.below) + 1
             self.content.children = (*self.content.children[:place], part, *self.content.children[place:])
+
+    def _box(self, parts: list[widgets.Widget]) -> widgets.HBox:
+        """A row of these parts, the one that has held them before if there is one."""
+        key = tuple(map(id, parts))
+        if key not in self._boxes:
+            self._boxes[key] = _row(parts)
+        return self._boxes[key]
 
     def _share_width(self, pictures: int, detail: bool) -> None:
         """The detail is as wide as each of the pictures; a picture alone stays small, since others often follow."""
@@ -301,8 +308,8 @@ class View:
         for chart in self.charts.values():
             chart.close()
         self.charts.clear()
-        for row in (*self._rows_so_far, self.widget):
-            _close(row)
+        for part in (*self._boxes.values(), self.more, self.widget):
+            _close(part)
         self.canvas.reader = self.detail.reader = None
         for canvas in (self.canvas, self.detail):
             canvas.show(())

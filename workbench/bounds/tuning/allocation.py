@@ -22,8 +22,8 @@ import numpy as np
 from workbench import backend
 from workbench.archive import Archive, Collection, Dataset, compress
 from workbench.archive.choice import middle
-from workbench.archive.collection.compressing import gathered
 from workbench.archive.collection.collection import share_of
+from workbench.archive.collection.compressing import gathered
 from workbench.archive.collection.names import require_known
 from workbench.archive.collection.reports import table
 from workbench.archive.collection.rules import ALL, is_exact, options_for

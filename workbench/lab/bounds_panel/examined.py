@@ -25,19 +25,23 @@ class Examined:
     searched: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, data: Particles | Field) -> Examined:
+    def of(
+        cls, data: Particles | Field, runs: dict[str, Run] | None = None, searched: dict[str, str] | None = None
+    ) -> Examined:
         """These data; of particles the positions, as all else is stored exactly at any bound and would only take memory."""
+        runs, searched = {} if runs is None else runs, {} if searched is None else searched
         if isinstance(data, Field) or not data.companions:
-            return cls(data)
-        return cls(Particles(data.positions, data.box), True)
+            return cls(data, False, runs, searched)
+        return cls(Particles(data.positions, data.box), True, runs, searched)
 
     def note(self, run: Run) -> None:
         """Remember a run."""
         self.runs[_key(run.codec, run.bound, run.order)] = run
 
-    def run_of(self, question: Question) -> Run | None:
-        """The run that answers a question, if there was one."""
-        return self.runs.get(_key(question.codec.to_dict(), question.bound, question.order))
+
+def run_of(runs: Mapping[str, Run], question: Question) -> Run | None:
+    """The run that answers a question, if there was one."""
+    return runs.get(_key(question.codec.to_dict(), question.bound, question.order))
 
 
 def _key(codec: Mapping[str, Any], bound: Bound, order: str) -> str:

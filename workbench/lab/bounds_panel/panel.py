@@ -1,4 +1,4 @@
-"""`wb.lab.bounds`: drag an error bound, and see its cost and its errors at once."""
+"""The bounds panel of one field, or of particles: drag an error bound, and see its cost and its errors at once."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from workbench import codecs
 from workbench.bounds import find_bound, iter_sweep
 from workbench.bounds.measure import observe
 from workbench.bounds.run import Run
-from workbench.bounds.sources import require_data
 from workbench.codecs.interpolation import Interpolation
 from workbench.codecs.interpolation_model import Model
 from workbench.data import Field, Particles
@@ -39,7 +36,6 @@ from workbench.lab.bounds_panel.state import (
     slices,
 )
 from workbench.lab.bounds_panel.trial import Spectra, Trial, spectra_of, try_bound
-from workbench.lab.cells import name_of
 from workbench.lab.controls import Choice, LogSlider, Number, Steps, Toggle, button
 from workbench.lab.description import Reading, Shown
 from workbench.lab.engine import Fields, Results, Stage
@@ -47,29 +43,6 @@ from workbench.lab.jobs import Job
 from workbench.lab.panel import Panel
 from workbench.lab.saving import SaveArchive
 from workbench.lab.unusual import unusual
-
-
-def bounds(data: Particles | Field | np.ndarray, **choices: Any) -> BoundsPanel:
-    """A panel for choosing an error bound: original, decoded and error side by side, figures, spectra, other codecs.
-
-    For particles, it shows the positions. `choices` are fields of `BoundsState`: codec, kind, eb, order; target and goal of
-    *find*; axis, index, time, window, logarithmic; and model, a trained model or the file of one, which can be left out
-    again to see what it saves.
-
-    >>> from workbench.data.synthetic import gaussian_field
-    >>> panel = bounds(gaussian_field((64, 64), seed=1), codec="prequantised", eb=0.07)
-    >>> panel.change(eb=0.05)
-    True
-    >>> panel.result["trial"].run["max_error"] <= 0.05
-    True
-    >>> panel.close()
-    """
-    checked = require_data(data)
-    if isinstance(checked, Field):
-        checked.require_floats("wb.lab.bounds")
-    model, called = _model_of(choices.get("model"))
-    choices = choices if model is None else {**choices, "model": model}
-    return BoundsPanel(checked, name_of(data, "data"), called, **choices)
 
 
 class BoundsPanel(Panel[BoundsState]):
@@ -292,13 +265,6 @@ class BoundsPanel(Panel[BoundsState]):
     def _wanted(self, state: BoundsState) -> Hashable:
         """What a search depends on: everything of a trial but the bound."""
         return self.part(state), state.target, state.goal, str(state.chosen), state.kind, state.order
-
-
-def _model_of(given: Any) -> tuple[Model | None, str]:
-    """The model that was given, itself or by its file; and the same as Python."""
-    if isinstance(given, str | Path):
-        return Model.load(given), f"wb.codecs.Model.load({str(given)!r})"
-    return given, name_of(given, "model") if given is not None else ""
 
 
 def _key(state: BoundsState) -> str:
