@@ -100,6 +100,7 @@ def test_variables_are_chosen_tried_and_taken_along_together(panel: NotebookPage
 
     panel.dark()
     panel.resize(800, 768)
+    panel.page.locator(".wb-panel").evaluate("panel => panel.scrollIntoView({block: 'start'})")
     assert not serious_findings(panel.page, ".wb-panel")
     assert panel.page.locator(".wb-panel").evaluate("panel => panel.scrollWidth <= panel.clientWidth + 1")
     panel.dark(False)

@@ -63,7 +63,8 @@ class Tables {
       const text = JSON.stringify(table);
       const held = this.drawers.get(table.name) ?? { drawer: this.code ? new Drawer("", null) : new Stand() };
       this.drawers.set(table.name, held);
-      this.el.insertBefore(held.drawer.box, this.code?.box ?? null);
+      const { box } = held.drawer;
+      if (box.parentElement !== this.el) this.el.insertBefore(box, this.code?.box ?? null); // one that moves loses the focus
       if (held.text === text) continue;
       held.text = text;
       held.drawer.title.textContent = table.title;

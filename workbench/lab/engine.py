@@ -209,6 +209,7 @@ class Engine(Generic[State]):
         """Request all running work to stop."""
         self._following.cancel()
         self._asked.cancel()
+        self._let_go()
         self.partial.clear()
         missing = self._missing(self.results())
         self._tell_awaiting("cancelled")
@@ -257,7 +258,13 @@ class Engine(Generic[State]):
         self._mistake = ""
         self.status = Status(True, 0.0, text, self._refused)
         lane.submit(job)
+        self._let_go()
         return job
+
+    def _let_go(self) -> None:
+        """Do what follows from work that was dropped before it began: nobody else tells of its end."""
+        for job in [job for job in self._under_way if job.cancelled.is_set() and job.ended.is_set()]:
+            job.done(job)
 
     def _run(self, state: State, on_demand: Stage | None, job: Job) -> None:
         """Run the stages without a result for this state, and one on demand; each gets the results of those before it."""

@@ -219,6 +219,28 @@ def test_bounds_for_a_total_ratio_are_chosen_in_all_rows(panel: Any, data: xarra
     assert "is met" not in panel.shown.note
 
 
+def test_a_search_for_all_variables_can_be_cancelled(panel: Any) -> None:
+    panel.wait(SOON)
+    before = panel.state
+    panel.change(target="total", goal=4)
+    told: list[str] = []
+    reported = panel._engine._reported
+
+    def cancel(job: Any) -> None:
+        reported(job)
+        told.append(job.text)
+        if "measuring" in job.text:
+            panel.cancel()
+
+    panel._engine._reported = cancel
+    panel.find()
+    panel.wait(SOON)
+    assert told
+    assert panel.state.choices["T"].eb == before.eb
+    assert list(panel.state.choices) == ["T"]
+    assert panel.status.text == "cancelled"
+
+
 def test_what_is_kept_exactly_has_no_share_in_a_total_ratio(panel: Any) -> None:
     panel.change(exact=True)
     panel.change(target="total", goal=1.2)
