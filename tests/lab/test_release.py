@@ -24,7 +24,7 @@ def of_bounds() -> Made:
 
 def of_a_dataset() -> Made:
     field = wb.Field(np.random.default_rng(1).normal(size=(16, 16)))
-    panel = wb.lab.bounds({"T": wb.Field(np.arange(9.0)), "P": field}, codec="prequantised")
+    panel = wb.lab.bounds({"T": wb.Field(np.arange(9.0)), "P": field}, variable="T", codec="prequantised")
     panel.widget   # noqa: B018
     panel.change(variable="P")
     return field, panel

@@ -22,6 +22,15 @@ function compare(one, other) {
   return Number.isNaN(a) ? COLLATOR.compare(one, other) : a === b ? 0 : a - b;
 }
 
+// Scrolls a table in a low place so that the chosen row is between its head and its foot, unless it is there already.
+function reveal(place, table) {
+  const row = table.querySelector("tr.chosen")?.getBoundingClientRect();
+  if (!row) return;
+  const top = table.tHead.getBoundingClientRect().bottom;
+  const bottom = table.tFoot?.getBoundingClientRect().top ?? place.getBoundingClientRect().bottom;
+  place.scrollTop += Math.min(row.top - top, 0) || Math.max(row.bottom - bottom, 0);
+}
+
 // A place for a table that is always open.
 class Stand {
   constructor() {
@@ -92,6 +101,7 @@ class Tables {
     const { scrollTop, scrollLeft } = place;
     place.replaceChildren(made);
     Object.assign(place, { scrollTop, scrollLeft });
+    if (!this.code) requestAnimationFrame(() => reveal(place, made)); // once it has a place on the page
     if (focus) made.querySelector(`[data-place="${focus}"]`)?.focus();
   }
 
@@ -127,6 +137,7 @@ class Tables {
       const cell = element("td", table.numeric[column] ? "number" : "", line);
       if (column > 0 || !action) {
         cell.textContent = text;
+        if (!this.code) cell.title = text; // which may be cut
         return;
       }
       const button = element("button", "", cell);

@@ -29,6 +29,7 @@ def ocean() -> xarray.Dataset:
             "five": (("a", "b", "c", "d", "e"), np.ones((2,) * 5, "f4")),
             "mean": ((), np.float32(3.0)),
             "station": (("lat",), np.array(["A"] * 30)),
+            "level": (at[1:], np.full((30, 40), 2.5)),
         },
         coords={"time": np.arange("2026-01", "2026-05", dtype="M8[M]").astype("M8[ns]"), "lat": np.linspace(-60, 60, 30)},
     )
@@ -207,7 +208,7 @@ def test_bounds_for_a_total_ratio_are_chosen_in_all_rows(panel: Any, data: xarra
     assert 4 <= archive.ratio < 4.4
     assert float(foot(panel)["ratio"]) == pytest.approx(archive.ratio, rel=1e-3)
     for name in ("T", "P"):
-        assert row(panel, name)["bound"] == f"{archive[name].certificate['values'].bound.eb:.6g} {panel.members.unit(name)}"
+        assert row(panel, name)["bound"] == f"{archive[name].certificate['values'].bound.eb:.4g} {panel.members.unit(name)}"
         assert row(panel, name)["bytes"]
     panel.change(variable="P", exact=True)
     assert "wb.find_bounds" not in panel.code()
@@ -248,7 +249,9 @@ def test_what_is_kept_exactly_has_no_share_in_a_total_ratio(panel: Any) -> None:
     panel.wait(SOON)
     assert panel.state.exact
     assert not panel.state.choices["P"].exact
+    assert "level" not in panel.state.choices   # all of its values are equal
     panel.change(variable="P", exact=True)
+    panel.change(variable="level", exact=True)
     panel.change(target="total")
     panel.find()
     panel.wait(SOON)

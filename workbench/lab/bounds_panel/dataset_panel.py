@@ -250,19 +250,20 @@ class DatasetPanel(BoundsPanel):
         words = f"a ratio of {state.goal:g} for all variables is"
         if not found.met:
             return Allocated(None, f"{words} not met: {found.ratio:.4g} is the largest that was reached")
-        chosen = {name: self._allocated(state, name, found.bounds[name], found.archive[name].codec.id) for name in names}
+        chosen = {
+            name: self._allocated(state, name, found.bounds[name], found.archive[name].codec.id)
+            for name in names if found.bounds[name].eb > 0   # those whose values are all equal stay as they are
+        }
         beside = f", others={rules_code(others)}" if others else ""
         call = f"wb.find_bounds({self.name}, wb.Ratio({state.goal:g}), names={json.dumps(names)}{beside})"
         return Allocated(None, f"{words} met", (), tuple(chosen.items()), call)
 
     def _allocated(self, state: BoundsState, name: str, bound: Absolute, codec: str) -> BoundsState:
-        """The choices for a variable with the bound that was found; one whose values are all equal is kept exactly."""
+        """The choices for a variable with the bound that was found."""
         own = _of(state).choices.get(name)
         if own is None:
             shape = self.members.dataset[name].shape
             own = BoundsState(self.members.usual(name), index=shape[-3] // 2 if len(shape) >= 3 else 0)
-        if not bound.eb > 0:
-            return dataclasses.replace(own, exact=True, codec=self.members.usual(name))
         return dataclasses.replace(own, exact=False, kind="absolute", eb=bound.eb, codec=codec)
 
     def _take(self, asked: Hashable) -> None:

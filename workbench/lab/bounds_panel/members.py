@@ -6,6 +6,7 @@ of them stays.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -37,7 +38,7 @@ class Members:
     >>> members.why_not
     {'T': '', 'station': 'text', 'count': 'whole numbers'}
     >>> members.shape("T"), members.first
-    ('3 x 4', 'T')
+    ('3×4', 'T')
     """
 
     def __init__(self, dataset: Dataset) -> None:
@@ -49,12 +50,12 @@ class Members:
 
     @property
     def first(self) -> str:
-        """The member to begin with: the first that may have errors, or else the first that can be drawn."""
+        """The member to begin with: the largest that may have errors, or else of those that can be drawn."""
         drawn = [name for name, reason in self.why_not.items() if not reason]
         if not drawn:
             listed = "; ".join(f"{name!r}, which is {reason}" for name, reason in list(self.why_not.items())[:5])
             raise WorkbenchError(f"the bounds panel needs a field of floating-point numbers, or particles; got {listed}")
-        return next((name for name in drawn if not self.is_exact(name)), drawn[0])
+        return max(drawn, key=lambda name: (not self.is_exact(name), _size(self.dataset[name])))
 
     @property
     def fields(self) -> list[str]:
@@ -108,7 +109,7 @@ class Members:
         member = self.dataset[name]
         if isinstance(member, Particles):
             return f"{len(member):,} particles"
-        return " x ".join(map(str, _array(member).shape)) or "one value"
+        return "×".join(map(str, _array(member).shape)) or "one value"
 
     def unit(self, name: str) -> str:
         """The unit of its errors; empty if it is not stated."""
@@ -163,5 +164,7 @@ def _read(name: str, member: Any) -> Particles | Field:
     return found
 
 
-def _size(member: ChunkedField) -> int:
-    return int(np.prod(member.shape)) * member.dtype.itemsize
+def _size(member: Any) -> int:
+    """The bytes of the values, or of the positions."""
+    array = member.positions if isinstance(member, Particles) else _array(member)
+    return math.prod(array.shape) * int(array.dtype.itemsize)

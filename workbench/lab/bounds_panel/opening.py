@@ -30,7 +30,7 @@ def bounds(data: Any, **choices: Any) -> BoundsPanel:
     >>> panel.result["trial"].run["max_error"] <= 0.05
     True
     >>> panel.close()
-    >>> with bounds({"T": gaussian_field((32, 32), seed=1), "id": np.arange(9)}, eb=0.5) as panel:
+    >>> with bounds({"T": gaussian_field((32, 32), seed=1), "id": [7, 8]}, eb=0.5) as panel:
     ...     print(panel.code().splitlines()[-1])
     archive = wb.compress(dataset, {"T": {"bound": wb.Absolute(0.5), "codec": "interpolation"}, "*": wb.Exact()})
     """

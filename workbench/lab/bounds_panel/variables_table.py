@@ -71,7 +71,7 @@ def bound_text(choices: BoundsState, unit: str) -> str:
     """
     if choices.exact:
         return "exact"
-    return f"{choices.eb:.6g} {unit if choices.kind == 'absolute' else PARTS[choices.kind]}".strip()
+    return f"{choices.eb:.4g} {unit if choices.kind == 'absolute' else PARTS[choices.kind]}".strip()
 
 
 def _of_run(run: Run) -> tuple[str, ...]:
