@@ -109,7 +109,7 @@ class Members:
         member = self.dataset[name]
         if isinstance(member, Particles):
             return f"{len(member):,} particles"
-        return "×".join(map(str, _array(member).shape)) or "one value"
+        return "\N{MULTIPLICATION SIGN}".join(map(str, _array(member).shape)) or "one value"
 
     def unit(self, name: str) -> str:
         """The unit of its errors; empty if it is not stated."""
