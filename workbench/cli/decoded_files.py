@@ -10,7 +10,6 @@ from typing import Any
 
 from workbench.archive import Archive, Collection
 from workbench.archive.collection import dataset_files
-from workbench.archive.collection.repacking import room_of
 from workbench.cli import numpy_files
 from workbench.cli.leftovers import clear_leftovers
 from workbench.cli.notes import show_notes
@@ -69,7 +68,7 @@ def write_one(archive: Archive, data: Any, options: argparse.Namespace) -> dict[
 
 def write_dataset_of_one(archive: Archive, name: str, dataset: Any, options: argparse.Namespace) -> dict[str, Any]:
     """Write the dataset of an archive of one array as NetCDF or Zarr; returns what is said about it."""
-    notes, written = _write({"": dataset}, {name: room_of(archive)}, options), dataset.variables[name]
+    notes, written = _write({"": dataset}, {name: archive}, options), dataset.variables[name]
     return {
         "file": options.archive, "out": options.out, "holds": archive.kind, "shape": list(written.shape),
         "dtype": str(written.dtype), "arrays": list(dataset.variables), "left_out": [], "notes": notes,
@@ -80,7 +79,7 @@ def write_members(collection: Collection, groups: Mapping[str, Any], options: ar
     """Write members of a collection, as datasets of xarray by group; returns what is said about them."""
     names = [f"{group}/{own}" if group else own for group, dataset in groups.items() for own in dataset.variables]
     names = [name for name in collection if name in names]
-    notes = _write(groups, {name: room_of(collection[name]) for name in names}, options)
+    notes = _write(groups, {name: collection[name] for name in names}, options)
     return {"file": options.archive, "out": options.out, "holds": collection.kind, "members": names, "notes": notes}
 
 
@@ -90,10 +89,10 @@ def size_of(out: str) -> int:
     return sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) if path.is_dir() else path.stat().st_size
 
 
-def _write(groups: Mapping[str, Any], room: Mapping[str, float], options: argparse.Namespace) -> list[str]:
+def _write(groups: Mapping[str, Any], archives: Mapping[str, Archive], options: argparse.Namespace) -> list[str]:
     """Write a file under a temporary name, and rename it when it is complete; returns what differs from the source."""
     with new_path(options.out, options.overwrite, options.archive) as partial:
-        notes = dataset_files.write_dataset(groups, partial, Path(options.out).suffix, room)
+        notes = dataset_files.write_dataset(groups, partial, Path(options.out).suffix, archives)
         if partial.is_file():
             with partial.open("rb") as file:
                 os.fsync(file.fileno())

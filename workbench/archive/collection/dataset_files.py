@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from workbench.archive.collection.repacking import packed_within
+from workbench.archive.archive import Archive
+from workbench.archive.collection.loss_in_files import state_losses
+from workbench.archive.collection.repacking import packed_within, room_of
 from workbench.errors import WorkbenchError
 
 NETCDF, ZARR = (".nc", ".nc4"), ".zarr"
@@ -26,11 +28,12 @@ def require_library(suffix: str) -> None:
             raise WorkbenchError(f"a {suffix} file needs {library}, which is not installed: pip install {library}")
 
 
-def write_dataset(groups: Mapping[str, Any], path: Path, suffix: str, room: Mapping[str, float]) -> list[str]:
+def write_dataset(groups: Mapping[str, Any], path: Path, suffix: str, archives: Mapping[str, Archive]) -> list[str]:
     """Write a file of the kind that the suffix says: a dataset of xarray for each group, by its name; "" is the whole.
 
-    `room` is how much more the values of members may change. Arrays of Dask are computed block by block, one at a time, so
-    that memory holds few of them, and no two write into one chunk. Returns what differs from the source, in sentences.
+    `archives` are those of the members: how much more their values may change, and what the file says of their errors.
+    Arrays of Dask are computed block by block, one at a time, so that memory holds few of them, and no two write into one
+    chunk. Returns what differs from the source, in sentences.
     """
     notes: list[str] = []
     with warnings.catch_warnings():
@@ -38,7 +41,7 @@ def write_dataset(groups: Mapping[str, Any], path: Path, suffix: str, room: Mapp
         for number, group in enumerate(sorted({"", *groups})):
             how: dict[str, Any] = {"group": group or None, "mode": "a" if number else "w"}
             try:
-                content = _as_stored(group, groups.get(group), suffix, room, notes)
+                content = _as_stored(group, groups.get(group), suffix, archives, notes)
                 lazy = any(variable.chunks for variable in content.variables.values())
                 if suffix == ZARR:
                     writing = content.to_zarr(path, compute=not lazy, safe_chunks=False, **how)
@@ -53,7 +56,7 @@ def write_dataset(groups: Mapping[str, Any], path: Path, suffix: str, room: Mapp
     return notes
 
 
-def _as_stored(group: str, given: Any, suffix: str, room: Mapping[str, float], notes: list[str]) -> Any:
+def _as_stored(group: str, given: Any, suffix: str, archives: Mapping[str, Archive], notes: list[str]) -> Any:
     """The dataset of a group, each variable with as much of its encoding as leaves its values in their bound.
 
     Attributes of NetCDF are 0 and 1 where they are truth values.
@@ -61,16 +64,21 @@ def _as_stored(group: str, given: Any, suffix: str, room: Mapping[str, float], n
     import xarray
 
     dataset: Any = xarray.Dataset() if given is None else given
-    variables = {}
+    variables, own_archives = {}, {}
     for own, variable in dataset.variables.items():
         name = f"{group}/{own}" if group else own
-        variables[own], said = packed_within(name, _that_fits(name, variable, suffix, notes), room.get(name, 0.0))
+        archive = archives.get(name)
+        room = 0.0 if archive is None else room_of(archive)
+        variables[own], said = packed_within(name, _that_fits(name, variable, suffix, notes), room)
         notes += said
+        if archive is not None:
+            own_archives[own] = archive
+    state_losses(variables, own_archives)
     if suffix != ZARR:
         for owner in (dataset, *variables.values()):
             owner.attrs = {key: np.int8(one) if isinstance(one, bool) else one for key, one in owner.attrs.items()}
-    beside = {own: variables[own] for own in dataset.coords}
-    found: Any = xarray.Dataset({own: variables[own] for own in dataset.data_vars}, beside, dataset.attrs)
+    beside = {own: variables.pop(own) for own in dataset.coords}
+    found: Any = xarray.Dataset(variables, beside, dataset.attrs)
     found.encoding = dataset.encoding
     return _with_own_dimensions(found)
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from workbench.archive.archive import Archive
 from workbench.archive.collection.reports import has_errors
 from workbench.archive.earlier_loss import BITS, IN_WORDS, INFO, KIND, MOST, earlier_loss
@@ -21,46 +23,51 @@ from workbench.guarantees import Limit
 ALGORITHM = "quantization"   # the attribute that names the variable with the algorithm
 
 
-def stated_loss(archive: Archive) -> dict[str, Any]:
-    """The attributes that state the errors of an archive; none where values are as they were.
+def state_losses(variables: dict[str, Any], archives: Mapping[str, Archive]) -> None:
+    """Let the variables of a file state the errors of their archives; where CF asks for one, a variable is added."""
+    for name, archive in archives.items():
+        if not has_errors(archive):
+            continue
+        variable = variables[name]
+        if INFO not in variables and _is_quantised(archive) and earlier_loss(variable.attrs) is None:
+            variable.attrs = {**variable.attrs, ALGORITHM: INFO, BITS: np.int32(bits_within(_limit(archive).value))}
+        else:
+            variable.attrs = with_loss_in_words(variable.attrs, archive)
+    quantised = [archives[name] for name in archives if variables[name].attrs.get(ALGORITHM) == INFO]
+    if quantised and INFO not in variables:
+        from xarray import Variable
 
-    >>> import numpy as np, workbench as wb
-    >>> list(stated_loss(wb.compress(np.linspace(0, 1, 100), wb.Absolute(0.01), "prequantised")))
-    ['lossy_compression', 'lossy_compression_kind', 'lossy_compression_maximum_error']
-    >>> stated_loss(wb.compress(np.linspace(0, 1, 100), wb.Absolute(0)))
-    {}
+        about = {"algorithm": "bitround", "implementation": _versions(quantised[0])}
+        variables[INFO] = Variable((), np.array(b"", "S1"), about)
+
+
+def with_loss_in_words(attributes: Mapping[str, Any], archive: Archive) -> dict[str, Any]:
+    """The attributes of a variable with those of the errors of its archive, which add to the errors stated before.
+
+    >>> import workbench as wb
+    >>> attributes = with_loss_in_words({}, wb.compress(np.linspace(0, 1, 100), wb.Absolute(0.01), "prequantised"))
+    >>> attributes["lossy_compression_kind"], attributes["lossy_compression_maximum_error"]
+    ('absolute', 0.01)
     """
-    if not has_errors(archive):
-        return {}
-    promise, codec = archive.certificate[archive.data.layout.name], archive.codec
-    limit = promise.limit
-    if isinstance(limit, Limit) and limit.relative and isinstance(codec, BitRound) and codec.keepbits is None:
-        return {ALGORITHM: INFO, BITS: bits_within(limit.value)}
-    words = {IN_WORDS: f"{promise.bound} ({codec.id}, {_versions(archive)})"}
-    return {**words, KIND: limit.kind, MOST: limit.value} if isinstance(limit, Limit) else words
+    promise, earlier = archive.certificate[archive.data.layout.name], earlier_loss(attributes)
+    words, limit = f"{promise.bound} ({archive.codec.id}, {_versions(archive)})", promise.limit
+    others = {name: value for name, value in attributes.items() if name not in (KIND, MOST)}
+    if earlier is not None:
+        words = f"{attributes.get(IN_WORDS, earlier[0])}; {words}"
+    stated = {**others, IN_WORDS: words}
+    if not isinstance(limit, Limit) or (earlier is not None and earlier[1].kind != limit.kind):
+        return stated
+    return {**stated, KIND: limit.kind, MOST: limit.value + (0.0 if earlier is None else earlier[1].value)}
 
 
-def with_stated_loss(attributes: Mapping[str, Any], loss: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes of a variable with those of its errors, which add to the errors that it had before.
-
-    >>> before = {"lossy_compression": "A", "lossy_compression_kind": "absolute", "lossy_compression_maximum_error": 0.5}
-    >>> after = with_stated_loss(before, {**before, "lossy_compression": "B"})
-    >>> after["lossy_compression"], after["lossy_compression_maximum_error"]
-    ('A; B', 1.0)
-    """
-    earlier = earlier_loss(attributes) if loss else None
-    if earlier is None or IN_WORDS not in loss:
-        return {**attributes, **loss}
-    words, lost = earlier
-    together = {**attributes, **loss, IN_WORDS: f"{attributes.get(IN_WORDS, words)}; {loss[IN_WORDS]}"}
-    if lost.kind == loss.get(KIND):
-        return {**together, MOST: lost.value + loss[MOST]}
-    return {name: value for name, value in together.items() if name not in (KIND, MOST)}
+def _is_quantised(archive: Archive) -> bool:
+    """Whether the mantissas of all values have so many bits as their bound needs."""
+    limit, codec = _limit(archive), archive.codec
+    return isinstance(limit, Limit) and limit.relative and isinstance(codec, BitRound) and codec.keepbits is None
 
 
-def quantization_info(archive: Archive) -> dict[str, Any]:
-    """The attributes of the variable `quantization_info` for an archive whose loss refers to it."""
-    return {"algorithm": "bitround", "implementation": _versions(archive)}
+def _limit(archive: Archive) -> Any:
+    return archive.certificate[archive.data.layout.name].limit
 
 
 def _versions(archive: Archive) -> str:
