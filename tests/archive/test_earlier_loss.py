@@ -16,6 +16,9 @@ from workbench.guarantees import Limit
         ({"_QuantizeBitGroomNumberOfSignificantDigits": 3}, Limit("relative", 0.005)),
         ({"_QuantizeGranularBitRoundNumberOfSignificantDigits": 1}, Limit("relative", 0.5)),
         ({"_QuantizeBitRoundNumberOfSignificantBits": 9}, Limit("relative", 2.0**-10)),
+        ({"quantization": "quantization_info", "quantization_nsb": np.int32(9)}, Limit("relative", 2.0**-10)),
+        ({"quantization_nsd": 3}, Limit("relative", 0.005)),
+        ({"lossy_compression_kind": "absolute", "lossy_compression_maximum_error": np.float64(1)}, Limit("absolute", 1)),
         ({"Lossy compression filter": "DScale5"}, Limit("absolute", 5e-6)),
         ({"Lossy compression filter": "FMantissa9"}, Limit("relative", 2.0**-10)),
         ({"Lossy compression filter": "DMantissa13"}, Limit("relative", 2.0**-14)),
@@ -31,6 +34,8 @@ def test_attributes_are_understood(attributes, limit):
     "attributes",
     [
         {}, {"least_significant_digit": "two"}, {"least_significant_digit": 1.5}, {"least_significant_digit": None},
+        {"lossy_compression_kind": "absolute"}, {"lossy_compression_kind": "rms", "lossy_compression_maximum_error": 0.1},
+        {"lossy_compression_kind": "absolute", "lossy_compression_maximum_error": "much"}, {"quantization_nsb": "many"},
         {"least_significant_digit": [1, 2]}, {"Lossy compression filter": "None"}, {"Lossy compression filter": 3},
     ],
 )

@@ -302,7 +302,7 @@ def test_a_part_that_cannot_be_written_leaves_nothing_in_a_draft(target, monkeyp
 
 
 @pytest.mark.parametrize("exchange", [True, False])
-@pytest.mark.parametrize("step", [placing._claim, placing._swap])
+@pytest.mark.parametrize("step", [placing._claim, placing.swap])
 def test_what_another_program_wrote_meanwhile_is_not_replaced(tmp_path, monkeypatch, step, exchange):
     target, partial = tmp_path / "some.zarr", tmp_path / ".some.zarr.partial"
     target.write_text("ten years of work") if step is placing._claim else folder_of_others(target)

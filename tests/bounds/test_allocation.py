@@ -5,6 +5,7 @@ import pytest
 
 import workbench as wb
 from workbench.cli import main
+from workbench.errors import WorkbenchError
 
 
 def sample() -> dict[str, np.ndarray]:
@@ -85,3 +86,35 @@ def test_the_shell_tunes_a_dataset(tmp_path, capsys):
     assert 6 <= wb.open(tmp_path / "x.zip").ratio <= 6.4
     assert main(["tune", str(tmp_path / "x.nc"), "--psnr", "50"]) == 2
     assert "tuned to one --ratio together" in capsys.readouterr().err
+
+
+def test_variables_that_are_not_sought_have_the_rules_of_others_and_count() -> None:
+    snapshot = wb.synthetic.cosmic_web(n=8, seed=1)
+    data = {"gas": snapshot, "T": wb.synthetic.gaussian_field((64, 64), seed=2).values, "P": np.arange(50.0)}
+    rule = {"bound": wb.Absolute(0.05), "order": "free"}
+    found = wb.find_bounds(data, wb.Ratio(2), names="T", others={"gas": rule})
+    assert found.met
+    assert found.archive["gas"].certificate["positions"].bound == wb.Absolute(0.05)
+    names = {"wb": wb, "dataset": data}
+    exec(found.code(), names)
+    assert names["archive"]["gas"].certificate["positions"].bound == wb.Absolute(0.05)
+    assert found.bounds["P"] == wb.Exact()
+    with pytest.raises(WorkbenchError, match=r"'T' must be one of names or of others; got it in both"):
+        wb.find_bounds(data, wb.Ratio(2), names="T", others={"T": wb.Absolute(0.1)})
+
+
+@pytest.mark.parametrize("at", [0.1, 0.25, 0.5])
+def test_a_search_stops_where_its_progress_raises(at: float) -> None:
+    told = []
+
+    def progress(share: float, what: str) -> None:
+        assert what
+        told.append(share)
+        if share >= at:
+            raise KeyboardInterrupt
+
+    data = {"T": np.random.default_rng(0).normal(size=(64, 64)), "id": np.arange(9)}
+    with pytest.raises(KeyboardInterrupt):
+        wb.find_bounds(data, wb.Ratio(4), progress=progress)
+    assert told == sorted(told)
+    assert told[-1] < at + 0.2

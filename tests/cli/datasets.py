@@ -44,3 +44,13 @@ def with_groups(path: Path) -> Path:
     dataset()[["T"]].to_netcdf(path)
     dataset()[["P", "Q"]].to_netcdf(path, mode="a", group="ocean")
     return path
+
+
+def without_losses(found: xr.Dataset) -> xr.Dataset:
+    """A dataset of a file, without what the file says of the errors in its values."""
+    found = found.drop_vars("quantization_info", errors="ignore")
+    for variable in found.variables.values():
+        stated = [name for name in variable.attrs if name.startswith(("lossy_compression", "quantization"))]
+        for name in stated:
+            del variable.attrs[name]
+    return found

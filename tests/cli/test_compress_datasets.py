@@ -142,12 +142,28 @@ def test_a_file_that_is_no_dataset_is_refused_as_before(run: Run, tmp_path: Path
 def test_what_is_no_file_of_a_dataset_is_refused(run: Run, source: Path, tmp_path: Path) -> None:
     assert run("compress", source, tmp_path / "a.zip", "--rel", "1e-3", "-q").status == 0
     for path, message in (
-        (tmp_path / "missing.nc", "a dataset is one file or folder that is there"),
-        (tmp_path / "*.nc", "a dataset is one file or folder that is there"),
+        (tmp_path / "missing.nc", "there is no file or folder"),
+        (tmp_path / "missing-*.nc", "no file matches the pattern"),
         (tmp_path / "a.zip", "is an archive: compress the original it was made from"),
     ):
         refused = run("compress", path, tmp_path / "b.zip", "--abs", "T=0.1", "--exact", "*")
         assert (refused.status, message in refused.err) == (2, True), refused.err
+
+
+def test_a_pattern_is_one_dataset(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("dask", reason="needs the dask extra")
+    for number, part in enumerate((slice(0, 4), slice(4, 10))):
+        dataset().isel(time=part).assign_attrs(number=number).to_netcdf(tmp_path / f"part-{number}.nc")
+    pattern = tmp_path / "part-*.nc"
+    for bounds in (RULES, ("--rel", "1e-3")):
+        done = run("compress", pattern, tmp_path / "a.zip", *bounds, "--overwrite", "-q")
+        assert done.status == 0
+        assert done.err == "note: left out: attributes of the dataset that differ among the files: number\n"
+    assert wb.open(tmp_path / "a.zip")["T"].data.layout.shape == (10, 12, 16)
+    assert run("verify", tmp_path / "a.zip", pattern, "-q").status == 0
+    described = run("info", pattern, "--json").json
+    assert {one["name"]: one["shape"] for one in described["arrays"]}["T"] == [10, 12, 16]
+    assert run("tune", pattern, "--ratio", "2", "--codec", "prequantised", "-q").status == 0
 
 
 def test_commands_for_one_array_refuse_archives_of_many(run: Run, source: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import xarray as xr
 import workbench as wb
 from archive.collection.samples import sample
 from cli.conftest import Run, names, particles
-from cli.datasets import PACKED, dataset, with_groups, written
+from cli.datasets import PACKED, dataset, with_groups, without_losses, written
 from workbench.archive.collection import dataset_files
 
 RULES = {"T": wb.Absolute(0.01), "P": wb.Relative(1e-3), "Q": wb.PointwiseRelative(1e-3), "*": wb.Exact()}
@@ -34,6 +34,8 @@ def test_a_dataset_comes_back_as_a_file(run: Run, archive: Path, tmp_path: Path,
     given = xr.open_dataset(tmp_path / "ds.nc")
     with xr.open_dataset(tmp_path / f"back{suffix}") as found:
         require_within_bounds(found.load(), dataset())
+        assert found["T"].attrs["lossy_compression_maximum_error"] == 0.01
+        found = without_losses(found)
         assert set(found.variables) == set(given.variables)
         assert (found.attrs, set(found.coords)) == (given.attrs, set(given.coords))
         for name in found.variables:
@@ -89,7 +91,7 @@ def test_a_region_is_that_of_xarray(run: Run, archive: Path, tmp_path: Path) -> 
     assert run("decompress", archive, tmp_path / "part.nc", "--region", "time=2:5,lat=3:").status == 0
     whole = wb.open(archive).to_xarray().isel(time=slice(2, 5), lat=slice(3, None))
     with xr.open_dataset(tmp_path / "part.nc") as part:
-        xr.testing.assert_identical(part.load(), whole.load())
+        xr.testing.assert_identical(without_losses(part.load()), whole.load())
     members = run("decompress", archive, tmp_path / "flags.nc", "--region", "time=2:5", "--json").json["members"]
     assert members == list(wb.open(archive))
 
@@ -108,7 +110,7 @@ def test_a_member_has_its_coordinates_in_netcdf(run: Run, archive: Path, tmp_pat
         assert run("decompress", archive, tmp_path / f"{number}.nc", "--member", "T", *region).status == 0
         with xr.open_dataset(tmp_path / f"{number}.nc") as found:
             expected = whole.isel(time=slice(2, 5), lon=slice(3, None)) if region else whole
-            xr.testing.assert_identical(found["T"].load(), expected.load())
+            xr.testing.assert_identical(without_losses(found.load())["T"], expected.load())
     refused = run("decompress", archive, tmp_path / "b.nc", "--member", "T", "--region", "0:3")
     assert (refused.status, "region must have 3 parts" in refused.err) == (2, True)
     wb.compress(with_groups(tmp_path / "groups.nc"), {"*": wb.Relative(1e-3)}, out=tmp_path / "groups.zip")
@@ -193,10 +195,46 @@ def test_what_does_not_fit_together_is_refused(run: Run, field_archive: Path, tm
     assert (refused.status, "holds particles: let OUT end in .npy or .npz" in refused.err) == (2, True)
 
 
-def test_a_folder_is_not_replaced(run: Run, archive: Path, tmp_path: Path) -> None:
-    (tmp_path / "b.zarr").mkdir()
-    refused = run("decompress", archive, tmp_path / "b.zarr", "--overwrite")
-    assert (refused.status, "a folder is never replaced" in refused.err) == (2, True)
+def no_space(*given: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_truth_values_of_attributes_are_numbers_in_netcdf(run: Run, tmp_path: Path) -> None:
+    wb.compress(dataset()[["flag"]].assign_attrs(good=True), {"*": wb.Exact()}, out=tmp_path / "a.zip")
+    for suffix in (".nc", ".zarr"):
+        assert run("decompress", tmp_path / "a.zip", tmp_path / f"b{suffix}").status == 0
+        with xr.open_dataset(tmp_path / f"b{suffix}") as found:
+            assert found.attrs["good"] == 1
+
+
+def test_a_folder_of_zarr_is_replaced_when_the_new_one_is_complete(
+    run: Run, archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "b.zarr"
+    xr.Dataset({"old": ("x", [1.0])}).to_zarr(out, consolidated=False)
+    refused = run("decompress", archive, out)
+    assert (refused.status, "exists: choose another name, or pass --overwrite" in refused.err) == (2, True)
+    with monkeypatch.context() as patched:
+        patched.setattr(dataset_files, "packed_within", no_space)
+        assert run("decompress", archive, out, "--overwrite").status == 2
+    assert set(xr.open_zarr(out, consolidated=False)) == {"old"}
+    assert run("decompress", archive, out, "--overwrite").status == 0
+    assert set(xr.open_zarr(out, consolidated=False).variables) == set(dataset().variables)
+    assert names(tmp_path) == {"ds.nc", "a.zip", "b.zarr"}
+
+
+def test_other_folders_are_never_replaced(run: Run, archive: Path, tmp_path: Path) -> None:
+    wb.compress(dataset()[["T"]], {"T": wb.Exact()}, out=tmp_path / "archive.zarr")
+    (tmp_path / "mine.zarr").mkdir()
+    (tmp_path / "mine.zarr" / "thesis.tex").write_text("")
+    (tmp_path / "file.zarr").write_text("")
+    before = names(tmp_path)
+    for name in ("archive", "mine", "file"):
+        refused = run("decompress", archive, tmp_path / f"{name}.zarr", "--overwrite")
+        assert (refused.status, "replaces a folder only if it is one of Zarr, and no archive" in refused.err) == (2, True)
+    assert names(tmp_path) == before
+    (tmp_path / "empty.zarr").mkdir()
+    assert run("decompress", archive, tmp_path / "empty.zarr", "--overwrite").status == 0
 
 
 @pytest.mark.parametrize("suffix", [".nc", ".zarr"])
@@ -214,3 +252,34 @@ def test_after_an_error_nothing_is_left(
     assert refused.status == 2
     assert refused.err.endswith(f"b{suffix}: No space left on device\n")
     assert names(tmp_path) == {"ds.nc", "a.zip"}
+
+
+@pytest.mark.parametrize("suffix", [".nc", ".zarr"])
+def test_a_file_states_the_errors_of_its_values_as_cf_does(run: Run, tmp_path: Path, suffix: str) -> None:
+    rules = {"Q": {"bound": wb.PointwiseRelative(1e-3), "codec": "bitround"}, "T": wb.Absolute(0.25), "*": wb.Exact()}
+    wb.compress(dataset(), rules, out=tmp_path / "a.zip")
+    assert run("decompress", tmp_path / "a.zip", tmp_path / f"back{suffix}").status == 0
+    with xr.open_dataset(tmp_path / f"back{suffix}") as found:
+        assert (found["Q"].attrs["quantization"], found["Q"].attrs["quantization_nsb"]) == ("quantization_info", 9)
+        assert found["quantization_info"].attrs["algorithm"] == "bitround"
+        assert found["quantization_info"].attrs["implementation"].startswith("lossbench ")
+        assert found["T"].attrs["lossy_compression"].startswith("Absolute(eb=0.25) (")
+        assert not any("lossy" in name or "quant" in name for name in found["P"].attrs)
+
+
+def test_losses_of_several_steps_add_and_are_noted(run: Run, tmp_path: Path) -> None:
+    source = tmp_path / "0.nc"
+    dataset()[["T", "Q"]].to_netcdf(source)
+    rules = {"T": wb.Absolute(0.25), "Q": {"bound": wb.PointwiseRelative(1e-2), "codec": "bitround"}}
+    for step in (1, 2):
+        archive = wb.compress(source, rules, out=tmp_path / f"{step}.zip")
+        source = tmp_path / f"{step}.nc"
+        assert run("decompress", tmp_path / f"{step}.zip", source).status == 0
+    with xr.open_dataset(source) as found:
+        assert found["T"].attrs["lossy_compression_maximum_error"] == 0.5
+        assert found["T"].attrs["lossy_compression"].count("Absolute(eb=0.25)") == 2
+        assert found["Q"].attrs["lossy_compression_kind"] == "relative"
+        assert found["Q"].attrs["lossy_compression_maximum_error"] == 2.0**-7 + 1e-2
+    finer = wb.compress(source, {"T": wb.Absolute(0.01), "Q": wb.PointwiseRelative(1e-5)})
+    assert all(any("has lost more" in note for note in finer[name].certificate.notes) for name in ("T", "Q"))
+    assert not archive["T"].certificate.notes

@@ -376,3 +376,32 @@ def test_waiting_for_a_stage_with_a_mistake_ends() -> None:
     with pytest.raises(WorkbenchError, match="ZeroDivisionError: one over none"):
         engine.settled(10)
     engine.close()
+
+
+def test_work_that_is_no_stage_calls_back_once_with_its_value_or_the_reason(bench: Any) -> None:
+    ends: list[tuple[Any, str]] = []
+
+    def failing(job: Job) -> None:
+        raise WorkbenchError("the disk is full")
+
+    def held(job: Job) -> None:
+        while True:
+            job(0.5, "writing")
+            time.sleep(0.001)
+
+    def then(value: Any, reason: str) -> None:
+        ends.append((value, reason))
+
+    bench.engine.do(lambda job: 7, "writing", then)
+    bench.engine.wait(SOON)
+    bench.engine.do(failing, "writing", then)
+    bench.engine.wait(SOON)
+    assert ends == [(7, ""), (None, "the disk is full")]
+    bench.engine.do(held, "writing", then)
+    eventually(lambda: bench.engine.status.share == 0.5)
+    bench.engine.do(held, "writing", then)   # in its place
+    bench.engine.do(held, "writing", then)
+    bench.engine.cancel()
+    eventually(lambda: len(ends) == 5)
+    bench.engine.wait(SOON)
+    assert ends[2:] == [(None, "cancelled")] * 3

@@ -22,6 +22,14 @@ def of_bounds() -> Made:
     return field, wb.lab.bounds(field, codec="prequantised")
 
 
+def of_a_dataset() -> Made:
+    field = wb.Field(np.random.default_rng(1).normal(size=(16, 16)))
+    panel = wb.lab.bounds({"T": wb.Field(np.arange(9.0)), "P": field}, variable="T", codec="prequantised")
+    panel.widget   # noqa: B018
+    panel.change(variable="P")
+    return field, panel
+
+
 def of_limits() -> Made:
     field = wb.Field(np.random.default_rng(1).normal(size=200))
     return field, wb.lab.limits(field, regions=1)
@@ -42,7 +50,7 @@ def of_compression() -> Made:
     return run, wb.lab.propagation(run.pipeline, run, kind="compression", codec="prequantised")
 
 
-@pytest.mark.parametrize("make", [of_bounds, of_limits, of_clusters, of_propagation, of_compression])
+@pytest.mark.parametrize("make", [of_bounds, of_a_dataset, of_limits, of_clusters, of_propagation, of_compression])
 def test_data_are_free_after_a_panel_with_all_its_charts_is_closed(make: Callable[[], Made]) -> None:
     data, panel = make()
     panel.widget   # noqa: B018

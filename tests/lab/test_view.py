@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from lab.toy import ToyPanel, ToyState
+from workbench.lab import markup
 from workbench.lab.buttons import Disclosure
 from workbench.lab.description import Shown, Table
 from workbench.lab.drawers import Drawers
@@ -107,3 +108,13 @@ def test_rows_beyond_the_second_are_folded(monkeypatch: pytest.MonkeyPatch) -> N
         assert folded.layout.display == "none"
         more.unfolded = True
         assert folded.layout.display == ""
+
+
+def test_a_table_above_the_controls_has_a_foot_and_rows_that_cannot_be_chosen(panel: ToyPanel) -> None:
+    columns, rows = ("variable", "bytes", "remarks"), (("T", "1,024", ""), ("station", "", "text"))
+    above = Table(columns, rows, 0, action="show", foot=("all", "2,048", ""), fixed=frozenset({1}), above=True)
+    panel._view.show(Shown(tables={"variables": above, "tried": Table(("radius",), (("1",),))}), None, None)
+    (shown,) = panel._view.overview.tables
+    assert (shown["foot"], shown["fixed"], shown["numeric"]) == (["all", "2,048", ""], [1], [False, True, False])
+    assert [table["name"] for table in panel._view.drawers.tables] == ["tried"]
+    assert "<tfoot><tr><td>all</td><td class=\"number\">2,048</td>" in markup.table(above)

@@ -2,6 +2,7 @@
 
 import itertools
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 import workbench as wb
 from workbench.distributed import ChunkedField
 from workbench.errors import WorkbenchError
+from workbench.run import chunked_field
 
 dask = pytest.importorskip("dask", reason="needs the dask extra")
 da = pytest.importorskip("dask.array", reason="needs the dask extra")
@@ -121,7 +123,43 @@ def test_any_division_gives_the_same_bytes(tmp_path_factory, data):
     source = ChunkedField(da.from_array(field.values, chunks), field.spacing, field.name, field.mask, field.metadata)
     kind = data.draw(st.sampled_from(["absolute", "relative", "coarse", "exact"]))
     most = data.draw(st.integers(-(-field.values.size // 8), field.values.size))
-    assert_same_bytes(tmp_path_factory.mktemp("any"), field, source, BOUNDS[kind], chunk_values=most)
+    with mock.patch.object(chunked_field, "GATHERED", data.draw(st.sampled_from([0, 100, 2**26]))):
+        assert_same_bytes(tmp_path_factory.mktemp("any"), field, source, BOUNDS[kind], chunk_values=most)
+
+
+@pytest.mark.parametrize(("blocks", "chunks", "gathered"), [
+    ((4, 6), (2, 3), 0),              # within one block
+    ((4, 6), (4, 6), 0),
+    ((4, 6), (8, 2), 8 * 6 * 8),      # several blocks along one axis
+    ((4, 6), (8, 12), 8 * 12 * 8),
+    ((4, 6), (3, 5), 8 * 12 * 8),     # across their borders
+    (((5, 3), (1, 11)), (8, 2), 8 * 12 * 8),
+])
+def test_how_much_a_part_gathers_is_known(monkeypatch, blocks, chunks, gathered):
+    source = ChunkedField(da.zeros((8, 12), chunks=blocks))
+    monkeypatch.setattr(chunked_field, "GATHERED", gathered)
+    assert not source.gathers_much(chunks)
+    monkeypatch.setattr(chunked_field, "GATHERED", gathered - 1)
+    assert source.gathers_much(chunks)
+
+
+def test_blocks_that_many_chunks_need_are_computed_once_and_held_in_files(tmp_path, monkeypatch):
+    computed, scratch = [], tmp_path / "scratch"
+    monkeypatch.setattr(chunked_field, "GATHERED", 10_000)
+    scratch.mkdir()
+    values = np.random.default_rng(0).normal(size=(24, 20, 20)).astype("f4")
+
+    def block(part, block_info):
+        computed.append(block_info[0]["chunk-location"])
+        return part
+
+    lazy = da.from_array(values, (1, 20, 20)).map_blocks(block, dtype="f4", meta=np.empty((0, 0, 0), "f4"))
+    how = {"chunks": (24, 5, 5), "out": tmp_path / "a.zarr", "scratch": scratch}
+    archive = wb.compress(ChunkedField(lazy), wb.Absolute(0.01), "prequantised", **how)
+    assert sorted(computed) == [(number, 0, 0) for number in range(24)]
+    assert not list(scratch.iterdir())
+    assert archive.verify(lazy).passed
+    assert len(computed) == 48
 
 
 @pytest.mark.parametrize("codec", ["sz3", "zfp", "prequantised", "bitround", "pcodec"])

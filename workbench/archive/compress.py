@@ -11,7 +11,7 @@ from workbench.archive.archive import Archive
 from workbench.archive.choice import Speed
 from workbench.archive.chunking import Chunks
 from workbench.archive.collection.compressing import Making, compress_dataset
-from workbench.archive.collection.sources import first_chunked, is_dataset, opened_dataset
+from workbench.archive.collection.sources import first_chunked, is_dataset, is_files, opened_dataset
 from workbench.archive.content.registry import content_of, is_content
 from workbench.archive.recognition import is_archive
 from workbench.archive.request import Compression, Request, promises, require_storable
@@ -56,10 +56,10 @@ def compress(
 
     `source` is `wb.Particles`, a `wb.Field` or an array; or data that stay where they are: the file, pattern or folder of a
     snapshot, `wb.open_chunked(...)`, `wb.distributed.from_dask(...)`, an array of Dask, Zarr, h5py or xarray, a
-    `wb.distributed.ChunkedField`, the path of a .npy or Zarr array. A dataset, or a file of several arrays, becomes a
-    collection, for which `bound` may be rules (`docs/datasets.md`). Arrays are treated as fields, also those of shape
-    (N, 3): give `wb.Particles(array)` if they are positions. The mask of a NumPy masked array is kept, and what an array of
-    xarray carries.
+    `wb.distributed.ChunkedField`, the path of a .npy or Zarr array. A dataset, a file of several arrays, or files that are
+    parts of a dataset, as a pattern or a list of paths, become a collection, for which `bound` may be rules
+    (`docs/datasets.md`). Arrays are treated as fields, also those of shape (N, 3): give `wb.Particles(array)` if they are
+    positions. The mask of a NumPy masked array is kept, and what an array of xarray carries.
 
     `codec` is a name or a codec with options; "auto" takes the built-in codec for particles, and for fields of floats the
     built-in codec that makes a sample smallest, as the certificate states; with `speed="fast"` it takes `prequantised`,
@@ -156,7 +156,7 @@ def source_of(given: Any) -> Any:
         return given.content.source(given)
     if isinstance(given, str | os.PathLike):
         return _file(given)
-    if isinstance(given, list | tuple) and given and all(isinstance(one, str | os.PathLike) for one in given):
+    if is_files(given):
         return open_chunked(given)
     return ChunkedField(given) if is_lazy(given) else Field.of(given)
 
@@ -166,7 +166,7 @@ def _single(source: Any) -> Any:
     try:
         return source_of(source)
     except SeveralArrays:
-        if not isinstance(source, str | os.PathLike):
+        if not is_files(source):
             raise
         return None
 

@@ -1,7 +1,7 @@
 """What a file has lost before it came here, as its attributes say: a finer bound then keeps rounding, not data.
 
-Models and simulations round what they write: SWIFT names a lossy filter, NetCDF the digits or bits that were kept.
-Nothing is guessed from the values.
+Models and simulations round what they write: SWIFT names a lossy filter; the NetCDF library, and CF since 1.12, the digits
+or bits that were kept. Files that come from an archive state its bound. Nothing is guessed from the values.
 """
 
 from __future__ import annotations
@@ -11,12 +11,19 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from workbench.backend import Array
 from workbench.guarantees import Limit
 
 DECIMALS = "least_significant_digit"
-SIGNIFICANT_DIGITS = ("_QuantizeBitGroomNumberOfSignificantDigits", "_QuantizeGranularBitRoundNumberOfSignificantDigits")
-SIGNIFICANT_BITS = ("_QuantizeBitRoundNumberOfSignificantBits",)
+BITS, DIGITS = "quantization_nsb", "quantization_nsd"   # of CF 1.12, whose variable `INFO` names the algorithm
+INFO = "quantization_info"
+SIGNIFICANT_DIGITS = (
+    DIGITS, "_QuantizeBitGroomNumberOfSignificantDigits", "_QuantizeGranularBitRoundNumberOfSignificantDigits",
+)
+SIGNIFICANT_BITS = (BITS, "_QuantizeBitRoundNumberOfSignificantBits")
+IN_WORDS, KIND, MOST = "lossy_compression", "lossy_compression_kind", "lossy_compression_maximum_error"   # of archives
 SWIFT = "Lossy compression filter"
 SWIFT_FILTERS: tuple[tuple[str, Callable[[int], Limit]], ...] = (
     (r"DScale(\d+)", lambda digits: Limit("absolute", 0.5 * 10.0**-digits)),
@@ -40,6 +47,8 @@ def earlier_loss(attributes: Mapping[str, Any]) -> tuple[str, Limit] | None:
         for name in names:
             if (count := _whole(attributes.get(name))) is not None:
                 return f"{name} {count}", kept(count)
+    if attributes.get(KIND) in ("absolute", "relative") and (most := _size(attributes.get(MOST))) is not None:
+        return f"{IN_WORDS} {attributes.get(IN_WORDS, '')}".strip(), Limit(attributes[KIND], most)
     given = str(attributes.get(SWIFT, ""))
     for pattern, limit in SWIFT_FILTERS:
         if found := re.fullmatch(pattern, given):
@@ -94,3 +103,8 @@ def _whole(given: Any) -> int | None:
         return int(value) if not isinstance(value, bool | str) and value == int(value) else None
     except (TypeError, ValueError, OverflowError):
         return None
+
+
+def _size(given: Any) -> float | None:
+    """A positive finite number."""
+    return float(given) if isinstance(given, int | float | np.number) and 0 < given < math.inf else None

@@ -11,7 +11,7 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -54,7 +54,7 @@ def take_name(partial: Path, target: Path, overwrite: bool) -> None:
     """Give the finished archive its name."""
     with on_disk(target):
         require_free(target, overwrite)   # again: writing may have taken hours
-        (_swap if _exists(target) else _claim)(partial, target)
+        (swap if _exists(target) else _claim)(partial, target)
         flush(target.parent)
 
 
@@ -120,37 +120,40 @@ def _taken(target: Path) -> WorkbenchError:
     return WorkbenchError(f"{target} was written by another process in the meantime: choose another name")
 
 
-def _swap(partial: Path, target: Path) -> None:
-    """Replace an old archive; of a directory there is always either the old or the new one where the system allows it."""
+def swap(partial: Path, target: Path, replaceable: Callable[[Path], bool] = is_archive) -> None:
+    """Replace an old archive, or another file or directory that is `replaceable`.
+
+    Of a directory there is always either the old or the new one where the system allows it.
+    """
     if not partial.is_dir():
         os.replace(partial, target)
         return
-    old = _exchange(partial, target) or _step_aside(partial, target)
+    old = _exchange(partial, target, replaceable) or _step_aside(partial, target, replaceable)
     try:
         remove(old)
     except OSError as error:
-        raise WorkbenchError(f"{target} is written, but the old archive remains as {old} ({error}): remove it") from error
+        raise WorkbenchError(f"{target} is written, but what it replaces remains as {old} ({error}): remove it") from error
 
 
-def _exchange(partial: Path, target: Path) -> Path | None:
-    """Exchange the names, if the system can; returns where the old archive is then.
+def _exchange(partial: Path, target: Path, replaceable: Callable[[Path], bool]) -> Path | None:
+    """Exchange the names, if the system can; returns where the old directory is then.
 
-    What another program wrote in the meantime gets its name back, unless it is an archive.
+    What another program wrote in the meantime gets its name back, unless it is replaceable.
     """
     if not backend.exchange_names(partial, target):
         return None
-    if not is_archive(partial):
+    if not replaceable(partial):
         backend.exchange_names(partial, target)
         raise _taken(target)
     return partial
 
 
-def _step_aside(partial: Path, target: Path) -> Path:
+def _step_aside(partial: Path, target: Path, replaceable: Callable[[Path], bool]) -> Path:
     """Rename the old directory first, and give it its name back if the replacement fails; returns its other name."""
     old = target.with_name(f".{target.name}.{secrets.token_hex(4)}.old")
     os.rename(target, old)
     try:
-        if not is_archive(old):
+        if not replaceable(old):
             raise _taken(target)
         os.rename(partial, target)
     except BaseException:

@@ -20,7 +20,7 @@ from workbench.cli.archives import describe_archive, print_archive, sizes
 from workbench.cli.bounds import Rules, add_bounds, chosen_rules
 from workbench.cli.codec_options import add_codec, chosen_codec
 from workbench.cli.compress_members import compress_members
-from workbench.cli.datasets import dataset_instead, dataset_of, is_one_file
+from workbench.cli.datasets import dataset_instead, dataset_of, may_hold_dataset
 from workbench.cli.keep_options import add_clusters, add_safeguards, chosen_clusters, chosen_safeguards, require_fitting
 from workbench.cli.leftovers import clear_leftovers
 from workbench.cli.notes import show_notes
@@ -126,7 +126,7 @@ def _opened(options: argparse.Namespace, rules: Rules, on_workers: bool) -> Iter
     except GuaranteeBroken:
         raise
     except WorkbenchError as error:
-        if not (isinstance(error, SeveralArrays) or (on_workers and is_one_file(options.file))):
+        if not (isinstance(error, SeveralArrays) or (on_workers and may_hold_dataset(options.file))):
             raise
         with dataset_instead(options, error) as dataset:
             yield dataset

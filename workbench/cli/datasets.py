@@ -29,13 +29,13 @@ MOST_READ = 2**20   # values of an array that are read for its range
 
 @contextmanager
 def dataset_of(options: argparse.Namespace) -> Iterator[Dataset]:
-    """The dataset in the file, whose values are read where they are needed."""
+    """The dataset in the file, or in those of a pattern, whose values are read where they are needed."""
     if given := given_options(options):
         raise WorkbenchError(
             f"{flag(given[0])} is for one array or particles, and bounds with names are for a dataset: leave one out"
         )
-    if is_several(options.file) or not os.path.exists(options.file):
-        raise WorkbenchError(f"a dataset is one file or folder that is there; got {options.file}")
+    if not is_several(options.file) and not os.path.exists(options.file):
+        raise WorkbenchError(f"there is no file or folder {options.file}: check the path")
     if is_archive(options.file):
         raise WorkbenchError(f"{options.file} is an archive: compress the original it was made from")
     with damage_told_apart(options.file), opened_dataset(options.file) as dataset:
@@ -55,9 +55,9 @@ def dataset_instead(options: argparse.Namespace, error: WorkbenchError) -> Itera
         yield dataset
 
 
-def is_one_file(file: str) -> bool:
-    """Whether this names one file or folder that is no archive, and may hold a dataset."""
-    return not is_several(file) and os.path.exists(file) and not is_archive(file)
+def may_hold_dataset(file: str) -> bool:
+    """Whether this names files, or a folder, that are no archive."""
+    return is_several(file) or (os.path.exists(file) and not is_archive(file))
 
 
 def require_for_datasets(options: argparse.Namespace) -> None:

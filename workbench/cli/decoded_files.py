@@ -8,14 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from workbench.archive import Archive, Collection, Dataset
+from workbench.archive import Archive, Collection
 from workbench.archive.collection import dataset_files
-from workbench.archive.collection.repacking import room_of
 from workbench.cli import numpy_files
 from workbench.cli.leftovers import clear_leftovers
 from workbench.cli.notes import show_notes
-from workbench.cli.single_field import as_dataset
-from workbench.cli.target import add_target, new_path, require_free
+from workbench.cli.target import add_target, is_plain_store, new_path, require_free
 from workbench.errors import WorkbenchError
 
 SUFFIXES = (*numpy_files.SUFFIXES, *dataset_files.SUFFIXES)
@@ -38,8 +36,11 @@ def require_decoded_target(options: argparse.Namespace) -> None:
     if suffix in dataset_files.SUFFIXES:
         dataset_files.require_library(suffix)
     target = require_free(options.out, options.overwrite, options.archive)
-    if suffix == dataset_files.ZARR and os.path.lexists(target):
-        raise WorkbenchError(f"{options.out} exists, and a folder is never replaced: remove it, or choose another name")
+    if suffix == dataset_files.ZARR and os.path.lexists(target) and not is_plain_store(target):
+        raise WorkbenchError(
+            f"--overwrite replaces a folder only if it is one of Zarr, and no archive; {options.out} is not: remove it, or "
+            "choose another name"
+        )
     show_notes(clear_leftovers(target))
 
 
@@ -60,22 +61,26 @@ def require_fitting_target(archive: Archive | Collection, options: argparse.Name
 
 
 def write_one(archive: Archive, data: Any, options: argparse.Namespace) -> dict[str, Any]:
-    """Write the data of an archive of one array; returns what is said about it."""
+    """Write the data of an archive of one array as a file of NumPy; returns what is said about it."""
     about = numpy_files.what_is_written(archive, data, options)
-    if Path(options.out).suffix in numpy_files.SUFFIXES:
-        return {**about, **numpy_files.write_arrays(archive, data, options)}
-    name, dataset = as_dataset(archive, data)
-    notes = _write(dataset, {name: room_of(archive)}, options)
-    return {**about, "arrays": list(dataset), "left_out": [], "notes": notes}
+    return {**about, **numpy_files.write_arrays(archive, data, options)}
 
 
-def write_members(collection: Collection, dataset: Dataset, options: argparse.Namespace) -> dict[str, Any]:
-    """Write members of a collection; returns what is said about them."""
-    room = {name: room_of(collection[name]) for name in dataset}
-    notes = _write(dataset, room, options)
+def write_dataset_of_one(archive: Archive, name: str, dataset: Any, options: argparse.Namespace) -> dict[str, Any]:
+    """Write the dataset of an archive of one array as NetCDF or Zarr; returns what is said about it."""
+    notes, written = _write({"": dataset}, {name: archive}, options), dataset.variables[name]
     return {
-        "file": options.archive, "out": options.out, "holds": collection.kind, "members": list(dataset), "notes": notes,
+        "file": options.archive, "out": options.out, "holds": archive.kind, "shape": list(written.shape),
+        "dtype": str(written.dtype), "arrays": list(dataset.variables), "left_out": [], "notes": notes,
     }
+
+
+def write_members(collection: Collection, groups: Mapping[str, Any], options: argparse.Namespace) -> dict[str, Any]:
+    """Write members of a collection, as datasets of xarray by group; returns what is said about them."""
+    names = [f"{group}/{own}" if group else own for group, dataset in groups.items() for own in dataset.variables]
+    names = [name for name in collection if name in names]
+    notes = _write(groups, {name: collection[name] for name in names}, options)
+    return {"file": options.archive, "out": options.out, "holds": collection.kind, "members": names, "notes": notes}
 
 
 def size_of(out: str) -> int:
@@ -84,10 +89,10 @@ def size_of(out: str) -> int:
     return sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) if path.is_dir() else path.stat().st_size
 
 
-def _write(dataset: Dataset, room: Mapping[str, float], options: argparse.Namespace) -> list[str]:
+def _write(groups: Mapping[str, Any], archives: Mapping[str, Archive], options: argparse.Namespace) -> list[str]:
     """Write a file under a temporary name, and rename it when it is complete; returns what differs from the source."""
     with new_path(options.out, options.overwrite, options.archive) as partial:
-        notes = dataset_files.write_dataset(dataset, partial, Path(options.out).suffix, room)
+        notes = dataset_files.write_dataset(groups, partial, Path(options.out).suffix, archives)
         if partial.is_file():
             with partial.open("rb") as file:
                 os.fsync(file.fileno())

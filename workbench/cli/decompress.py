@@ -6,7 +6,7 @@ import argparse
 import time
 from typing import Any
 
-from workbench.archive import Collection, Dataset
+from workbench.archive import Collection
 from workbench.cli.decoded_files import (
     add_decoded_target,
     holds_names,
@@ -14,12 +14,14 @@ from workbench.cli.decoded_files import (
     require_fitting_target,
     size_of,
     without_notes,
+    write_dataset_of_one,
     write_members,
     write_one,
 )
+from workbench.cli.decoded_variables import dataset_of_one, groups_of_members
 from workbench.cli.members import add_member, chosen_member
 from workbench.cli.progress import Progress, add_quiet
-from workbench.cli.regions import add_region, read_members, read_one, read_with_coordinates, region_as_list
+from workbench.cli.regions import add_region, read_one, region_as_list
 from workbench.cli.source import add_archive, open_archive, print_result
 
 
@@ -45,21 +47,16 @@ def run(options: argparse.Namespace) -> int:
     whole = open_archive(options)
     archive = chosen_member(whole, options, options.archive)
     require_fitting_target(archive, options)
-    of_many = isinstance(whole, Collection) and holds_names(options.out)
     with Progress(options.quiet) as progress:
-        progress(None, f"decoding {options.archive}")
+        progress(None, f"decoding {options.archive} into {options.out}")
         start = time.perf_counter()
-        data = _decoded(whole, options) if of_many else read_one(archive, options.region)
+        if isinstance(whole, Collection) and holds_names(options.out):
+            written = write_members(whole, groups_of_members(whole, options.member, options.region), options)
+        elif holds_names(options.out):
+            written = write_dataset_of_one(archive, *dataset_of_one(archive, options.region), options)
+        else:
+            written = write_one(archive, read_one(archive, options.region), options)
         seconds = time.perf_counter() - start
-        progress(None, f"writing {options.out}")
-        written = write_members(whole, data, options) if of_many else write_one(archive, data, options)
     own = {"region": region_as_list(options.region), "bytes": size_of(options.out), "seconds": round(seconds, 4)}
     print_result(without_notes({**written, **own}, options.json), options.json)
     return 0
-
-
-def _decoded(collection: Collection, options: argparse.Namespace) -> Dataset:
-    """All members, or the chosen one with its coordinates."""
-    if options.member is None:
-        return read_members(collection, options.region)
-    return read_with_coordinates(collection, options.member, options.region)

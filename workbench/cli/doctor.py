@@ -18,6 +18,8 @@ EXTRAS = {
     "lab": ("jupyterlab", "ipywidgets", "holoviews", "bokeh", "anywidget"),
     "io": ("h5py", "asdf", "netCDF4", "zarr", "MDAnalysis", "gsd", "blosc"),
     "codecs": ("pysz", "zfpy", "DracoPy", "fpzip", "hdf5plugin", "h5py", "numcodecs"),
+    "grib": ("cfgrib", "eccodes"),
+    "geotiff": ("rasterio", "rioxarray"),
     "limits": ("scipy",),
     "safeguards": ("compression-safeguards",),
     "dask": ("dask", "distributed"),

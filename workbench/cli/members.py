@@ -52,8 +52,7 @@ def totals(collection: Collection) -> dict[str, Any]:
 
 def print_collection(described: Mapping[str, Any], collection: Collection, options: argparse.Namespace) -> None:
     """Print a description; as text, with one line for each member. Notes about bounds go to standard error."""
-    notes = [f"{name}: {note}" for name in collection for note in collection[name].certificate.notes]
-    show_notes(notes, options.parser)
+    show_notes(collection.notes, options.parser)
     if options.json:
         print_result(described, True)
         return

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from workbench.archive import Archive, Collection, Dataset
+from workbench.archive import Archive, Collection
 from workbench.archive.collection.dataset import coordinates_of
 from workbench.archive.collection.names import groups_of, require_known
 from workbench.archive.content.content import Ends
@@ -35,35 +35,36 @@ def read_one(archive: Archive, region: Region | None) -> Any:
     return archive.read(archive.content.region(region))
 
 
-def read_members(collection: Collection, region: Region | None) -> Dataset:
-    """All members, or the part of them in a region of named dimensions."""
-    if region is None:
-        return collection.decompress()
-    if not isinstance(region, Mapping):
+def chosen_members(collection: Collection, member: str | None, region: Region | None) -> list[str]:
+    """The names of all members, of those in a region of named dimensions, or of a member and the coordinates around it."""
+    if member is not None:
+        return [member, *_coordinates_around(collection, member)]
+    return list(collection) if region is None else collection.inside(of_dimensions(region))
+
+
+def of_dimensions(region: Region | None) -> dict[str, tuple[int | None, int | None]]:
+    """The region of a dataset, by the names of dimensions."""
+    if not isinstance(region, Mapping | None):
         raise WorkbenchError(
             "the region of a dataset must name dimensions, as in --region time=0:10,lat=3:5; or choose a member by --member"
         )
-    return collection.read({name: _whole_numbers(name, pair) for name, pair in region.items()})
+    return {name: _whole_numbers(name, pair) for name, pair in (region or {}).items()}
 
 
-def read_with_coordinates(collection: Collection, name: str, region: Region | None) -> Dataset:
-    """A member, or a region of it, and the coordinates around it that have its dimensions."""
+def along_axes(archive: Archive, region: Region) -> list[slice]:
+    """A region of one array as slices along its axes."""
+    return list(_of_axes(archive, region) if isinstance(region, Mapping) else archive.content.region(region))
+
+
+def _coordinates_around(collection: Collection, name: str) -> list[str]:
+    """The coordinates in the group of a member, and around it, that have its dimensions."""
     axes, group = collection.dimensions(name), name.rpartition("/")[0]
-    if region is None or isinstance(region, Mapping):
-        pairs: dict[str, Pair] = dict(region or {})
-    else:
-        pairs = dict(zip(axes, region, strict=False))
     around = {"", group, *groups_of(f"{group}/")}
     beside = {
         other for other in coordinates_of(collection.groups) & set(collection)
         if set(collection.dimensions(other)) <= set(axes) and other.rpartition("/")[0] in around
     }
-    members = {name: read_one(collection[name], region)}
-    for other in collection:
-        own = {axis: pairs[axis] for axis in collection.dimensions(other) if axis in pairs}
-        if other in beside - {name}:
-            members[other] = read_one(collection[other], own or None)
-    return Dataset(members, collection.groups)
+    return [other for other in collection if other in beside - {name}]
 
 
 def region_as_list(region: Region | None) -> Any:

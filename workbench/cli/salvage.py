@@ -10,20 +10,28 @@ import argparse
 import math
 from typing import Any
 
-from workbench.archive import Archive, Collection, Damaged, Dataset
+import numpy as np
+
+from workbench.archive import Archive, Collection, Damaged
+from workbench.archive.collection.dataset import plain_values
 from workbench.cli.decoded_files import (
     add_decoded_target,
+    holds_names,
     require_decoded_target,
     require_fitting_target,
     without_notes,
+    write_dataset_of_one,
     write_members,
     write_one,
 )
+from workbench.cli.decoded_variables import groups_of_members
 from workbench.cli.failure import BROKEN, DONE
 from workbench.cli.members import add_member, chosen_member
 from workbench.cli.progress import Progress, add_quiet
+from workbench.cli.single_field import as_dataset, name_of
 from workbench.cli.source import add_archive, open_archive, print_result
 from workbench.cli.visible import visible
+from workbench.data import Field
 from workbench.errors import GuaranteeBroken
 
 
@@ -65,28 +73,35 @@ def _one(archive: Archive, options: argparse.Namespace, progress: Progress) -> t
     progress(None, f"decoding {options.archive}")
     data, damage = archive.salvage()
     progress(None, f"writing {options.out}")
-    written = write_one(archive, data, options)
+    if holds_names(options.out):
+        name = name_of(archive)
+        written = write_dataset_of_one(archive, name, as_dataset(name, data), options)
+    else:
+        written = write_one(archive, data, options)
     return {**written, "lost": archive.content.lost(archive, data, damage)}, damage
 
 
 def _many(collection: Collection, options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any], list[Damaged]]:
     """Each member as far as it can be read; `lost` are the values of each that cannot."""
-    damage, members, lost = collection.damaged_documents(), {}, {}
+    damage, lost = collection.damaged_documents(), {}   # type: list[Damaged], dict[str, int]
+    left: dict[str, np.dtype | None] = {}
     for number, name in enumerate(collection):
         progress(number / len(collection), f"decoding {name}")
-        archive = collection[name]
-        data, parts = collection.salvage_member(name)
+        if not collection.damage_of(name):
+            left[name] = None
+            continue
+        archive, (data, parts) = collection[name], collection.salvage_member(name)
         damage += parts
         if data is None:
             lost[name] = math.prod(archive.data.layout.shape)
             continue
-        members[name] = data
+        left[name] = plain_values(data).dtype if isinstance(data, Field) else None
         if own := archive.content.lost(archive, data, [collection.within(name, one) for one in parts]):
             lost[name] = own
-    if not members:
+    if not left:
         raise GuaranteeBroken(f"nothing of {options.archive} can be read: {len(damage)} parts are damaged")
     progress(None, f"writing {options.out}")
-    written = write_members(collection, Dataset(members, collection.groups), options)
+    written = write_members(collection, groups_of_members(collection, left=left), options)
     return {**written, "lost": sum(lost.values()), "lost_of_members": lost}, damage
 
 

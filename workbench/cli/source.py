@@ -19,7 +19,10 @@ from workbench.data.readers.source import Source
 from workbench.errors import WorkbenchError
 from workbench.json_values import json_value
 
-KINDS = "a snapshot, field or trajectory, recognised by its content; of a set of many files one, the folder, or a pattern"
+KINDS = (
+    "a snapshot, field, trajectory or dataset, recognised by its content; of a set of many files one, the folder, or a "
+    "pattern in quotes"
+)
 OPEN = "open"
 OPTIONS = {
     "format": "read as this format instead of the one recognised",

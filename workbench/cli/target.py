@@ -10,7 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from workbench.archive.placing import remove
+from workbench.archive.placing import remove, swap
+from workbench.archive.recognition import is_archive
+from workbench.data.readers.zarr_files import MARKS
 from workbench.errors import WorkbenchError
 
 STANDARD_OUTPUT = "-"
@@ -59,11 +61,21 @@ def new_path(path: str, overwrite: bool, source: str | None = None) -> Iterator[
         try:
             yield partial
             require_free(path, overwrite, source)   # again: writing may have taken long
-            partial.replace(target)
+            if target.is_dir() and partial.is_dir():
+                swap(partial, target, is_plain_store)
+            else:
+                partial.replace(target)
         finally:
             remove(partial)
     except OSError as error:
         raise WorkbenchError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def is_plain_store(path: Path) -> bool:
+    """Whether a folder is empty, or one of Zarr and no archive: what `--overwrite` may replace by another of Zarr."""
+    if not path.is_dir():
+        return False
+    return not any(path.iterdir()) or (any((path / mark).is_file() for mark in MARKS) and not is_archive(path))
 
 
 def _require_other(target: Path, source: Path, path: str) -> None:

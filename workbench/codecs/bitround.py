@@ -87,15 +87,23 @@ def rounded(values: np.ndarray, keepbits: int) -> np.ndarray:
     return result.view(values.dtype)
 
 
+def bits_within(relative: float) -> int:
+    """The bits of the mantissa that keep values within a relative error: rounding errs by half of the last one.
+
+    >>> bits_within(0.01), bits_within(2.0**-10)
+    (6, 9)
+    """
+    return max(math.ceil(-math.log2(relative) - 1), 0)
+
+
 def _bits_needed(values: np.ndarray, tolerance: Tolerance) -> int:
-    """The bits that keep every finite value within the tolerance: rounding errs by half of the last one."""
+    """The bits that keep every finite value within the tolerance."""
     everything = int(np.finfo(values.dtype).nmant)
     if tolerance.value == 0:
         return everything
     if tolerance.relative is not None:
-        needed = -math.log2(tolerance.relative) - 1
-    else:
-        finite = values if np.isfinite(largest_magnitude(values)) else values[np.isfinite(values)]
-        largest = largest_magnitude(finite) if finite.size else 0.0
-        needed = math.frexp(largest)[1] - 1 - math.log2(tolerance.value) - 1
+        return min(bits_within(tolerance.relative), everything)
+    finite = values if np.isfinite(largest_magnitude(values)) else values[np.isfinite(values)]
+    largest = largest_magnitude(finite) if finite.size else 0.0
+    needed = math.frexp(largest)[1] - 1 - math.log2(tolerance.value) - 1
     return min(max(math.ceil(needed), 0), everything)

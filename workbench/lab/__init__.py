@@ -6,7 +6,9 @@
 True
 """
 
-from workbench.lab.bounds_panel.panel import BoundsPanel, bounds
+from workbench.lab.bounds_panel.dataset_panel import DatasetPanel
+from workbench.lab.bounds_panel.opening import bounds
+from workbench.lab.bounds_panel.panel import BoundsPanel
 from workbench.lab.chart_view import chart
 from workbench.lab.cloud_view.opening import cloud
 from workbench.lab.cloud_view.widget import Cloud
@@ -16,6 +18,6 @@ from workbench.lab.panel import Panel
 from workbench.lab.propagation_panel.panel import PropagationPanel, propagation
 
 __all__ = [
-    "BoundsPanel", "Cloud", "ClustersPanel", "LimitsPanel", "Panel", "PropagationPanel", "bounds", "chart", "cloud",
-    "clusters", "limits", "propagation",
+    "BoundsPanel", "Cloud", "ClustersPanel", "DatasetPanel", "LimitsPanel", "Panel", "PropagationPanel", "bounds", "chart",
+    "cloud", "clusters", "limits", "propagation",
 ]

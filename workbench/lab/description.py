@@ -165,7 +165,8 @@ class Table:
     """Rows of text under a heading; `chosen` is the emphasised row.
 
     `total` counts all things of which the rows are the first. `action` says what a click on a row does: the panel's
-    `row_chosen` is called. Without it, rows cannot be chosen.
+    `row_chosen` is called. Without it, rows cannot be chosen, and those of `fixed` never can. `foot` stands below all rows,
+    however these are sorted. A table that stands `above` the controls is what they are about: it is always open.
     """
 
     columns: tuple[str, ...]
@@ -173,6 +174,9 @@ class Table:
     chosen: int | None = None
     total: int | None = None
     action: str = ""
+    foot: tuple[str, ...] = ()
+    fixed: frozenset[int] = frozenset()
+    above: bool = False
 
     @property
     def extent(self) -> str:

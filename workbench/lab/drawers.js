@@ -22,6 +22,23 @@ function compare(one, other) {
   return Number.isNaN(a) ? COLLATOR.compare(one, other) : a === b ? 0 : a - b;
 }
 
+// Scrolls a table in a low place so that the chosen row is between its head and its foot, unless it is there already.
+function reveal(place, table) {
+  const row = table.querySelector("tr.chosen")?.getBoundingClientRect();
+  if (!row) return;
+  const top = table.tHead.getBoundingClientRect().bottom;
+  const bottom = table.tFoot?.getBoundingClientRect().top ?? place.getBoundingClientRect().bottom;
+  place.scrollTop += Math.min(row.top - top, 0) || Math.max(row.bottom - bottom, 0);
+}
+
+// A place for a table that is always open.
+class Stand {
+  constructor() {
+    this.box = this.inside = element("div", "wb-stand wb-sideways");
+    this.title = {};
+  }
+}
+
 class Drawer {
   constructor(title, parent) {
     this.box = element("details", "wb-drawer", parent);
@@ -38,7 +55,7 @@ class Tables {
     this.drawers = new Map();
     this.sorted = new Map(); // by the name of a table: column and direction
     this.show = this.show.bind(this);
-    this.code = new Drawer("code", el);
+    this.code = model.get("bare") ? null : new Drawer("code", el);
     for (const trait of ["tables", "code"]) model.on(`change:${trait}`, this.show);
     this.show();
   }
@@ -53,14 +70,16 @@ class Tables {
     }
     for (const table of tables) {
       const text = JSON.stringify(table);
-      const held = this.drawers.get(table.name) ?? { drawer: new Drawer("", null) };
+      const held = this.drawers.get(table.name) ?? { drawer: this.code ? new Drawer("", null) : new Stand() };
       this.drawers.set(table.name, held);
-      this.code.box.before(held.drawer.box);
+      const { box } = held.drawer;
+      if (box.parentElement !== this.el) this.el.insertBefore(box, this.code?.box ?? null); // one that moves loses the focus
       if (held.text === text) continue;
       held.text = text;
       held.drawer.title.textContent = table.title;
       this.fill(held.drawer.inside, table);
     }
+    if (!this.code) return;
     const code = element("pre");
     code.textContent = this.model.get("code");
     code.tabIndex = 0; // so that long lines can be read by the keyboard
@@ -75,7 +94,14 @@ class Tables {
     table.columns.forEach((name, column) => this.heading(head, table, name, column, place));
     const body = element("tbody", "", made);
     for (const row of this.order(table)) this.row(body, table, row);
+    if (table.foot.length) {
+      const line = element("tr", "", element("tfoot", "", made));
+      table.foot.forEach((text, column) => (element("td", table.numeric[column] ? "number" : "", line).textContent = text));
+    }
+    const { scrollTop, scrollLeft } = place;
     place.replaceChildren(made);
+    Object.assign(place, { scrollTop, scrollLeft });
+    if (!this.code) requestAnimationFrame(() => reveal(place, made)); // once it has a place on the page
     if (focus) made.querySelector(`[data-place="${focus}"]`)?.focus();
   }
 
@@ -105,20 +131,22 @@ class Tables {
 
   row(body, table, row) {
     const line = element("tr", row === table.chosen ? "chosen" : "", body);
+    const action = table.fixed.includes(row) ? "" : table.action;
     if (row === table.chosen) line.setAttribute("aria-current", "true");
     table.rows[row].forEach((text, column) => {
       const cell = element("td", table.numeric[column] ? "number" : "", line);
-      if (column > 0 || !table.action) {
+      if (column > 0 || !action) {
         cell.textContent = text;
+        if (!this.code) cell.title = text; // which may be cut
         return;
       }
       const button = element("button", "", cell);
       button.type = "button";
       button.textContent = text;
-      button.title = table.action;
+      button.title = action;
       button.dataset.place = `row-${row}`;
     });
-    if (!table.action) return;
+    if (!action) return;
     line.classList.add("wb-choosable");
     line.addEventListener("click", () => this.model.send({ table: table.name, row }));
   }

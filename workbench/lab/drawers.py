@@ -31,13 +31,14 @@ class Drawers(anywidget.AnyWidget):
     _css = front_end("drawers.css")
     tables: traitlets.List = traitlets.List().tag(sync=True)
     code = traitlets.Unicode("").tag(sync=True)
+    bare = traitlets.Bool(False).tag(sync=True)   # tables alone, which cannot be closed
 
-    def __init__(self, chosen: Chosen) -> None:
-        super().__init__()
+    def __init__(self, chosen: Chosen, *, bare: bool = False) -> None:
+        super().__init__(bare=bare)
         self._chosen = chosen
         self.on_msg(self._heard)
 
-    def show(self, tables: Mapping[str, Table], code: str) -> None:
+    def show(self, tables: Mapping[str, Table], code: str = "") -> None:
         """Show these tables and this code; drawers stay open or closed."""
         with self.hold_sync():
             self.tables = [_described(name, table) for name, table in tables.items()]
@@ -52,4 +53,5 @@ def _described(name: str, table: Table) -> dict[str, Any]:
         "name": name, "title": f"{name} ({table.extent})",
         "columns": list(table.columns), "rows": list(map(list, table.rows)),
         "numeric": markup.numeric_columns(table), "chosen": table.chosen, "action": table.action,
+        "foot": list(table.foot), "fixed": sorted(table.fixed),
     }

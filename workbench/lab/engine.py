@@ -168,11 +168,19 @@ class Engine(Generic[State]):
         self._news()
 
     @in_turn
-    def ask(self, name: str, then: Callable[[], object] = lambda: None) -> None:
-        """Run a stage on demand for the present state, after the missing stages before it."""
+    def ask(
+        self, name: str, then: Callable[[], object] = lambda: None, failed: Callable[[str], object] = lambda reason: None
+    ) -> None:
+        """Run a stage on demand for the present state, after the missing stages before it; `failed` gets the reason."""
         stage, state = self.stages[name], self.state
         work = functools.partial(self._run, state, stage)
-        self._submit(self._asked, work, stage.text or name, then)
+        self._submit(self._asked, work, stage.text or name, lambda reason: failed(reason) if reason else then())
+        self._news()
+
+    @in_turn
+    def do(self, work: Callable[[Job], Any], text: str, then: Callable[[Any, str], object]) -> None:
+        """Do some work that is no stage, in place of what was asked for before; `then` gets its value, or the error."""
+        job = self._submit(self._asked, work, text, lambda reason: then(job.value, reason))
         self._news()
 
     @in_turn
@@ -191,7 +199,7 @@ class Engine(Generic[State]):
         """Wait until all work is done, and all that follows from it."""
         self._hurry()
         while self._following.wait(timeout) and self._asked.wait(timeout):
-            if not self._taken_up():
+            if not self._taken_up() and not self._following.busy:   # what has ended may have begun other work
                 return True
             self._hurry()
         return False
@@ -201,6 +209,7 @@ class Engine(Generic[State]):
         """Request all running work to stop."""
         self._following.cancel()
         self._asked.cancel()
+        self._let_go()
         self.partial.clear()
         missing = self._missing(self.results())
         self._tell_awaiting("cancelled")
@@ -242,14 +251,20 @@ class Engine(Generic[State]):
         return not job.ended.is_set() and not job.cancelled.is_set() and keys == self._keys(self.state)
 
     def _submit(
-        self, lane: Lane, work: Callable[[Job], None], text: str, then: Callable[[], object] = lambda: None
+        self, lane: Lane, work: Callable[[Job], None], text: str, then: Callable[[str], object] = lambda reason: None
     ) -> Job:
         job = Job(work, lambda job: self._ended(job, then), self._reported, self._deliver, text=text)
         self._under_way.append(job)
         self._mistake = ""
         self.status = Status(True, 0.0, text, self._refused)
         lane.submit(job)
+        self._let_go()
         return job
+
+    def _let_go(self) -> None:
+        """Do what follows from work that was dropped before it began: nobody else tells of its end."""
+        for job in [job for job in self._under_way if job.cancelled.is_set() and job.ended.is_set()]:
+            job.done(job)
 
     def _run(self, state: State, on_demand: Stage | None, job: Job) -> None:
         """Run the stages without a result for this state, and one on demand; each gets the results of those before it."""
@@ -304,25 +319,27 @@ class Engine(Generic[State]):
         return bool(ended)
 
     @in_turn
-    def _ended(self, job: Job, then: Callable[[], object]) -> None:
+    def _ended(self, job: Job, then: Callable[[str], object]) -> None:
         if job not in self._under_way:
             return   # whoever waited for it has not waited for its delivery
         self._under_way = [other for other in self._under_way if other is not job]
         if self._closed:
             release_memory()   # memory that the job still held when the panel was closed
             return
-        if job.cancelled.is_set():
-            return   # cancelling has set the status, or newer work is running
+        if job.cancelled.is_set():   # cancelling has set the status, or newer work is running
+            self._follows(functools.partial(then, "cancelled"))
+            return
         self.partial.clear()
         if job.error:
             self._mistake = job.error
             self._say(Status(error=job.error))
+            self._follows(functools.partial(then, job.error))
             if not self._is_followed():   # else the results may come yet: only what was asked for has failed
                 self._tell_awaiting(job.error)
             return
         if self._settle():
             self._news()
-        self._follows(then)
+        self._follows(functools.partial(then, ""))
         if not self._missing(self.results()):
             self._tell_awaiting("")
 

@@ -108,6 +108,7 @@ _WORDS: Mapping[str, str] = {
     "halo: at least": "groups with at least so many members are shown as halos",
     "heat map of": "the outcome whose share of the trials is shown for each site and bit",
     "in 3-D": "the particles as a cloud that can be turned: all of them, or the halo of the close-up",
+    "keep exactly": "every value of this variable comes back bit for bit, whatever the error bound beside it says",
     "keep groups of": "groups with at least so many members are kept: none of them is split or merged",
     "kept": "groups that have exactly the same members in the decoded particles as in the original",
     "kind of bound": (

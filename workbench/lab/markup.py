@@ -39,6 +39,7 @@ body[data-jp-theme-light="false"] .wb-panel, body[data-jp-theme-light="false"] .
 .wb-table th, .wb-table td { padding: 2px 14px 2px 0; text-align: left; vertical-align: top; }
 .wb-table .number { text-align: right; white-space: nowrap; }
 .wb-table td { overflow-wrap: anywhere; max-width: 60ch; }
+.wb-table tfoot td { border-top: 1px solid var(--wb-line); font-weight: 600; }
 .wb-table th { border-bottom: 1px solid var(--wb-line); font-weight: 600; }
 .wb-table tr.chosen td { font-weight: 700; background: rgba(47, 127, 193, .18); }
 .wb-note { font-size: 12.5px; line-height: 1.35; color: var(--wb-quiet); margin: 2px 0; }
@@ -98,7 +99,9 @@ def table(given: Table) -> str:
         + "".join(f"<td{kind}>{html.escape(cell)}</td>" for cell, kind in zip(row, classes, strict=True)) + "</tr>"
         for number, row in enumerate(given.rows)
     ]
-    return f'<table class="wb-table"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+    cells = "".join(f"<td{kind}>{html.escape(cell)}</td>" for cell, kind in zip(given.foot, classes, strict=False))
+    foot = f"<tfoot><tr>{cells}</tr></tfoot>" if given.foot else ""
+    return f'<table class="wb-table"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody>{foot}</table>'
 
 
 def numeric_columns(given: Table) -> list[bool]:
@@ -109,7 +112,8 @@ def numeric_columns(given: Table) -> list[bool]:
     """
     if len(given.columns) <= 2:
         return [False] * len(given.columns)
-    columns = zip(*given.rows, strict=True) if given.rows else [()] * len(given.columns)
+    rows = (*given.rows, *filter(None, [given.foot]))
+    columns = zip(*rows, strict=True) if rows else [()] * len(given.columns)
     return [any(cells) and all(map(_is_number, filter(None, cells))) for cells in columns]
 
 

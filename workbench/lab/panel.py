@@ -12,7 +12,8 @@ import gc
 import logging
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
@@ -26,7 +27,7 @@ from workbench.lab.controls import Control
 from workbench.lab.description import STATIC, Reading, Shown, Window
 from workbench.lab.engine import LOOKING, Engine, Fields, Results, Stage, Status
 from workbench.lab.history import History
-from workbench.lab.jobs import deliver_to_this_loop
+from workbench.lab.jobs import Job, deliver_to_this_loop
 from workbench.lab.last_picture import LastPicture, static_bundle
 from workbench.lab.turns import Patience, in_turn
 from workbench.lab.view import View
@@ -56,8 +57,8 @@ class Panel(ABC, Generic[State]):
         self._patience = Patience(PROMPT)
         self._drawn_from: tuple[Any, ...] = ()
         self._displayed: tuple[State, Results] | None = None
-        self._home: Window | None = None
-        self._history: History[State] = History()
+        self._homes: dict[Hashable, Window] = {}        # of the pictures of each part
+        self._histories: defaultdict[Hashable, History[Any]] = defaultdict(History)
         self._travelling = False   # to a state of the history
         replace_in_cell(self)
         self._engine.refresh()
@@ -82,6 +83,14 @@ class Panel(ABC, Generic[State]):
     def implied(self, fields: Fields) -> Fields:
         """Changes of the state with those that follow from them; raises for values that these cannot follow from."""
         return fields
+
+    def part(self, state: State) -> Hashable:
+        """The part of the data that is looked at, where there are several: each has its controls and its own history."""
+        return ""
+
+    def parts(self, state: State) -> Mapping[Hashable, Any]:
+        """The choices for each part, with fields of the state: they are undone by themselves."""
+        return {"": state}
 
     def fit_controls(self) -> None:
         """Give controls the ends that suit the present state."""
@@ -146,8 +155,10 @@ class Panel(ABC, Generic[State]):
         before = self.state
         changed = self._engine.change(**fields)
         if changed and not self._travelling:
-            self._history.note(before, self.state, self._movement())
+            self._note(before)
         if self._view is not None:
+            if self.part(before) != self.part(self.state):
+                self._view.show_rows(self.rows())
             if changed and not fields.keys() <= LOOKING:
                 self._view.forgive()
                 self.fit_controls()
@@ -155,19 +166,41 @@ class Panel(ABC, Generic[State]):
             self._view.show_steps(*self._history.ends)
         return changed
 
+    @property
+    def _history(self) -> History[Any]:
+        """That of the part that is looked at."""
+        return self._histories[self.part(self.state)]
+
+    @property
+    def _own(self) -> Any:
+        """The choices for that part."""
+        return self.parts(self.state)[self.part(self.state)]
+
+    def _note(self, before: State) -> None:
+        """Remember what has changed in each part."""
+        earlier, present = self.parts(before), self.parts(self.state)
+        for part in earlier.keys() & present.keys():
+            self._histories[part].note(earlier[part], present[part], self._movement())
+
     @in_turn
     def undo(self) -> bool:
         """Return to the state before the last change, or before the last movement of a control; False if there is none."""
-        return self._travel(self._history.back(self.state))
+        return self._travel(self._history.back(self._own))
 
     @in_turn
     def redo(self) -> bool:
         """Take back `undo`; False if there is nothing to take back."""
-        return self._travel(self._history.forth(self.state))
+        return self._travel(self._history.forth(self._own))
 
-    def ask(self, stage: str, then: Callable[[], object] = lambda: None) -> None:
-        """Start a stage on demand, as the panel's button does; `then` is called when it is done."""
-        self._engine.ask(stage, then)
+    def do(self, work: Callable[[Job], Any], text: str, then: Callable[[Any, str], object]) -> None:
+        """Do some work that is no stage in the background; `then` is called with its value, or with the reason for none."""
+        self._engine.do(work, text, then)
+
+    def ask(
+        self, stage: str, then: Callable[[], object] = lambda: None, failed: Callable[[str], object] = lambda reason: None
+    ) -> None:
+        """Start a stage on demand, as the panel's button does; `then` is called when it is done, or `failed`."""
+        self._engine.ask(stage, then, failed)
 
     def when_settled(self, then: Callable[[str], object]) -> None:
         """Call `then` when the results for the present state are there, with the reason if there will be none."""
@@ -226,12 +259,12 @@ class Panel(ABC, Generic[State]):
         controls = [] if self._view is None else self._view.controls
         return next(((control.field, control.gesture) for control in controls if control.asking), None)
 
-    def _travel(self, state: State | None) -> bool:
+    def _travel(self, state: Any) -> bool:
         if state is None:
             return False
         self._travelling = True
         try:
-            names = [field.name for field in dataclasses.fields(state)]   # type: ignore[arg-type]
+            names = [field.name for field in dataclasses.fields(state)]
             return self.change(**{name: getattr(state, name) for name in names})
         finally:
             self._travelling = False
@@ -277,9 +310,10 @@ class Panel(ABC, Generic[State]):
         self._displayed = self.state, results
         self._shown_code = self.code()
         window = getattr(self.state, "window", None)
+        part = self.part(self.state)
         if window is None and self._shown.pictures:
-            self._home = self._shown.pictures[0].window
-        view.show(self._shown, window, self._home)
+            self._homes[part] = self._shown.pictures[0].window
+        view.show(self._shown, window, self._homes.get(part))
         view.show_freshness(self._shown.stale, self.status.busy)
         self._last_picture.follow(self._static)
 

@@ -80,9 +80,8 @@ class View:
 
     def __init__(self, panel: Requests, title: str, rows: Rows, state: Any) -> None:
         self.panel = panel
-        self.controls = [control for row in rows for control in row if isinstance(control, Control)]
-        for control in self.controls:
-            control.connect(panel.change)
+        self.controls: list[Control] = []
+        self._boxes: dict[tuple[int, ...], widgets.HBox] = {}   # rows of controls so far, by the identities of their parts
         self.savers = [part for row in rows for part in row if isinstance(part, SaveArchive)]
         self.canvas, self.detail = Canvas(), Canvas()
         self.canvas.observe(self._picked, "picked")
@@ -97,7 +96,8 @@ class View:
         self._make_parts(title)
         self.frame = Frame([self.canvas, self.detail])
         style = widgets.HTML(f"<style>{markup.STYLE}</style>", layout=widgets.Layout(display="none"))
-        above = self._above(title, rows)
+        above = self._above(title)
+        self.show_rows(rows)
         self.content = _column([self.facts, self.pictures, self.below, self.chart_box, self.drawers], "wb-content")
         self.widget = _column([style, self.frame, above, self.content, self._foot()], "wb-panel")
 
@@ -119,21 +119,17 @@ class View:
         self.chart_box = _row([_place_of_chart() for _ in range(MOST_CHARTS)], gap="8px", align="stretch")
         self.chart_places: dict[str, widgets.Box] = {}
         self.drawers = Drawers(self.panel.row_chosen)
+        self.overview = Drawers(self.panel.row_chosen, bare=True)
 
-    def _above(self, title: str, rows: Rows) -> widgets.Widget:
-        """The title with the state of the work, and the controls; rows after the first ones are behind a button."""
-        made = [_row([_widget(part) for part in row if not isinstance(part, SaveArchive)]) for row in rows]
-        made = [row for row in made if row.children]
+    def _above(self, title: str) -> widgets.Widget:
+        """The title with the state of the work, tables of what there is, and places for the controls."""
         name = widgets.HTML(f"<b style='font-size: 15px'>{html.escape(title)}</b>")
-        head = [name, self.status, self.bar, self.stop]
-        if made[UNFOLDED:]:
-            more = Disclosure(title, "more controls")   # the browser remembers whether it is pressed
-            folded = _column(made[UNFOLDED:], "wb-folded")
-            folded.layout.display = "none"
-            more.observe(lambda change: setattr(folded.layout, "display", "" if more.unfolded else "none"), "unfolded")
-            made[UNFOLDED:] = [folded]
-            head.append(more)
-        return _column([_row([*head, self.steps], wrap="nowrap"), *made], "wb-above")
+        self.more = more = Disclosure(title, "more controls")   # the browser remembers whether it is pressed
+        self.unfolded, self.folded = _column([], "wb-unfolded"), _column([], "wb-folded")
+        self.folded.layout.display = "none"
+        more.observe(lambda change: setattr(self.folded.layout, "display", "" if more.unfolded else "none"), "unfolded")
+        self.head = _row([name, self.status, self.bar, self.stop, self.steps], wrap="nowrap")
+        return _column([self.head, self.overview, self.unfolded, self.folded], "wb-above")
 
     def _foot(self) -> widgets.Widget:
         """The buttons to take something along."""
@@ -151,6 +147,17 @@ class View:
         return foot
 
     # From the panel.
+
+    def show_rows(self, rows: Rows) -> None:
+        """Show these controls; rows after the first ones are behind a button. Earlier ones stay alive until the end."""
+        self.controls = [control for row in rows for control in row if isinstance(control, Control)]
+        for control in self.controls:
+            control.connect(self.panel.change)
+        made = [self._box([_widget(part) for part in row if not isinstance(part, SaveArchive)]) for row in rows]
+        made = [row for row in made if row.children]
+        self.unfolded.children, self.folded.children = made[:UNFOLDED], made[UNFOLDED:]
+        head = [part for part in self.head.children if part is not self.more]
+        self.head.children = [*head[:-1], self.more, head[-1]] if made[UNFOLDED:] else head
 
     def show_state(self, state: Any) -> None:
         """Show the state in the controls."""
@@ -190,6 +197,7 @@ class View:
             self.canvas.window = wanted
         self._show_detail(shown.detail)
         self.copy.text = self.panel.code()
+        self.overview.show({name: table for name, table in shown.tables.items() if table.above})
         self.facts.value = markup.facts(shown.facts, f"wb-tip-{self.facts.model_id}")
         self.note.value = markup.note(shown.note)
         self._withdraw(self.copy.text)
@@ -209,6 +217,13 @@ class View:
         if part not in self.content.children:
             place = self.content.children.index(self.below) + 1
             self.content.children = (*self.content.children[:place], part, *self.content.children[place:])
+
+    def _box(self, parts: list[widgets.Widget]) -> widgets.HBox:
+        """A row of these parts, the one that has held them before if there is one."""
+        key = tuple(map(id, parts))
+        if key not in self._boxes:
+            self._boxes[key] = _row(parts)
+        return self._boxes[key]
 
     def _share_width(self, pictures: int, detail: bool) -> None:
         """The detail is as wide as each of the pictures; a picture alone stays small, since others often follow."""
@@ -258,7 +273,7 @@ class View:
 
     def _show_drawers(self, shown: Shown) -> None:
         """Show tables and code, last of all."""
-        self.drawers.show(shown.tables, self.copy.text)
+        self.drawers.show({name: table for name, table in shown.tables.items() if not table.above}, self.copy.text)
         self.chart_box.remove_class("wb-awaited")
 
     # From the user.
@@ -293,7 +308,8 @@ class View:
         for chart in self.charts.values():
             chart.close()
         self.charts.clear()
-        _close(self.widget)
+        for part in (*self._boxes.values(), self.more, self.widget):
+            _close(part)
         self.canvas.reader = self.detail.reader = None
         for canvas in (self.canvas, self.detail):
             canvas.show(())

@@ -1,7 +1,8 @@
 """Fields that are somewhere else, in parts: over a Dask array, a Zarr array, HDF5, a .npy file, or an archive.
 
 A part is read where it is needed, as a `wb.Field`, so it is checked and masked like any other. Parts of a Dask array are
-blocks of one graph: Dask computes each once, moves it to the chunks of the archive, and bounds memory as it always does.
+blocks of one graph: Dask computes each once, and moves it to the chunks of the archive. Where a chunk needs many blocks,
+Dask would have to hold too much at once (most blocks are then needed by many chunks), so these are written to files first.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import functools
 import itertools
 import math
 import operator
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,6 +31,7 @@ from workbench.slabs import Slices
 Result = TypeVar("Result")
 
 VALUES = 2**22   # in a part, where neither the source nor an archive has chunks: 32 MB in float64
+GATHERED = 2**26   # bytes of the blocks that Dask may hold for one part
 
 
 class ChunkedField:
@@ -162,8 +165,12 @@ class ChunkedField:
         kinds = self.dtype, np.dtype(bool)
         values, mask = (ArrayInFiles(folder / f"{name}-{kind}", self.shape, kind, self.chunk_shape) for kind in kinds)
         save = functools.partial(_save, values, mask if self.masks_itself or self.mask is not None else None)
-        masked = map_parts(executor, "save-parts", save, self.chunk_shape, [self])
+        masked = _map_parts(executor, "save-parts", save, self.chunk_shape, [self])
         return self.over(values, mask if any(masked) else None)
+
+    def gathers_much(self, chunk_shape: Sequence[int], beyond: int = 0) -> bool:
+        """Whether a part of this shape needs many blocks of Dask at once."""
+        return any(_is_dask(array) and _gathered(array, chunk_shape, beyond) > GATHERED for array in self.arrays)
 
     def over(self, values: Any, mask: Any = None, spacing: Sequence[float] | None = None) -> ChunkedField:
         """The field with its values and its mask in other arrays, or with another spacing."""
@@ -213,6 +220,21 @@ def map_parts(
     Parts extend `beyond` the end of their chunk along each axis by so many points, as far as the field does. `together`
     says that several parts may be worked on at once in one process.
     """
+    if not any(field.gathers_much(chunk_shape, beyond) for field in fields):
+        return _map_parts(executor, name, step, chunk_shape, fields, beyond, together)
+    with tempfile.TemporaryDirectory(prefix="lossbench-", dir=executor.folder) as folder:
+        in_files = [
+            field.saved(executor, Path(folder), f"blocks-{number}") if field.gathers_much(chunk_shape, beyond) else field
+            for number, field in enumerate(fields)
+        ]
+        return _map_parts(executor, name, step, chunk_shape, in_files, beyond, together)
+
+
+def _map_parts(
+    executor: Executor, name: str, step: Callable[..., Result], chunk_shape: tuple[int, ...],
+    fields: Sequence[ChunkedField], beyond: int = 0, together: bool = False,
+) -> list[Result]:
+    """The same, from where the fields are now."""
     shape = fields[0].shape
     places = [
         tuple(slice(part.start, min(part.stop + beyond, end)) for part, end in zip(place, shape, strict=True))
@@ -303,6 +325,19 @@ def _parts_of(array: Any, blocks: tuple[int, ...] | None, places: Sequence[Slice
         found: list[Any] = array.rechunk(blocks).to_delayed().ravel().tolist()
         return found
     return [array[place].rechunk(-1).to_delayed(optimize_graph=False).item() for place in places]
+
+
+def _gathered(array: Any, chunk_shape: Sequence[int], beyond: int) -> int:
+    """The bytes of all blocks of Dask that the part which needs most of them needs; 0 if every part is within one block."""
+    several, values = False, 1
+    for size, sizes, step in zip(array.shape, array.chunks, chunk_shape, strict=True):
+        ends = np.cumsum(sizes)
+        begins = np.arange(0, size, step)
+        first = np.searchsorted(ends, begins, "right")
+        last = np.searchsorted(ends, np.minimum(begins + step + beyond, size), "left")
+        several |= bool((last > first).any())
+        values *= int((ends[last] - (ends - sizes)[first]).max(initial=0))
+    return values * array.dtype.itemsize if several else 0
 
 
 def _is_source(given: Any) -> bool:

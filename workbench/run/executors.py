@@ -47,6 +47,10 @@ class Executor(Protocol):
     def progress(self) -> Progress | None:
         """Who is told."""
 
+    @property
+    def folder(self) -> Path | None:
+        """A folder that all workers see."""
+
     def map(
         self, name: str, step: Callable[..., Result], items: Sequence[Any], each: str = "item", on_gpu: bool = False,
         shared: Any = None, together: bool = False,
@@ -73,6 +77,7 @@ class InProcess:
     """
 
     progress: Progress | None = field(default=None, repr=False)
+    folder: Path | None = field(default=None, kw_only=True, repr=False)
 
     def map(
         self, name: str, step: Callable[..., Result], items: Sequence[Any], each: str = "item", on_gpu: bool = False,
@@ -90,8 +95,8 @@ class InProcess:
         return results
 
     def within(self, folder: Path) -> Self:
-        """The same: what is shared stays in memory."""
-        return self
+        """The same, with a folder for what does not fit into memory; what is shared stays in memory."""
+        return replace(self, folder=folder)
 
     def reporting(self, progress: Progress | None) -> Self:
         """The same, with the progress of each step reported to another."""

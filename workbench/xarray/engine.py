@@ -12,19 +12,16 @@ from typing import Any
 
 import numpy as np
 import xarray
-from xarray.backends import BackendArray, BackendEntrypoint
-from xarray.core import indexing
+from xarray.backends import BackendEntrypoint
 
 from workbench.archive.archive import Archive
 from workbench.archive.collection.collection import Collection
-from workbench.archive.collection.dataset import dataset_of, in_group, plain_values
-from workbench.archive.collection.reports import has_errors
-from workbench.archive.content.variable import form_of
+from workbench.archive.collection.dataset import dataset_of, in_group
 from workbench.archive.opening import opened
 from workbench.archive.recognition import is_archive
 from workbench.data import Field
-from workbench.data.xarray_variables import decoded_dates, dimensions_of, to_variable, without_packing
 from workbench.errors import WorkbenchError, briefly
+from workbench.xarray.decoding import lazy_variable
 
 OPTIONS = ("drop_variables", "group", "codecs", "most_bytes", "isolate")
 DECODING = (
@@ -125,53 +122,13 @@ def _dropped(names: Any) -> set[str]:
         raise WorkbenchError(f"drop_variables must be a name or a list of names; got {briefly(names)}") from None
 
 
-class ArchivedValues(BackendArray):
-    """The values of a member, decoded by region; those that are masked are NaN."""
-
-    def __init__(self, archive: Archive) -> None:
-        if archive.kind == "variable":
-            form = form_of(archive)
-            self.shape, self.dtype = form.shape, form.numpy
-        else:
-            self.shape, self.dtype = archive.data.layout.shape, archive.data.layout.dtype
-            if "mask" in archive.arrays and self.dtype.kind in "iu":
-                self.dtype = np.dtype(np.float64)
-        self.archive = archive
-
-    @property
-    def chunks(self) -> tuple[int, ...] | None:
-        """The shape of the chunks, where these are parts of the array as it is."""
-        layout = self.archive.data.layout
-        return layout.chunk_shape if layout.shape == self.shape else None
-
-    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
-        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.BASIC, self._at)
-
-    def _at(self, key: tuple[int | slice, ...]) -> np.ndarray:
-        """The values at integers and slices."""
-        pairs = list(zip(key, self.shape, strict=True))
-        spans = [
-            range(*part.indices(size)) if isinstance(part, slice) else range(int(part), int(part) + 1)
-            for part, size in pairs
-        ]
-        if not all(spans):
-            return np.empty(self.shape, self.dtype)[key]
-        ends = [(min(span[0], span[-1]), max(span[0], span[-1]) + 1) for span in spans]
-        values = plain_values(self.archive.read(ends) if ends else self.archive.decompress())
-        for axis, (span, (low, _)) in enumerate(zip(spans, ends, strict=True)):
-            if span.step != 1:
-                values = values.take(np.array(span) - low, axis)
-        whole = tuple(slice(None) if isinstance(part, slice) else 0 for part in key)
-        return np.asarray(values[whole], self.dtype)
-
-
 def _dataset(archive: Archive | Collection, group: str, dropped: set[str]) -> xarray.Dataset:
     if isinstance(archive, Archive):
         if group:
             raise WorkbenchError(f"{archive.store.name} holds one array and no groups; got group={group!r}")
         return _of_one(archive)
     names, about = in_group(archive, archive.groups, group), archive.groups[group]
-    variables = {own: _lazy(own, archive[name]) for own, name in names.items() if own not in dropped}
+    variables = {own: lazy_variable(own, archive[name]) for own, name in names.items() if own not in dropped}
     return dataset_of(xarray, variables, about)
 
 
@@ -183,20 +140,6 @@ def _of_one(archive: Archive) -> xarray.Dataset:
     metadata = archive.attributes.get("metadata", {})
     shape = archive.data.layout.shape
     shown = Field(np.broadcast_to(np.zeros((), archive.data.layout.dtype), shape), name=name, metadata=metadata).to_xarray()
-    return xarray.Dataset({name: _lazy(name, archive)}, shown.coords)
-
-
-def _lazy(name: str, archive: Archive) -> xarray.Variable:
-    values = ArchivedValues(archive)
-    metadata = archive.attributes.get("metadata", {})
-    empty = to_variable(name, np.broadcast_to(np.zeros((), values.dtype), values.shape), {
-        **metadata, "dimensions": dimensions_of(name, values.shape, metadata), "calendar_coded": False,
-    })
-    if has_errors(archive):
-        empty.encoding = without_packing(empty.encoding, empty.dtype)
-    if values.chunks is not None:
-        empty.encoding["preferred_chunks"] = dict(zip(empty.dims, values.chunks, strict=True))
-    lazy = xarray.Variable(empty.dims, indexing.LazilyIndexedArray(values), empty.attrs, empty.encoding)
-    return decoded_dates(name, lazy) if metadata.get("calendar_coded") else lazy
+    return xarray.Dataset({name: lazy_variable(name, archive)}, shown.coords)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.archive.archive import Archive
-from workbench.archive.collection.dataset import Dataset
+from workbench.archive.collection.dataset import LEFT_OUT, Dataset, texts_of
 from workbench.archive.collection.description import CollectionRoot
 from workbench.archive.collection.names import require_known
 from workbench.archive.collection.reports import Reports, Row, has_errors, table
@@ -127,12 +127,13 @@ class Collection(Mapping[str, Archive]):
 
     @property
     def notes(self) -> list[str]:
-        """What was unusual about the bounds, each note with the name of its member."""
-        return [f"{name}: {note}" for name in self for note in self[name].certificate.notes]
+        """What of its files the dataset lacks, and what was unusual about the bounds, with the name of the member."""
+        left_out = [f"left out: {one}" for one in texts_of(self.groups[""].get(LEFT_OUT))]
+        return left_out + [f"{name}: {note}" for name in self for note in self[name].certificate.notes]
 
     def decompress_member(self, name: str) -> Any:
         """A member, decoded; damage is that of its key in the collection."""
-        with self._damage_of(name):
+        with self.naming_damage(name):
             return self[name].decompress()
 
     def to_xarray(self) -> Any:
@@ -151,15 +152,19 @@ class Collection(Mapping[str, Archive]):
         >>> archive.read({"time": (1, 3)})["T"]
         Field(2 x 5, float64)
         """
+        wanted = self.inside(region)
+        members = {name: self._read(name, region) for name in wanted}
+        return Dataset(members, self.groups, (name for name in wanted if has_errors(self[name])))
+
+    def inside(self, region: Mapping[str, Any]) -> list[str]:
+        """The names of the members in a region: those that have one of its dimensions, and others along their axes."""
         if not isinstance(region, Mapping) or not region:
             raise WorkbenchError(f'region must be as {{"time": (0, 10)}}; got {briefly(region)}')
         axes = {name: self.dimensions(name) for name in self}
         for dimension in region:
             require_known(dimension, dict.fromkeys(axis for names in axes.values() for axis in names), "a dimension")
         around = {axis for names in axes.values() if set(names) & set(region) for axis in names}
-        wanted = [name for name, names in axes.items() if set(names) <= around and self[name].kind != "particles"]
-        members = {name: self._read(name, region) for name in wanted}
-        return Dataset(members, self.groups, (name for name in wanted if has_errors(self[name])))
+        return [name for name, names in axes.items() if set(names) <= around and self[name].kind != "particles"]
 
     def dimensions(self, name: str) -> tuple[str, ...]:
         """The names of the axes of a field, or of an array; particles have none."""
@@ -168,11 +173,11 @@ class Collection(Mapping[str, Archive]):
         return tuple(given) if isinstance(given, list) and archive.kind != "particles" else ()
 
     def _read(self, name: str, region: Mapping[str, Any]) -> Any:
-        with self._damage_of(name):
+        with self.naming_damage(name):
             return self[name].read([region.get(axis) for axis in self.dimensions(name)])
 
     @contextmanager
-    def _damage_of(self, name: str) -> Iterator[None]:
+    def naming_damage(self, name: str) -> Iterator[None]:
         """Damage that is seen is that of a key in the collection, so that it names the member."""
         try:
             yield

@@ -38,6 +38,7 @@ from workbench.run.chunked_field import ChunkedField, is_lazy
 from workbench.slabs import Slices
 
 MOST_MEMBERS = 2**13
+LEFT_OUT = "left_out"   # what is known of a group: sentences about what of its files is not in it
 
 Groups = Mapping[str, Mapping[str, Any]]   # what is known of each group, by its name: "" is the whole
 
@@ -120,6 +121,11 @@ class Dataset(Mapping[str, Any]):
         """The dataset with other members of the same names, or with some of them."""
         return Dataset(members, self.groups, self.bounded & set(members))
 
+    def leaving_out(self, notes: Iterable[str]) -> Dataset:
+        """The dataset with a list of what of its files is not in it."""
+        groups = {**self.groups, "": {**self.groups.get("", {}), LEFT_OUT: list(notes)}}
+        return Dataset(self._members, groups, self.bounded)
+
     def to_xarray(self) -> Any:
         """The Dataset of xarray or, if members are in groups, the DataTree. Masked values become NaN.
 
@@ -165,9 +171,9 @@ class InVariable:
     @property
     def chunks(self) -> tuple[int, ...] | None:
         """The shape of the chunks of the file."""
-        stated = self.variable.encoding.get("chunksizes") or self.variable.encoding.get("chunks")
-        fits = isinstance(stated, tuple) and len(stated) == len(self.shape) and all(isinstance(n, int) for n in stated)
-        return tuple(map(int, stated)) if fits else None
+        stated = self.variable.encoding.get("preferred_chunks", {})
+        sizes = [stated.get(axis) for axis in self.variable.dims]
+        return tuple(map(int, sizes)) if all(isinstance(size, int) for size in sizes) else None
 
     def __getitem__(self, place: Slices) -> np.ndarray:
         return np.asarray(self.variable[place].copy(deep=False).values)
@@ -208,7 +214,8 @@ def coordinates_of(groups: Groups) -> frozenset[str]:
     frozenset({'ocean/depth'})
     """
     return frozenset(
-        f"{group}/{name}" if group else name for group, about in groups.items() for name in _texts(about.get("coordinates"))
+        f"{group}/{name}" if group else name
+        for group, about in groups.items() for name in texts_of(about.get("coordinates"))
     )
 
 
@@ -229,7 +236,7 @@ def plain_values(member: Field | Variable) -> np.ndarray:
 
 def dataset_of(xarray: Any, variables: Mapping[str, Any], group: Mapping[str, Any]) -> Any:
     """The Dataset of these variables, with the attributes and coordinates of their group."""
-    coordinates = {name for name in _texts(group.get("coordinates")) if name in variables}
+    coordinates = {name for name in texts_of(group.get("coordinates")) if name in variables}
     data = {name: variable for name, variable in variables.items() if name not in coordinates}
     beside = {name: variable for name, variable in variables.items() if name in coordinates}
     dataset = xarray.Dataset(data, beside, attributes_of(group))
@@ -358,7 +365,12 @@ def _below(group: str, named: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     return ((name[len(group) + 1 :], entry) for name, entry in named.items() if name.startswith(f"{group}/"))
 
 
-def _texts(given: Any) -> list[str]:
+def texts_of(given: Any) -> list[str]:
+    """The texts in a list that a document states.
+
+    >>> texts_of(["a", 1]), texts_of(None)
+    (['a'], [])
+    """
     return [one for one in given if isinstance(one, str)] if isinstance(given, list | tuple) else []
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from workbench.archive.collection.dataset import Dataset, dataset_of, in_group, variable_of
-from workbench.archive.collection.repacking import packed_within
+from workbench.archive.archive import Archive
+from workbench.archive.collection.loss_in_files import state_losses
+from workbench.archive.collection.repacking import packed_within, room_of
 from workbench.errors import WorkbenchError
 
 NETCDF, ZARR = (".nc", ".nc4"), ".zarr"
@@ -27,40 +28,59 @@ def require_library(suffix: str) -> None:
             raise WorkbenchError(f"a {suffix} file needs {library}, which is not installed: pip install {library}")
 
 
-def write_dataset(dataset: Dataset, path: Path, suffix: str, room: Mapping[str, float]) -> list[str]:
-    """Write a file of the kind that the suffix says; `room` is how much more the values of members may change.
+def write_dataset(groups: Mapping[str, Any], path: Path, suffix: str, archives: Mapping[str, Archive]) -> list[str]:
+    """Write a file of the kind that the suffix says: a dataset of xarray for each group, by its name; "" is the whole.
 
-    Returns what is not as it was in the source, in sentences.
+    `archives` are those of the members: how much more their values may change, and what the file says of their errors.
+    Arrays of Dask are computed block by block, one at a time, so that memory holds few of them, and no two write into one
+    chunk. Returns what differs from the source, in sentences.
     """
     notes: list[str] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")   # of encodings that one kind of file has and the other lacks
-        for number, (group, content) in enumerate(_by_group(dataset, suffix, room, notes)):
-            mode: Any = "a" if number else "w"
+        for number, group in enumerate(sorted({"", *groups})):
+            how: dict[str, Any] = {"group": group or None, "mode": "a" if number else "w"}
             try:
+                content = _as_stored(group, groups.get(group), suffix, archives, notes)
+                lazy = any(variable.chunks for variable in content.variables.values())
                 if suffix == ZARR:
-                    content.to_zarr(path, group=group or None, mode=mode)
+                    writing = content.to_zarr(path, compute=not lazy, safe_chunks=False, **how)
                 else:
-                    content.to_netcdf(path, group=group or None, mode=mode, engine="netcdf4", format="NETCDF4")
-            except OSError:
+                    writing = content.to_netcdf(path, compute=not lazy, engine="netcdf4", format="NETCDF4", **how)
+                if lazy:
+                    writing.compute(scheduler="synchronous")
+            except (OSError, WorkbenchError):
                 raise
             except Exception as error:   # of xarray and its libraries, for what such a file cannot hold
                 raise WorkbenchError(f"a file that ends in {suffix} cannot hold the dataset: {error}") from error
     return notes
 
 
-def _by_group(dataset: Dataset, suffix: str, room: Mapping[str, float], notes: list[str]) -> Iterator[tuple[str, Any]]:
-    """The dataset of xarray of each group, by its name."""
+def _as_stored(group: str, given: Any, suffix: str, archives: Mapping[str, Archive], notes: list[str]) -> Any:
+    """The dataset of a group, each variable with as much of its encoding as leaves its values in their bound.
+
+    Attributes of NetCDF are 0 and 1 where they are truth values.
+    """
     import xarray
 
-    held = [name.rpartition("/")[0] for name in dataset]
-    for group in sorted({"", *dataset.groups, *held}):
-        variables = {}
-        for own, name in in_group(dataset, {**dataset.groups, group: {}}, group).items():
-            variable = _that_fits(name, variable_of(own, dataset[name]), suffix, notes)
-            variables[own], said = packed_within(name, variable, room.get(name, 0.0))
-            notes += said
-        yield group, _with_own_dimensions(dataset_of(xarray, variables, dataset.groups.get(group, {})))
+    dataset: Any = xarray.Dataset() if given is None else given
+    variables, own_archives = {}, {}
+    for own, variable in dataset.variables.items():
+        name = f"{group}/{own}" if group else own
+        archive = archives.get(name)
+        room = 0.0 if archive is None else room_of(archive)
+        variables[own], said = packed_within(name, _that_fits(name, variable, suffix, notes), room)
+        notes += said
+        if archive is not None:
+            own_archives[own] = archive
+    state_losses(variables, own_archives)
+    if suffix != ZARR:
+        for owner in (dataset, *variables.values()):
+            owner.attrs = {key: np.int8(one) if isinstance(one, bool) else one for key, one in owner.attrs.items()}
+    beside = {own: variables.pop(own) for own in dataset.coords}
+    found: Any = xarray.Dataset(variables, beside, dataset.attrs)
+    found.encoding = dataset.encoding
+    return _with_own_dimensions(found)
 
 
 def _with_own_dimensions(part: Any) -> Any:
@@ -72,6 +92,7 @@ def _with_own_dimensions(part: Any) -> Any:
 
 def _that_fits(name: str, variable: Any, suffix: str, notes: list[str]) -> Any:
     """The variable with values of a type that the file can hold, if that loses nothing."""
+    variable = variable.copy(deep=False)
     for fill in ("_FillValue", "missing_value"):   # of values that are NaN now; xarray has them in the encoding
         variable.attrs.pop(fill, None)
     if variable.dtype.kind == "O" and any(one is None for one in variable.values.flat):

@@ -1,4 +1,4 @@
-"""Files of several arrays that xarray does not open: Parquet, FITS and safetensors, by the libraries of their fields.
+"""Files of several arrays that xarray does not open: Parquet, FITS, safetensors and ASDF, by the libraries of their fields.
 
 A table becomes its columns, an image a field, and a tensor what it is. Tensors stay in the file until they are encoded.
 """
@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench.archive.collection import asdf_trees
 from workbench.archive.collection.dataset import Dataset
 from workbench.errors import WorkbenchError
 
@@ -31,7 +32,7 @@ Reader = Callable[[Path], Any]
 @contextmanager
 def opened_file(path: Path) -> Iterator[Dataset | None]:
     """The dataset in a file of one of these formats; None if it is none of them."""
-    reader = _reader_of(path)
+    reader = reader_of(path)
     if reader is None:
         yield None
         return
@@ -42,7 +43,8 @@ def opened_file(path: Path) -> Iterator[Dataset | None]:
         raise WorkbenchError(f"{path.name} needs {error.name}, which is not installed: pip install {error.name}") from None
 
 
-def _reader_of(path: Path) -> Reader | None:
+def reader_of(path: Path) -> Reader | None:
+    """What reads a file of one of these formats, by its first bytes."""
     if not path.is_file():
         return None
     with path.open("rb") as file:
@@ -51,6 +53,8 @@ def _reader_of(path: Path) -> Reader | None:
         return _parquet
     if head.startswith(b"SIMPLE  ="):
         return _fits
+    if head.startswith(asdf_trees.MAGIC):
+        return asdf_trees.opened_asdf
     return _safetensors if head[8:10] == b'{"' else None
 
 

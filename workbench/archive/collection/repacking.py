@@ -18,6 +18,7 @@ from workbench.archive.archive import Archive
 from workbench.data.labelled import FILLS, PACKING
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Limit
+from workbench.run.chunked_field import grid
 
 OF_PACKING = ("dtype", *PACKING, *FILLS, "_Unsigned", "units", "calendar")   # what of an encoding changes numbers
 MARGIN = 1 + 1e-12   # above the rounding of the sum of two errors
@@ -52,8 +53,7 @@ def packed_within(name: str, variable: Any, room: float) -> tuple[Any, list[str]
     for encoding in _encodings(full):
         candidate = variable.copy(deep=False)
         candidate.encoding = _without_new_fill(variable, encoding)
-        change = _change(name, candidate)
-        if change is not None and change <= room:
+        if _keeps_numbers(candidate) or _fits(name, candidate, room):
             left = [key for key in full if key not in encoding and key in OF_PACKING]
             return candidate, [_in_words(name, variable, full)] if left else []
     raise WorkbenchError(f"{name!r} of {variable.dtype} would not come back from the file as it is: leave it out")
@@ -71,6 +71,23 @@ def _without_new_fill(variable: Any, encoding: dict[str, Any]) -> dict[str, Any]
     dates = "calendar" in encoding or variable.dtype.kind in "Mm"
     added = (variable.dtype.kind == "f" or dates) and not any(fill in encoding for fill in FILLS)
     return {**encoding, "_FillValue": None} if added and encoding else encoding
+
+
+def _keeps_numbers(variable: Any) -> bool:
+    """Whether numbers are stored in their own type, as they are, which needs no look at them."""
+    encoding, dtype = variable.encoding, variable.dtype
+    changing = [encoding[key] for key in OF_PACKING if key != "dtype" and encoding.get(key) is not None]
+    of_floats = dtype.kind == "f" and all(isinstance(one, float | np.floating) and np.isnan(one) for one in changing)
+    return dtype.kind in "fiu" and encoding.get("dtype", dtype) == dtype and (of_floats or not changing)
+
+
+def _fits(name: str, variable: Any, room: float) -> bool:
+    """Whether packed values differ by no more than `room`; arrays of Dask are looked at block by block."""
+    places: Any = [...]
+    if variable.chunks:
+        places = grid(variable.shape, tuple(map(max, variable.chunks)))
+    changes = (_change(name, variable[place].compute()) for place in places)
+    return all(change is not None and change <= room for change in changes)
 
 
 def _change(name: str, variable: Any) -> float | None:

@@ -1,4 +1,4 @@
-"""What may be given as a dataset: an object that is one, or the file of one; xarray opens most without reading values."""
+"""What may be given as a dataset: an object that is one, or the files of one; xarray opens most without reading values."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 
 from workbench.archive.collection.dataset import Dataset
 from workbench.archive.collection.files import opened_file
+from workbench.archive.collection.joining import joined_files
 from workbench.archive.collection.tables import is_table
-from workbench.data.readers import hdf5
-from workbench.data.readers.source import Source
-from workbench.errors import WorkbenchError
+from workbench.archive.collection.xarray_files import dataset_of_groups, opened_groups
+from workbench.data.readers.paths import is_several, listed
 
 
 def is_dataset(given: Any) -> bool:
@@ -27,44 +27,36 @@ def is_dataset(given: Any) -> bool:
     return named or (package == "xarray" and kind in ("Dataset", "DataTree"))
 
 
+def is_files(given: Any) -> bool:
+    """Whether this names files: a path, a pattern, or a list of paths.
+
+    >>> is_files("era5-*.nc"), is_files(["a.nc", "b.nc"]), is_files([1.0])
+    (True, True, False)
+    """
+    several = given if isinstance(given, list | tuple) and given else [given]
+    return all(isinstance(one, str | os.PathLike) for one in several)
+
+
 @contextmanager
 def opened_dataset(given: Any) -> Iterator[Dataset]:
-    """The dataset that is given, or that in a file or a collection; a file stays open meanwhile."""
+    """The dataset that is given, or that in files or a collection; files stay open meanwhile."""
     if getattr(given, "kind", None) == "collection":
         yield given.decompress()
         return
-    if not isinstance(given, str | os.PathLike):
+    if not is_files(given):
         yield Dataset.of(given)
         return
-    with opened_file(Path(given)) as dataset:
-        if dataset is not None:
+    if is_several(given) and len(paths := listed(given)) > 1:
+        with joined_files(paths) as dataset:
             yield dataset
+        return
+    path = listed(given)[0] if is_several(given) else Path(given)
+    with opened_file(path) as of_file:
+        if of_file is not None:
+            yield of_file
             return
-    _require_own_data(given)
-    with _opened(given) as opened:
-        yield Dataset.of(opened)
-
-
-def _require_own_data(path: str | os.PathLike[str]) -> None:
-    """Refuse an HDF5 file that names data outside of its folder, which the library of xarray would read, too."""
-    if os.path.isfile(path):
-        hdf5.kind(Source.at(path))   # looks for such names before it looks at anything else
-
-
-def _opened(path: str | os.PathLike[str]) -> Any:
-    """The file as a Dataset of xarray or, if it has groups, as a DataTree."""
-    try:
-        import xarray
-    except ImportError:
-        raise WorkbenchError("a file of several arrays needs xarray, which is not installed: pip install xarray") from None
-    try:
-        try:
-            return xarray.open_datatree(path, decode_timedelta=False)
-        except NotImplementedError:   # formats without groups
-            return xarray.open_dataset(path, decode_timedelta=False)
-    except Exception as error:   # xarray and its libraries raise errors of many kinds for files that they cannot read
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
-        raise WorkbenchError(f"{path} must be a file that xarray opens as a dataset: {reason}") from error
+    with opened_groups(path) as groups:
+        yield dataset_of_groups(groups)
 
 
 def first_chunked(dataset: Dataset) -> Any:

@@ -99,7 +99,7 @@ def _column(name: str, column: Any) -> Any:
     if hasattr(column, "to_arrow"):   # of polars
         column = column.to_arrow()
     if hasattr(column, "to_pandas"):   # of pyarrow
-        return array_of(f"column {name!r}", column.to_pandas(types_mapper=_with_missing))
+        return array_of(f"column {name!r}", column.to_pandas(types_mapper=_with_missing, date_as_object=False))
     return column
 
 

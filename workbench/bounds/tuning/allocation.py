@@ -22,11 +22,13 @@ import numpy as np
 from workbench import backend
 from workbench.archive import Archive, Collection, Dataset, compress
 from workbench.archive.choice import middle
+from workbench.archive.collection.collection import share_of
 from workbench.archive.collection.compressing import gathered
 from workbench.archive.collection.names import require_known
 from workbench.archive.collection.reports import table
-from workbench.archive.collection.rules import is_exact
+from workbench.archive.collection.rules import ALL, is_exact, options_for
 from workbench.arguments import whole_number
+from workbench.bounds.as_code import bound_of, rule_code
 from workbench.bounds.tuning.targets import Ratio
 from workbench.codecs import Codec
 from workbench.data import Field
@@ -40,6 +42,7 @@ FAST = "prequantised"   # the codec of the ladder, if none is named
 LADDER = tuple(2.0 ** (3 - 1.5 * step) for step in range(12))   # bounds, as shares of the standard deviation
 MOST_RUNS = 6
 STEPS = 60   # of a bisection
+MEASURING, KEEPING = 0.2, 0.3   # shares of the progress after which rates are known, and others are compressed
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,7 +53,7 @@ class Allocation:
     """
 
     target: Ratio
-    bounds: Mapping[str, Bound]
+    bounds: Mapping[str, Any]
     archive: Collection
     met: bool
     runs: int
@@ -64,13 +67,13 @@ class Allocation:
         """The answer in JSON types."""
         return {
             "target": str(self.target), "met": self.met, "ratio": self.ratio, "runs": self.runs,
-            "bounds": {name: bound.to_dict() for name, bound in self.bounds.items()},
+            "bounds": {name: bound_of(rule).to_dict() for name, rule in self.bounds.items()},
             "members": [row.to_dict() for row in self.archive.rows()],
         }
 
     def code(self) -> str:
         """The call that makes the archive."""
-        rules = ", ".join(f"{name!r}: {_in_code(bound)}" for name, bound in self.bounds.items())
+        rules = ", ".join(f"{name!r}: {rule_code(rule)}" for name, rule in self.bounds.items())
         return f"archive = wb.compress(dataset, {{{rules}}})"
 
     def __repr__(self) -> str:
@@ -136,6 +139,7 @@ def find_bounds(
     *,
     names: Any = None,
     weights: Mapping[str, float] | None = None,
+    others: Mapping[str, Any] | None = None,
     most_runs: int = MOST_RUNS,
     progress: Progress | None = None,
 ) -> Allocation:
@@ -143,7 +147,7 @@ def find_bounds(
 
     Each error counts as a share of the standard deviation of its variable, times a weight (1 unless `weights` says
     otherwise). `names` are the variables that may have errors: by default all of floating-point numbers that are no
-    coordinates; everything else is kept exactly, and counts.
+    coordinates; everything else counts, and is kept exactly unless there is a rule for it in `others`.
 
     >>> import workbench as wb
     >>> data = {"smooth": np.sin(np.arange(4096) / 50), "rough": np.random.default_rng(0).normal(size=4096)}
@@ -159,26 +163,58 @@ def find_bounds(
     given = dict(weights or {})
     for name in given:
         require_known(name, chosen, "a variable that may have errors")
-    curves = [_curve(name, members[name], codec, given.get(name, 1.0)) for name in chosen]
+    curves = []
+    for number, name in enumerate(chosen):
+        if progress is not None:
+            progress(MEASURING * number / len(chosen), f"measuring rates of {name!r}")
+        curves.append(_curve(name, members[name], codec, given.get(name, 1.0)))
     curves = [curve for curve in curves if curve.deviation > 0]
-    exact = [name for name in members if name not in {curve.name for curve in curves}]
-    kept = {name: compress(members[name], Exact()) for name in exact}
-    return _searched(members, target, codec, curves, kept, most_runs, progress)
+    rules = _rules_of_others(members, [curve.name for curve in curves], others or {})
+    kept = _compressed(members, rules, progress, MEASURING, KEEPING)
+    return _searched(members, target, codec, curves, kept, rules, most_runs, progress)
+
+
+def _rules_of_others(members: Dataset, chosen: list[str], others: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The arguments of `wb.compress` for all variables whose bounds are not sought."""
+    for name in others:
+        if name in chosen:
+            raise WorkbenchError(f"{name!r} must be one of names or of others; got it in both: leave it out of one of them")
+    rest = [name for name in members if name not in chosen]
+    if not rest:
+        return {}
+    given = {name: members[name] for name in rest}
+    return options_for(Dataset(given, members.groups, members.bounded & set(rest)), {**others, ALL: Exact()})
+
+
+def _compressed(
+    members: Dataset, rules: Mapping[str, Mapping[str, Any]], progress: Progress | None, start: float, end: float
+) -> dict[str, Archive]:
+    """The archives of some members, each with its own arguments; the progress goes from `start` to `end`."""
+
+    def told(share: float | None, what: str) -> None:
+        if progress is not None:
+            progress(start + (end - start) * (share or 0.0), what)
+
+    return {
+        name: compress(members[name], progress=share_of(told, name, number, len(rules)), **rule)
+        for number, (name, rule) in enumerate(rules.items())
+    }
 
 
 def _searched(
     members: Dataset, target: Ratio, codec: str | Codec, curves: list[RateCurve], kept: Mapping[str, Archive],
-    most_runs: int, progress: Progress | None,
+    others: Mapping[str, Mapping[str, Any]], most_runs: int, progress: Progress | None,
 ) -> Allocation:
     """Compress all variables at the bounds that the rates foretell for a size, which is corrected by what came of it."""
     best, wanted, runs = None, 0.0, 0   # type: Allocation | None, float, int
     for runs in range(1, most_runs + 1):
-        if progress is not None:
-            progress((runs - 1) / most_runs, "compressing all variables")
+        start, end = (KEEPING + (1 - KEEPING) * number / most_runs for number in (runs - 1, runs))
         bounds = _bounds_for(curves, wanted or _first(members, target, curves, kept))
-        archives = {name: compress(members[name], bound, codec) for name, bound in bounds.items()}
+        asked = {name: {"bound": bound, "codec": codec} for name, bound in bounds.items()}
+        archives = _compressed(members, asked, progress, start, end)
         archive = gathered({name: archives[name] if name in archives else kept[name] for name in members}, members.groups)
-        rules, met = {**bounds, **dict.fromkeys(kept, Exact())}, target.room(archive.ratio) >= 0
+        given = {name: rule["bound"] if rule.keys() == {"bound"} else rule for name, rule in others.items()}
+        rules, met = {**bounds, **given}, target.room(archive.ratio) >= 0
         tried = Allocation(target, rules, archive, met, runs)
         if best is None or _is_better(tried, best):
             best = tried
@@ -259,7 +295,3 @@ def _is_better(one: Allocation, other: Allocation) -> bool:
     if one.met != other.met:
         return one.met
     return one.ratio < other.ratio if one.met else one.ratio > other.ratio
-
-
-def _in_code(bound: Bound) -> str:
-    return "wb.Exact()" if bound.eb == 0 else f"wb.Absolute({bound.eb!r})"

@@ -28,7 +28,7 @@ from workbench.data.readers.pack9 import ROW, is_header, unpack_pack9
 from workbench.data.readers.snapshots import Snapshot
 from workbench.data.readers.source import Source, plain
 from workbench.data.readers.tables import IDS, POSITIONS, VELOCITIES, Table
-from workbench.errors import WorkbenchError
+from workbench.errors import SeveralArrays, WorkbenchError
 
 VELOCITY_BITS = 12
 BOX_STEPS = 1_000_000
@@ -130,11 +130,14 @@ def snapshot(sources: Sequence[Source], *, columns: Wanted = None) -> Snapshot:
 def _examined(source: Source) -> tuple[SlabTable, dict[str, Any], set[str]]:
     """The table of a file, its header, and the columns that are not read."""
     columns, header = opened(source)
-    length = _box_length(source, header)
     packed = next((found for name in ("rvint", "pack9", "pos") if (found := columns.get(name)) is not None), None)
     if packed is None:
         listed = ", ".join(columns) or "none"
-        raise WorkbenchError(f"{source.name} has no column rvint, pack9 or pos; its columns are {listed}")
+        raise SeveralArrays(
+            f"{source.name} has no column rvint, pack9 or pos; its columns are {listed}. If it is another ASDF file, give "
+            "wb.compress a bound for each array"
+        )
+    length = _box_length(source, header)
     speed, mass, time = header.get(SPEED), header.get("ParticleMassHMsun"), header.get("Redshift")
     if packed.name == "pack9" and not isinstance(speed, int | float):
         raise WorkbenchError(f"{source.name} has velocities in pack9, which need {SPEED} in the header; got {speed!r}")

@@ -91,7 +91,7 @@ class Column:
 def opened(source: Source) -> tuple[dict[str, Column | None], dict[str, Any]]:
     """The columns in `data`, None for those that are no plain arrays; and the header."""
     asdf = library("asdf", "Abacus files")
-    _require_plain_document(source)
+    require_plain_document(source)
     with source.read_by("asdf"):
         tree = asdf.util.load_yaml(source.path)
     _require_few_nodes(source, tree)
@@ -102,11 +102,11 @@ def opened(source: Source) -> tuple[dict[str, Column | None], dict[str, Any]]:
     return columns, plain(header) if isinstance(header, dict) else {}
 
 
-def _require_plain_document(source: Source) -> None:
+def require_plain_document(source: Source, most: int = MOST_DOCUMENT) -> None:
     """Refuse a document of many bytes, of values deep within values, or with mappings merged from others over and over."""
-    size = min(_first_block(source, most=MOST_DOCUMENT), source.size)
-    if size >= MOST_DOCUMENT:
-        raise source.damaged(f"the document at the beginning must have less than {MOST_DOCUMENT:,} bytes")
+    size = min(_first_block(source, most), source.size)
+    if size >= most:
+        raise source.damaged(f"the document at the beginning must have less than {most:,} bytes")
     document = source.bytes(0, size, "the document")
     if b"<<" in document:
         raise WorkbenchError(f"{source.name} must have plain values in its document; it merges mappings (<<)")

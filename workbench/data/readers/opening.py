@@ -14,7 +14,7 @@ from workbench.data.readers.paths import alike, in_folder, is_several, listed, r
 from workbench.data.readers.registry import FORMATS, check_options, format_of
 from workbench.data.readers.snapshots import Snapshot
 from workbench.data.readers.source import Source
-from workbench.errors import WorkbenchError
+from workbench.errors import SeveralArrays, WorkbenchError
 
 
 def is_set(given: Any, wanted: str | None) -> bool:
@@ -31,9 +31,12 @@ def snapshot_of(given: Any, wanted: str | None, options: Mapping[str, Any]) -> S
     found = format_of(sources[0], wanted, options)
     if found.snapshot is None:
         advice = ", or name the data set of its positions by positions=..." if NAMED.recognises(sources[0]) else ""
-        raise WorkbenchError(
+        error = SeveralArrays if len(sources) > 1 else WorkbenchError
+        raise error(
             f"{sources[0].name} is read as {found.title}, as a whole and alone: open it by wb.open(...){advice}"
         )
+    if not isinstance(given, list | tuple):
+        require_no_gap([source.path for source in sources])
     for other in sources[1:]:
         if wanted is None and not found.recognises(other):
             raise WorkbenchError(
@@ -52,8 +55,6 @@ def _sources(given: Any, wanted: str | None, options: Mapping[str, Any]) -> tupl
     if is_several(given):
         paths = listed(given)
         require_distinct(paths)
-        if not isinstance(given, list | tuple):
-            require_no_gap(paths)
         return [Source.at(path.absolute(), limits) for path in paths], []
     if not is_set(given, wanted):
         return [Source.at(Path(given).expanduser().absolute(), limits)], []
@@ -69,7 +70,6 @@ def _sources(given: Any, wanted: str | None, options: Mapping[str, Any]) -> tupl
         if path not in sources and alike(path, chosen[0].path):
             Source.at(path)   # an error: the file of a set is empty, unlike a marker of zero bytes beside it
     require_distinct(source.path for source in chosen)
-    require_no_gap([source.path for source in chosen])
     taken = {source.path for source in chosen}
     return chosen, [path.name for path in paths if path not in taken]
 

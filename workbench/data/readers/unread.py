@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from workbench.data.readers.source import Source
-from workbench.errors import WorkbenchError
+from workbench.errors import SeveralArrays, WorkbenchError
 
 PP_HEADER = 256           # bytes of the record in front of each field
 MOST_POINTS = 2**28       # of one field in PP: a larger number is none of points
@@ -49,12 +49,12 @@ def is_pp(head: bytes) -> bool:
 AS_DATASET = 'give wb.compress(path, {"*": wb.Exact()}), a bound for each of its arrays, or open it by its own library'
 UNREAD = (
     Unread("Met Office PP", is_pp, "convert it to NetCDF, as by iris.save(iris.load(path), 'fields.nc')"),
-    Unread("GRIB", lambda head: b"GRIB" in head[:64], "open it by xarray with engine='cfgrib', and give one of its arrays"),
+    Unread("GRIB", lambda head: b"GRIB" in head[:64], AS_DATASET),
     Unread("FITS", beginning(b"SIMPLE  ="), AS_DATASET),
     Unread(
         "TIFF or GeoTIFF",
         beginning(b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"),
-        "open it by rioxarray or tifffile, and give the array",
+        AS_DATASET,
     ),
     Unread("HDF4", beginning(b"\x0e\x03\x13\x01"), "convert it to HDF5 by h4toh5"),
     Unread("Parquet", beginning(b"PAR1"), AS_DATASET),
@@ -75,4 +75,5 @@ def refuse_unread(source: Source) -> None:
     """Raise the error that names the format of a file, if it is a known one that is not read."""
     for known in UNREAD:
         if not source.is_folder and known.recognises(source.head):
-            raise WorkbenchError(f"{source.name} is a file of {known.title}, which is not read here: {known.advice}")
+            error = SeveralArrays if known.advice == AS_DATASET else WorkbenchError
+            raise error(f"{source.name} is a file of {known.title}, which is not read here: {known.advice}")

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from workbench.bounds.as_code import bound_code, codec_code
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from workbench.bounds.as_code import bound_code, codec_code, rule_code
 from workbench.lab.bounds_panel.state import BoundsState
+
+WIDEST = 110   # characters of a call on one line
 
 
 def code(state: BoundsState, name: str, riders: bool = False, searched: str = "", model: str = "model") -> str:
@@ -36,6 +42,31 @@ def code(state: BoundsState, name: str, riders: bool = False, searched: str = ""
         lines.append(f"order = archive.permutation({name})   # decoded[i] is {name}[order[i]]")
         return "\n".join([*lines, f"report = wb.compare({name}, decoded, order=order)"])
     return "\n".join([*lines, f"report = wb.compare({name}, decoded)"])
+
+
+def dataset_code(name: str, rules: Mapping[str, Any], searched: str = "") -> str:
+    """The call that makes the archive of a dataset; `searched` is the call that found the bounds, as a comment.
+
+    >>> from workbench.guarantees import Absolute, Exact
+    >>> print(dataset_code("ocean", {"T": {"bound": Absolute(0.01), "codec": "sz3"}, "*": Exact()}))
+    import workbench as wb
+    <BLANKLINE>
+    archive = wb.compress(ocean, {"T": {"bound": wb.Absolute(0.01), "codec": "sz3"}, "*": wb.Exact()})
+    """
+    call = f"archive = wb.compress({name}, {rules_code(rules)})"
+    if len(call) > WIDEST:
+        lines = (f"    {entry}," for entry in _entries(rules))
+        call = "\n".join([f"archive = wb.compress({name}, {{", *lines, "})"])
+    return "\n".join(["import workbench as wb", "", *([f"# {searched} gave these bounds"] if searched else []), call])
+
+
+def rules_code(rules: Mapping[str, Any]) -> str:
+    """Rules of a dataset as Python on one line."""
+    return f"{{{', '.join(_entries(rules))}}}"
+
+
+def _entries(rules: Mapping[str, Any]) -> list[str]:
+    return [f"{json.dumps(name, ensure_ascii=False)}: {rule_code(rule)}" for name, rule in rules.items()]
 
 
 def _codec(state: BoundsState, model: str) -> str:

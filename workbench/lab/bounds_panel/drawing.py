@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from workbench.bounds.run import MEANINGS, Run, label_of
 from workbench.data import Field, Particles
+from workbench.guarantees import Exact
 from workbench.lab.bounds_panel.forecast import Forecast
 from workbench.lab.bounds_panel.goals import Answer
 from workbench.lab.bounds_panel.pictures import note, pictures
@@ -58,7 +59,7 @@ def settings(data: Particles | Field, state: BoundsState) -> dict[str, str]:
     {'codec': 'zfp', 'error bound': 'absolute 0.02'}
     """
     kind = next(words for words, kind in KINDS.items() if kind == state.kind)
-    told = {"codec": label_of(state.given), "error bound": f"{kind} {state.eb:.6g}"}
+    told = {"codec": label_of(state.given), "error bound": "exact" if state.exact else f"{kind} {state.eb:.6g}"}
     if isinstance(data, Particles):
         told["order"] = "free" if state.order == "free" else "kept"
         return told | ({"seen": f"along {'xyz'[state.axis]}"} if data.dimensions == 3 else {})
@@ -81,7 +82,7 @@ def _note(
         parts.append(f"no spectrum: {spectra.why_not}")
     parts += [] if trial is None else [text for text in trial.run.notes if "stored exactly" in text]
     parts += [] if trial is None or trial.outcome is None else larger_than_data(trial)
-    if answer is not None and (answer.bound is None or answer.bound == state.bound):
+    if answer is not None:
         parts += [answer.sentence, *answer.notes]
     return "; ".join(part for part in parts if part)
 
@@ -193,4 +194,5 @@ def _row(run: Run, size: str) -> tuple[str, ...]:
         for name in (size, "ratio", "psnr", "max_error")
     )
     remarks = [run.error or "", "free order" if run.order == "free" else "", "measured before" if run.cached else ""]
-    return run.label, f"{run.bound.kind} {run.bound.eb:.4g}", *numbers, ", ".join(remark for remark in remarks if remark)
+    bound = "exact" if isinstance(run.bound, Exact) else f"{run.bound.kind} {run.bound.eb:.4g}"
+    return run.label, bound, *numbers, ", ".join(remark for remark in remarks if remark)

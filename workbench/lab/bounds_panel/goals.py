@@ -12,7 +12,7 @@ from workbench.clusters import KeepClusters
 from workbench.data import Field, Particles
 from workbench.guarantees import Bound
 
-Goal = Literal["psnr", "ratio", "ssim", "spectrum", "halos", "clusters"]
+Goal = Literal["psnr", "ratio", "ssim", "spectrum", "halos", "clusters", "total"]
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ GOALS: Mapping[Goal, Kind] = MappingProxyType({
         "numbers of halos [%]", 5.0, lambda share: KeepMassFunction(share / 100), "wb.KeepMassFunction({:g} / 100)"
     ),
     "clusters": Kind("linking length of kept clusters", 0.2, KeepClusters, "wb.KeepClusters({:g})"),
+    "total": Kind("ratio of all variables", 20.0, Ratio, "wb.Ratio({:g})"),   # of a dataset
 })
 OF_FIELDS: tuple[Goal, ...] = ("psnr", "ratio", "ssim", "spectrum")
 OF_PARTICLES: tuple[Goal, ...] = ("psnr", "ratio", "spectrum", "halos", "clusters")

@@ -1,27 +1,27 @@
-"""`wb.lab.bounds`: drag an error bound, and see its cost and its errors at once."""
+"""The bounds panel of one field, or of particles: drag an error bound, and see its cost and its errors at once."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from workbench import codecs
 from workbench.bounds import find_bound, iter_sweep
 from workbench.bounds.measure import observe
 from workbench.bounds.run import Run
-from workbench.bounds.sources import require_data
 from workbench.codecs.interpolation import Interpolation
 from workbench.codecs.interpolation_model import Model
 from workbench.data import Field, Particles
+from workbench.guarantees import Exact
 from workbench.lab.bounds_panel import drawing
 from workbench.lab.bounds_panel.code import code
+from workbench.lab.bounds_panel.consequences import implied
+from workbench.lab.bounds_panel.examined import Examined
 from workbench.lab.bounds_panel.forecast import Forecast, forecast_of
-from workbench.lab.bounds_panel.goals import GOALS, Answer, goals_of, target_of
+from workbench.lab.bounds_panel.goals import GOALS, Answer, Goal, goals_of, target_of
 from workbench.lab.bounds_panel.pictures import pictures
 from workbench.lab.bounds_panel.reading import reading
 from workbench.lab.bounds_panel.state import (
@@ -36,8 +36,6 @@ from workbench.lab.bounds_panel.state import (
     slices,
 )
 from workbench.lab.bounds_panel.trial import Spectra, Trial, spectra_of, try_bound
-from workbench.lab.cells import name_of
-from workbench.lab.choices import one_of, whole
 from workbench.lab.controls import Choice, LogSlider, Number, Steps, Toggle, button
 from workbench.lab.description import Reading, Shown
 from workbench.lab.engine import Fields, Results, Stage
@@ -45,29 +43,6 @@ from workbench.lab.jobs import Job
 from workbench.lab.panel import Panel
 from workbench.lab.saving import SaveArchive
 from workbench.lab.unusual import unusual
-
-
-def bounds(data: Particles | Field | np.ndarray, **choices: Any) -> BoundsPanel:
-    """A panel for choosing an error bound: original, decoded and error side by side, figures, spectra, other codecs.
-
-    For particles, it shows the positions. `choices` are fields of `BoundsState`: codec, kind, eb, order; target and goal of
-    *find*; axis, index, time, window, logarithmic; and model, a trained model or the file of one, which can be left out
-    again to see what it saves.
-
-    >>> from workbench.data.synthetic import gaussian_field
-    >>> panel = bounds(gaussian_field((64, 64), seed=1), codec="prequantised", eb=0.07)
-    >>> panel.change(eb=0.05)
-    True
-    >>> panel.result["trial"].run["max_error"] <= 0.05
-    True
-    >>> panel.close()
-    """
-    checked = require_data(data)
-    if isinstance(checked, Field):
-        checked.require_floats("wb.lab.bounds")
-    model, called = _model_of(choices.get("model"))
-    choices = choices if model is None else {**choices, "model": model}
-    return BoundsPanel(checked, name_of(data, "data"), called, **choices)
 
 
 class BoundsPanel(Panel[BoundsState]):
@@ -78,62 +53,92 @@ class BoundsPanel(Panel[BoundsState]):
 
     title = "Bounds"
 
-    def __init__(self, data: Particles | Field, name: str, called: str = "model", **choices: Any) -> None:
-        self.data, self.name, self._called = _alone(data), name, called
+    def __init__(self, data: Any, name: str, called: str = "model", **choices: Any) -> None:
+        self.name, self._called = name, called
         self._offered: Model | None = choices.get("model")
-        self._riders = self.data is not data
-        self.history: dict[str, Run] = {}
-        self._searched: dict[str, str] = {}   # the call that found a bound, by the question that it answers
-        stages = [
-            Stage("trial", _question, self._try),
-            Stage("forecast", lambda state: (state.codec,), self._forecast),
-            Stage("plain", _question, self._plain),
-            Stage("spectra", _question, self._spectra),
-            Stage("found", _wanted, self._find, on_demand=True, text="searching"),
-            Stage("others", _question, self._compare, on_demand=True, text="comparing codecs"),
+        super().__init__(*self.opened(data, choices), self.stages())
+
+    def opened(self, data: Any, choices: dict[str, Any]) -> tuple[str, BoundsState]:
+        """Take the data; returns them in words, and the first state."""
+        self._examined = Examined.of(data)
+        return repr(data), BoundsState.for_(self._examined.data, **choices)
+
+    def stages(self) -> list[Stage]:
+        """The computation."""
+        return [
+            Stage("trial", self._question, self._try),
+            Stage("forecast", lambda state: (self.part(state), state.codec), self._forecast),
+            Stage("plain", self._question, self._plain),
+            Stage("spectra", self._question, self._spectra),
+            Stage("found", self._wanted, self._find, on_demand=True, text="searching"),
+            Stage("others", self._question, self._compare, on_demand=True, text="comparing codecs"),
         ]
-        super().__init__(repr(data), BoundsState.for_(self.data, **choices), stages)
+
+    def examined(self, state: BoundsState) -> Examined:
+        """The data that a state is about, with what was measured of them."""
+        return self._examined
+
+    @property
+    def data(self) -> Particles | Field:
+        """The data on display."""
+        return self.examined(self.state).data
+
+    @property
+    def history(self) -> dict[str, Run]:
+        """All runs of these data."""
+        return self.examined(self.state).runs
 
     def rows(self) -> Sequence[Sequence[Any]]:
         """The bound above, the view below."""
+        save = SaveArchive(f"{self.name}.zip", self.save_archive, self.when_settled)
+        return [self._bound_controls(), [*self._view_controls(), *self._search_controls(goals_of(self.data)), save]]
+
+    def _bound_controls(self) -> list[Any]:
+        """The controls that choose the codec and the bound."""
         low, high = exponents(self.data, self.state.kind)
         self._slider = LogSlider("eb", "error bound", 10.0**low, 10.0**high, spoken=lambda state: PARTS[state.kind])
         codecs = [codec.id for codec in applicable(self.data)]
-        choose = [Choice("codec", "codec", codecs), Choice("kind", "kind of bound", KINDS)]
+        choose: list[Any] = [Choice("codec", "codec", codecs), Choice("kind", "kind of bound", KINDS)]
         if isinstance(self.data, Particles):
             choose.append(Choice("order", "order", {"kept": "keep", "free": "free"}))
         if self._offered is not None:
             choose.insert(1, Choice("model", "model", {self._called: self._offered, "none": None}))
+        return [*choose, self._slider]
+
+    def _search_controls(self, goals: Mapping[str, Goal]) -> list[Any]:
+        """The controls that search for a bound, and compare codecs."""
         compare = button("compare codecs", lambda: self.ask("others"), "try all other codecs at this bound")
-        save = SaveArchive(f"{self.name}.zip", self.save_archive, self.when_settled)
-        target = Choice("target", "target", goals_of(self.data), about="target")
         find = button("find", self.find, "search for the bound that meets the target, with a few compressions of all data")
-        wanted = [target, Number("goal", "at", about="number of the target"), find]
-        return [[*choose, self._slider], [*self._view_controls(), *wanted, compare, save]]
+        return [Choice("target", "target", goals, about="target"), Number("goal", "at", about="number of the target"),
+                find, compare]
 
     def draw(self, state: BoundsState, results: Results) -> Shown:
         """Pictures, charts and figures of the trial, and all earlier runs."""
-        runs = tuple(self.history.values())
-        found = results.get("found")
-        answer = found if isinstance(found, Answer) else None
-        plain = next(iter(results.get("plain", ())), None)
+        examined, plain = self.examined(state), next(iter(results.get("plain", ())), None)
         return drawing.draw(
-            self.data, state, results.get("trial"), runs, results.get("spectra"), results.get("forecast"), answer, plain
+            examined.data, state, results.get("trial"), tuple(examined.runs.values()), results.get("spectra"),
+            results.get("forecast"), self.answer(state, results), plain,
         )
+
+    def answer(self, state: BoundsState, results: Results) -> Answer | None:
+        """What a search has found, if the state is what it was about, or has come of it."""
+        found = results.get("found")
+        return found if isinstance(found, Answer) and found.bound in (None, state.bound) else None
 
     def code_for(self, state: BoundsState) -> str:
         """Compress, decompress, compare; after a search, the search too."""
-        return code(state, self.name, self._riders, self._searched.get(_question(state), ""), self._called)
+        examined = self.examined(state)
+        return code(state, self.name, examined.riders, examined.searched.get(_key(state), ""), self._called)
 
     def check(self, state: BoundsState) -> None:
         """Refuse slices that these data do not have."""
-        state.check(self.data)
+        state.check(self.examined(state).data)
 
     def remark(self, state: BoundsState) -> str:
         """What a search has found, and bounds that are too large or too small for these data."""
-        answer = self._engine.results(state).get("found")
-        found = answer.sentence if isinstance(answer, Answer) and answer.bound in (None, state.bound) else ""
-        return "; ".join(part for part in (found, unusual(self.data, state.bound)) if part)
+        answer = self.answer(state, self._engine.results(state))
+        strange = "" if state.exact else unusual(self.examined(state).data, state.bound)
+        return "; ".join(part for part in ("" if answer is None else answer.sentence, strange) if part)
 
     def ready(self, results: Results) -> bool:
         """Pictures wait for the trial."""
@@ -142,24 +147,11 @@ class BoundsPanel(Panel[BoundsState]):
     def reading(self, picture: int, x: float, y: float) -> Reading | None:
         """Original, decoded and error at a place."""
         state, results = self.displayed
-        return reading(self.data, state, results.get("trial"), (x, y))
+        return reading(self.examined(state).data, state, results.get("trial"), (x, y))
 
     def implied(self, fields: Fields) -> Fields:
-        """Another kind of bound is about as strict, another axis resets the window, another target has its usual number.
-
-        A model is chosen together with its codec, and left with it.
-        """
-        if fields.get("model") is not None and "codec" not in fields and not isinstance(self.state.given, Interpolation):
-            fields["codec"] = Interpolation.id
-        elif fields.get("codec", Interpolation.id) != Interpolation.id and "model" not in fields:
-            fields["model"] = None
-        if (kind := fields.get("kind", self.state.kind)) != self.state.kind and "eb" not in fields:
-            fields["eb"] = self.state.with_kind(kind, self.data).eb
-        if (axis := fields.get("axis", self.state.axis)) != self.state.axis:
-            fields = {"window": None, "index": slices(self.data, whole("the axis", axis, least=0)) // 2, **fields}
-        if (target := fields.get("target", self.state.target)) != self.state.target and "goal" not in fields:
-            fields["goal"] = GOALS[one_of("the target", target, tuple(GOALS))].usual
-        return fields
+        """What follows from a change."""
+        return implied(self.state, self.data, fields)
 
     def fit_controls(self) -> None:
         """The ends of the bound are those of its kind, the ends of the slice those of its axis."""
@@ -169,13 +161,13 @@ class BoundsPanel(Panel[BoundsState]):
 
     def find(self) -> None:
         """Search for the bound that meets the target, and choose it."""
-        asked = _wanted(self.state)
+        asked = self._wanted(self.state)
         self.ask("found", lambda: self._choose(asked))
 
     def _choose(self, asked: Hashable) -> None:
         """Choose the bound that was found, unless the user has chosen something else in the meantime."""
         answer = self._engine.results().get("found")
-        if asked == _wanted(self.state) and isinstance(answer, Answer) and answer.bound is not None:
+        if asked == self._wanted(self.state) and isinstance(answer, Answer) and answer.bound is not None:
             self.change(eb=answer.bound.eb)
 
     def row_chosen(self, table: str, row: int) -> None:
@@ -188,7 +180,9 @@ class BoundsPanel(Panel[BoundsState]):
         else:
             model = None
         named = codec.id if codec == codecs.get(codec.id) else codec
-        self.change(codec=named, model=model, kind=kind_of(run.bound), eb=run.bound.eb, order=run.order)
+        exact = isinstance(run.bound, Exact)
+        bound = {} if exact else {"kind": kind_of(run.bound), "eb": run.bound.eb}
+        self.change(codec=named, model=model, exact=exact, order=run.order, **bound)
 
     def save_archive(self, path: str | Path, overwrite: bool = False) -> Path:
         """Write the archive that is shown; returns its path."""
@@ -212,76 +206,66 @@ class BoundsPanel(Panel[BoundsState]):
     # Stages.
 
     def _try(self, state: BoundsState, results: Results, job: Job) -> Trial:
-        trial = try_bound(self.data, state, job)
-        self.history[_key(trial.run)] = trial.run
-        pictures(self.data, state, trial)   # cached, so that drawing takes no time
+        examined = self.examined(state)
+        trial = try_bound(examined.data, state, job)
+        examined.note(trial.run)
+        pictures(examined.data, state, trial)   # cached, so that drawing takes no time
         return trial
 
     def _forecast(self, state: BoundsState, results: Results, job: Job) -> Forecast:
         job(0.8, "predicting other bounds")
-        return forecast_of(self.data, state.chosen)
+        return forecast_of(self.examined(state).data, state.chosen)
 
     def _plain(self, state: BoundsState, results: Results, job: Job) -> tuple[Run, ...]:
         """The run without the model; none if there is no model."""
         if state.model is None:
             return ()
         without = dataclasses.replace(state, model=None).question
-        run = observe(self.data, without, lambda share, what: job(share, f"without the model: {what}"))[0]
-        self.history[_key(run)] = run
+        examined = self.examined(state)
+        run = observe(examined.data, without, lambda share, what: job(share, f"without the model: {what}"))[0]
+        examined.note(run)
         return (run,)
 
     def _find(self, state: BoundsState, results: Results, job: Job) -> Answer:
+        examined = self.examined(state)
+
         def watch(run: Run) -> None:
-            self.history[_key(run)] = run
+            examined.note(run)
             job.show({"found": run})
 
         target = target_of(state.target, state.goal)
         found = find_bound(
-            self.data, target, state.chosen, kind=BOUNDS[state.kind].kind, order=state.order,
+            examined.data, target, state.chosen, kind=BOUNDS[state.kind].kind, order=state.order,
             progress=lambda share, what: job(share or 0.0, what), watch=watch,
         )
         if found.met:
-            chosen = dataclasses.replace(state, eb=found.bound.eb)
-            self._searched[_question(chosen)] = GOALS[state.target].code.format(state.goal)
+            chosen = dataclasses.replace(state, eb=found.bound.eb, exact=False)
+            examined.searched[_key(chosen)] = GOALS[state.target].code.format(state.goal)
         return Answer(found.bound if found.met else None, found.sentence, found.notes)
 
     def _spectra(self, state: BoundsState, results: Results, job: Job) -> Spectra:
-        return spectra_of(self.data, results["trial"], job)
+        return spectra_of(self.examined(state).data, results["trial"], job)
 
     def _compare(self, state: BoundsState, results: Results, job: Job) -> tuple[Run, ...]:
-        others = [question.codec for question in other_questions(self.data, state)]
+        others = [question.codec for question in other_questions(self.examined(state).data, state)]
+        examined = self.examined(state)
         found: list[Run] = []
-        runs = iter_sweep(self.data, others, state.bound, order=state.order, cancel=job, progress=job)
+        runs = iter_sweep(examined.data, others, state.bound, order=state.order, cancel=job, progress=job)
         for run in runs:
-            self.history[_key(run)] = run
+            examined.note(run)
             found.append(run)
             job.show({"others": tuple(found)})
         job(1.0, "compared")
         return tuple(found)
 
+    def _question(self, state: BoundsState) -> Hashable:
+        """What a trial depends on."""
+        return self.part(state), _key(state)
 
-def _model_of(given: Any) -> tuple[Model | None, str]:
-    """The model that was given, itself or by its file; and the same as Python."""
-    if isinstance(given, str | Path):
-        return Model.load(given), f"wb.codecs.Model.load({str(given)!r})"
-    return given, name_of(given, "model") if given is not None else ""
-
-
-def _alone(data: Particles | Field) -> Particles | Field:
-    """Positions without velocities, ids and masses, which are stored exactly at any bound and would only take memory."""
-    if isinstance(data, Field) or not data.companions:
-        return data
-    return Particles(data.positions, data.box)
+    def _wanted(self, state: BoundsState) -> Hashable:
+        """What a search depends on: everything of a trial but the bound."""
+        return self.part(state), state.target, state.goal, str(state.chosen), state.kind, state.order
 
 
-def _key(run: Run) -> str:
-    return json.dumps([dict(run.codec), run.bound.to_dict(), run.order], sort_keys=True, default=str)
-
-
-def _wanted(state: BoundsState) -> Hashable:
-    """What a search depends on: everything of a trial but the bound."""
-    return state.target, state.goal, str(state.chosen), state.kind, state.order
-
-
-def _question(state: BoundsState) -> str:
+def _key(state: BoundsState) -> str:
     return json.dumps(state.question.to_dict(), sort_keys=True)

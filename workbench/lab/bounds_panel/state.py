@@ -17,7 +17,7 @@ from workbench.codecs.interpolation import Interpolation
 from workbench.codecs.interpolation_model import Model, require_dimensions
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
-from workbench.guarantees import Absolute, Bound, PointwiseRelative, Relative
+from workbench.guarantees import Absolute, Bound, Exact, PointwiseRelative, Relative
 from workbench.lab.bounds_panel.goals import GOALS, Goal, target_of
 from workbench.lab.choices import finite, one_of, positive, told_how_to_change, whole, with_choices, within
 from workbench.lab.description import PIXELS, Window, checked_window
@@ -41,9 +41,9 @@ class BoundsState:
     """The codec, the error bound, and the visible part of the data.
 
     `codec` is a name or a codec with options; `model` is a trained model for `interpolation`. `eb` is in the unit of the
-    data, a share of their range or of each value, depending on `kind`. `target` and `goal` are what *find* looks for.
-    `axis`, `index` and `time` choose the slice of a field; particles are seen along `axis`. Pictures have at most `pixels`
-    along each side.
+    data, a share of their range or of each value, depending on `kind`; with `exact`, no value may change. `target` and
+    `goal` are what *find* looks for. `axis`, `index` and `time` choose the slice of a field; particles are seen along
+    `axis`. Pictures have at most `pixels` along each side.
 
     >>> BoundsState(codec="zfp", kind="relative", eb=1e-4).bound
     Relative(eb=0.0001)
@@ -62,6 +62,7 @@ class BoundsState:
     logarithmic: bool = False
     pixels: int = PIXELS
     model: Model | None = None
+    exact: bool = False
 
     def __post_init__(self) -> None:
         one_of("the kind of bound", self.kind, get_args(Kind))
@@ -76,6 +77,7 @@ class BoundsState:
             object.__setattr__(self, field, whole(name, getattr(self, field), least=0))
         object.__setattr__(self, "pixels", whole("pixels", self.pixels, least=1))
         object.__setattr__(self, "logarithmic", flag("logarithmic", self.logarithmic))
+        object.__setattr__(self, "exact", flag("exact", self.exact))
         object.__setattr__(self, "window", checked_window(self.window))
         self._check_model()
         _ = self.bound, self.chosen
@@ -120,7 +122,7 @@ class BoundsState:
     @property
     def bound(self) -> Bound:
         """The bound as `wb.compress` takes it."""
-        return BOUNDS[self.kind](self.eb)
+        return Exact() if self.exact else BOUNDS[self.kind](self.eb)
 
     @property
     def given(self) -> Codec:

@@ -1,0 +1,294 @@
+"""`wb.lab.bounds` for a dataset: the bounds panel for one variable after the other, and one archive of all of them.
+
+A table above the controls has a row for each variable; the one that is chosen there is what the pictures, controls and
+figures are about, as in the panel of one field. Nothing is decided for a variable that nobody has looked at: it is kept
+exactly. What costs time for the whole dataset is only done on request.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from workbench.archive import Collection, Dataset, compress
+from workbench.archive.collection.reports import Row
+from workbench.bounds import Ratio, find_bounds
+from workbench.data import Field
+from workbench.errors import WorkbenchError
+from workbench.guarantees import Absolute
+from workbench.lab.bounds_panel.code import dataset_code, rules_code
+from workbench.lab.bounds_panel.consequences import implied
+from workbench.lab.bounds_panel.dataset_state import (
+    DatasetState,
+    all_rules,
+    fields_of,
+    key_of,
+    key_of_all,
+    rule_of,
+    rules_of,
+)
+from workbench.lab.bounds_panel.examined import Examined
+from workbench.lab.bounds_panel.goals import GOALS, Answer, Goal, goals_of
+from workbench.lab.bounds_panel.members import Members
+from workbench.lab.bounds_panel.panel import BoundsPanel
+from workbench.lab.bounds_panel.state import BoundsState, applicable
+from workbench.lab.bounds_panel.variables_table import NAME, Total, variables_table
+from workbench.lab.controls import Toggle, button
+from workbench.lab.description import Charts, Shown
+from workbench.lab.engine import Fields, Results, Stage
+from workbench.lab.jobs import Job
+from workbench.lab.saving import SaveArchive, Written
+
+
+@dataclass(frozen=True)
+class Allocated(Answer):
+    """The outcome of a search for the bounds of several variables; without any, if the target cannot be met."""
+
+    choices: tuple[tuple[str, BoundsState], ...] = ()
+    call: str = ""
+
+
+class DatasetPanel(BoundsPanel):
+    """The panel of `wb.lab.bounds` for a dataset. Results are those of the variable on display, and "archive" of all."""
+
+    def opened(self, data: Any, choices: dict[str, Any]) -> tuple[str, BoundsState]:
+        """Take the dataset; returns it in words, and the first state."""
+        if choices.get("model") is not None:
+            raise WorkbenchError("a model is for one field; got a dataset: wb.lab.bounds(dataset[name], model=...)")
+        self.members = Members(data.decompress() if getattr(data, "kind", None) == "collection" else Dataset.of(data))
+        self._measured: dict[tuple[str, str], Row] = {}   # rows of archives, by name and rule
+        self._totals: dict[str, Total] = {}               # of all of a dataset, by the rules
+        self._controls: dict[Hashable, tuple[Any, ...]] = {}
+        self._saver: SaveArchive | None = None
+        name = self.members.require(choices.pop("variable", self.members.first))
+        others = choices.pop("others", ())
+        state = DatasetState(**fields_of(self._first(name, **choices)), variable=name, others=others)
+        return f"{self.name}: {len(self.members.dataset):,} variables", state
+
+    def stages(self) -> list[Stage]:
+        """The computation for one variable, and the archive of all."""
+        every = Stage("archive", self._rules_key, self._compress, on_demand=True, text="compressing all variables")
+        return [*super().stages(), every]
+
+    def part(self, state: BoundsState) -> Hashable:
+        """The variable on display."""
+        return _of(state).variable
+
+    def parts(self, state: BoundsState) -> Mapping[Hashable, Any]:
+        """The choices for all variables that were looked at."""
+        return dict(_of(state).choices.items())
+
+    def examined(self, state: BoundsState) -> Examined:
+        """The variable on display."""
+        return self.members.examined(_of(state).variable)
+
+    def rows(self) -> Sequence[Sequence[Any]]:
+        """The controls for the variable on display; variables of one kind share theirs."""
+        data = self.data
+        shape = data.shape if isinstance(data, Field) else (data.dimensions,)
+        kind = type(data), len(shape), shape[0] if len(shape) == 4 else 0, tuple(codec.id for codec in applicable(data))
+        if kind not in self._controls:
+            exact = Toggle("exact", "keep exactly")
+            every = button("compress all", lambda: self.ask("archive"), "the size of all, with what is chosen for each")
+            goals: dict[str, Goal] = {**goals_of(data), GOALS["total"].words: "total"}
+            rows = [[*self._bound_controls(), exact], [*self._view_controls(), *self._search_controls(goals), every]]
+            self._controls[kind] = rows, self._slider, self._index
+        rows, self._slider, self._index = self._controls[kind]
+        self._saver = self._saver or SaveArchive(f"{self.name}.zip", self.save_archive, begin=self._begin_saving)
+        return [*rows, [self._saver]]
+
+    def draw(self, state: BoundsState, results: Results) -> Shown:
+        """What the panel of this variable shows, with the table of all variables."""
+        shown, of = super().draw(state, results), _of(state)
+        total = self._totals.get(key_of_all(self._rules(state)))
+        table = variables_table(self.members, of, self._measured, total)
+        return dataclasses.replace(
+            shown, charts=_named(of.variable, shown.charts), tables={NAME: table, **shown.tables},
+            settings={"variable": of.variable, **shown.settings},
+        )
+
+    def code_for(self, state: BoundsState) -> str:
+        """The call that makes the archive of all variables."""
+        found = self.answer(state, self._engine.results(state))
+        call = found.call if isinstance(found, Allocated) else ""
+        return dataset_code(self.name, all_rules(self.members, self._rules(state)), call)
+
+    def check(self, state: BoundsState) -> None:
+        """Refuse variables that cannot be chosen, and slices that the one on display does not have."""
+        for name, choices in _of(state).choices.items():
+            self.members.require(name)
+            if choices.model is not None:
+                raise WorkbenchError("a model is for one field; got a dataset: wb.lab.bounds(dataset[name], model=...)")
+        super().check(state)
+
+    def ready(self, results: Results) -> bool:
+        """Pictures wait for the trial, but for the first of another variable."""
+        return super().ready(results) or self.part(self.displayed[0]) != self.part(self.state)
+
+    def answer(self, state: BoundsState, results: Results) -> Answer | None:
+        """What a search has found, as long as its bounds are those of the state."""
+        found = results.get("found")
+        if not isinstance(found, Allocated):
+            return super().answer(state, results)
+        chosen = _of(state).choices
+        same = all(
+            name in chosen and self._key(name, chosen[name]) == self._key(name, own) for name, own in found.choices
+        )
+        return found if same else None
+
+    def implied(self, fields: Fields) -> Fields:
+        """What follows from a change; another variable comes with the choices that were made for it."""
+        state = _of(self.state)
+        name = fields.get("variable", state.variable)
+        if name == state.variable:
+            return super().implied(fields)
+        own = state.choices.get(self.members.require(name)) or self._first(name)
+        here = {**fields_of(own), "pixels": state.pixels, "variable": name, "others": state.leaving(name)}
+        return {**here, **implied(own, self.members.examined(name).data, fields)}
+
+    def row_chosen(self, table: str, row: int) -> None:
+        """Look at another variable, or show an earlier run of this one again."""
+        if table != NAME:
+            super().row_chosen(table, row)
+            return
+        name = list(self.members.dataset)[row]
+        if self.members.why_not[name] or self.members.is_there(name):
+            self.change(variable=name)
+            return
+
+        def read(job: Job) -> None:
+            job(0.1, f"reading {name}")
+            self.members.examined(name)
+
+        self.do(read, f"reading {name}", lambda _, reason: None if reason else self.change(variable=name))
+
+    def find(self) -> None:
+        """Search for the bound that meets the target, or for those of all variables, and choose them."""
+        if self.state.target != "total":
+            super().find()
+            return
+        asked = self._wanted(self.state)
+        self.ask("found", lambda: self._take(asked))
+
+    def save_archive(self, path: str | Path, overwrite: bool = False) -> Path:
+        """Write the archive of all variables; returns its path."""
+        archive = self._engine.results().get("archive") or self._compress(self.state, {}, lambda share, text: None)
+        return archive.save(path, overwrite).resolve()
+
+    # Implementation.
+
+    def _first(self, name: str, **choices: Any) -> BoundsState:
+        """The choices for a variable that was not looked at before."""
+        if self.members.is_exact(name) and not choices.keys() & {"eb", "kind", "exact"}:
+            choices = {"exact": True, "codec": self.members.usual(name), **choices}
+        return BoundsState.for_(self.members.examined(name).data, **choices)
+
+    def _rules(self, state: BoundsState) -> dict[str, dict[str, Any]]:
+        return rules_of(self.members, _of(state).choices)
+
+    def _rules_key(self, state: BoundsState) -> Hashable:
+        return key_of_all(self._rules(state))
+
+    def _key(self, name: str, choices: BoundsState) -> str:
+        return key_of(rule_of(choices, self.members.usual(name)))
+
+    def _wanted(self, state: BoundsState) -> Hashable:
+        """What a search depends on; that for all variables, on which may have errors, and on the rules of the others."""
+        if state.target != "total":
+            return super()._wanted(state)
+        sought = self._sought(state)
+        return "total", state.goal, tuple(sought), key_of_all(_without(self._rules(state), sought))
+
+    def _sought(self, state: BoundsState) -> list[str]:
+        """The fields that may have errors: as chosen, or else as the dataset suggests."""
+        chosen = _of(state).choices
+        fields = self.members.fields
+        exact = {name: chosen[name].exact if name in chosen else self.members.is_exact(name) for name in fields}
+        return [name for name in fields if not exact[name]]
+
+    def _compress(self, state: BoundsState, results: Results, job: Any) -> Collection:
+        """The archive of all variables."""
+        rules = self._rules(state)
+        given: Any = all_rules(self.members, rules)
+        archive = compress(self.members.dataset, given, progress=lambda share, what: job(share or 0.0, what))
+        assert isinstance(archive, Collection)
+        for row in archive.rows():
+            self._measured[row.name, key_of(rules.get(row.name, {}))] = row
+        self._totals[key_of_all(rules)] = Total(archive.nbytes, archive.original_nbytes)
+        return archive
+
+    def _begin_saving(self, path: str | Path, overwrite: bool, written: Written) -> None:
+        """Compress all variables and write the archive, in the background."""
+        state = self.state
+
+        def write() -> None:
+            archive = self._engine.results(state)["archive"]
+            self.do(lambda job: archive.save(path, overwrite).resolve(), "writing the archive", written)
+
+        if "archive" in self._engine.results(state):
+            write()
+        else:
+            self.ask("archive", write, lambda reason: written(None, reason))
+
+    def _find(self, state: BoundsState, results: Results, job: Job) -> Answer:
+        if state.target != "total":
+            return super()._find(state, results, job)
+        names = self._sought(state)
+        if not names:
+            raise WorkbenchError("a ratio of all variables needs one that may have errors; all are kept exactly")
+        rules = self._rules(state)
+        others = _without(rules, names)
+        found = find_bounds(
+            self.members.dataset, Ratio(state.goal), names=names, others=others,
+            progress=lambda share, what: job(share or 0.0, what),
+        )
+        words = f"a ratio of {state.goal:g} for all variables is"
+        if not found.met:
+            return Allocated(None, f"{words} not met: {found.ratio:.4g} is the largest that was reached")
+        chosen = {
+            name: self._allocated(state, name, found.bounds[name], found.archive[name].codec.id)
+            for name in names if found.bounds[name].eb > 0   # those whose values are all equal stay as they are
+        }
+        beside = f", others={rules_code(others)}" if others else ""
+        call = f"wb.find_bounds({self.name}, wb.Ratio({state.goal:g}), names={json.dumps(names)}{beside})"
+        return Allocated(None, f"{words} met", (), tuple(chosen.items()), call)
+
+    def _allocated(self, state: BoundsState, name: str, bound: Absolute, codec: str) -> BoundsState:
+        """The choices for a variable with the bound that was found."""
+        own = _of(state).choices.get(name)
+        if own is None:
+            shape = self.members.dataset[name].shape
+            own = BoundsState(self.members.usual(name), index=shape[-3] // 2 if len(shape) >= 3 else 0)
+        return dataclasses.replace(own, exact=False, kind="absolute", eb=bound.eb, codec=codec)
+
+    def _take(self, asked: Hashable) -> None:
+        """Choose the bounds that were found, and compress with them, unless something else was chosen in the meantime."""
+        answer = self._engine.results().get("found")
+        if asked != self._wanted(self.state) or not isinstance(answer, Allocated) or not answer.choices:
+            return
+        state = _of(self.state)
+        chosen = {**state.choices, **dict(answer.choices)}
+        own = {**fields_of(chosen.pop(state.variable))}
+        looks = {name: getattr(state, name) for name in ("target", "goal", "axis", "index", "time", "window", "pixels")}
+        self.change(**{**own, **looks}, others=tuple(chosen.items()))
+        self.ask("archive")
+
+
+def _of(state: BoundsState) -> DatasetState:
+    assert isinstance(state, DatasetState)
+    return state
+
+
+def _without(rules: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {name: rule for name, rule in rules.items() if name not in names}
+
+
+def _named(variable: str, charts: Mapping[str, Any]) -> Charts:
+    """The charts of one variable, which are others than those of the next: their axes have other units."""
+    coming = [f"{variable}: {name}" for name in getattr(charts, "coming", ())]
+    return Charts({f"{variable}: {name}": partial(charts.__getitem__, name) for name in charts}, coming)
