@@ -35,8 +35,8 @@ from workbench.codecs import Codec, Columns
 from workbench.data.labelled import width_in_file
 from workbench.data.summary_html import size, summary
 from workbench.metrics.report import Report
+from workbench.progress import Progress
 from workbench.run.chunked_field import ChunkedField
-from workbench.run.executors import Progress
 from workbench.run.submission import submittable
 
 if TYPE_CHECKING:

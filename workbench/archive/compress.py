@@ -22,9 +22,10 @@ from workbench.data import Field
 from workbench.data.readers import open_chunked, open_file
 from workbench.errors import SeveralArrays, WorkbenchError
 from workbench.guarantees import Bound
+from workbench.progress import Progress
 from workbench.run.chunked_field import ChunkedField, is_lazy
 from workbench.run.clients import executor_of
-from workbench.run.executors import OnDask, Progress
+from workbench.run.executors import OnDask
 from workbench.run.submission import submittable
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,11 +26,11 @@ from workbench.data.extent import extent, extents
 from workbench.guarantees import Bound, Limit, Safeguard, SliceLimits, encode_guarded, encode_guarded_pieces
 from workbench.guarantees.check import Period
 from workbench.guarantees.enforce import Figures
+from workbench.progress import Progress
 from workbench.slabs import Slices
 
 MOST_TOGETHER = 2**26   # coordinates that a GPU encodes at once, in about 40 bytes each
 
-Progress = Callable[[float, str], object]
 
 
 @dataclass(frozen=True)

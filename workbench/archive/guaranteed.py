@@ -16,7 +16,7 @@ import numpy as np
 from workbench import backend, ordering
 from workbench.archive import frame
 from workbench.archive.chunk import EncodedChunk, framed, with_checksums
-from workbench.archive.encoding import EncodedArray, Progress
+from workbench.archive.encoding import EncodedArray
 from workbench.backend import Array
 from workbench.clusters.keep.correction import corrected
 from workbench.data import Particles
@@ -26,6 +26,7 @@ from workbench.guarantees import Limit
 from workbench.guarantees.check import bits_of
 from workbench.guarantees.guarantee import Allowance, Guarantee
 from workbench.guarantees.sections import CHECKSUM
+from workbench.progress import Progress
 
 
 def with_guarantee(

@@ -10,7 +10,7 @@ from typing import Any
 from workbench import backend, ordering
 from workbench.archive import encoding
 from workbench.archive.column_bounds import bounds_beside
-from workbench.archive.encoding import EncodedArray, Part, Progress
+from workbench.archive.encoding import EncodedArray, Part
 from workbench.archive.guaranteed import with_guarantee
 from workbench.archive.in_order import VELOCITIES, OrderedInMemory
 from workbench.archive.particles import Plan, Positions, guarantee_of
@@ -22,6 +22,7 @@ from workbench.clusters.keep.repair import Step
 from workbench.data import Particles
 from workbench.guarantees import Limit
 from workbench.guarantees.guarantee import Allowance
+from workbench.progress import Progress
 
 
 class InMemory:

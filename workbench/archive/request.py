@@ -19,7 +19,7 @@ from workbench.archive.choice import Speed
 from workbench.archive.chunking import Chunks, checked_chunks
 from workbench.archive.content.consistency import FORMAT
 from workbench.archive.content.registry import KINDS
-from workbench.archive.encoding import EncodedArray, Progress
+from workbench.archive.encoding import EncodedArray
 from workbench.archive.plausibility import notes_on_groups
 from workbench.archive.root import documents_of
 from workbench.archive.store import MemoryStore
@@ -29,6 +29,7 @@ from workbench.codecs import Codec
 from workbench.errors import WorkbenchError, briefly
 from workbench.guarantees import Bound, PerSlice
 from workbench.guarantees.guarantee import Promised
+from workbench.progress import Progress
 from workbench.run.executors import Executor
 
 ORDERS = ("keep", "free")

@@ -23,8 +23,9 @@ from workbench.arguments import whole_number
 from workbench.errors import WorkbenchError
 from workbench.guarantees.guarantee import Guarantee
 from workbench.metrics.report import Report
+from workbench.progress import Progress
 from workbench.run.clients import executor_of
-from workbench.run.executors import Executor, InProcess, OnDask, Progress
+from workbench.run.executors import Executor, InProcess, OnDask
 from workbench.subdomains.sources import scratch_folder
 
 if TYPE_CHECKING:

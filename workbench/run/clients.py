@@ -14,8 +14,9 @@ from typing import Any
 
 from workbench import backend
 from workbench.errors import WorkbenchError
+from workbench.progress import Progress
 from workbench.run.code import own_code
-from workbench.run.executors import Executor, InProcess, OnDask, Progress
+from workbench.run.executors import Executor, InProcess, OnDask
 from workbench.run.owner import OWNER, this_process
 from workbench.run.patience import GPU, at_all_workers, lost, wait_for_workers
 from workbench.run.scratch_files import complete

@@ -22,6 +22,7 @@ from typing import Any, Protocol, Self, TypeVar, cast
 from workbench import backend
 from workbench.errors import WorkbenchError
 from workbench.memory import reusing_memory
+from workbench.progress import Progress
 from workbench.run import patience
 from workbench.run.cancelling import end_if_cancelled
 from workbench.run.code import own_code
@@ -29,7 +30,6 @@ from workbench.run.patience import GPU, Patience, lost
 from workbench.run.shared import Shared, with_shared
 
 Result = TypeVar("Result")
-Progress = Callable[[float, str], object]   # the completed share of a step, and its name
 
 RETRIES = 3             # of a step that raised an error that may not repeat
 AHEAD = 16              # tasks that the scheduler has for each thread of a worker; it gives a thread one or two at a time,

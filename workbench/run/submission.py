@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, TypeVar, overload
 
 from workbench.arguments import flag
+from workbench.progress import Progress
 from workbench.run.cancelling import CANCELLED, end_if_cancelled
-from workbench.run.executors import Progress
 
 Result = TypeVar("Result", covariant=True)
 Owner = TypeVar("Owner", contravariant=True)

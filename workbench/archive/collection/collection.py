@@ -26,7 +26,7 @@ from workbench.archive.trust import DEFAULT, Trust
 from workbench.archive.writing import in_order, write
 from workbench.data.summary_html import LEFT, size, summary
 from workbench.errors import GuaranteeBroken, WorkbenchError, briefly
-from workbench.run.executors import Progress
+from workbench.progress import Progress
 from workbench.run.submission import submittable
 
 

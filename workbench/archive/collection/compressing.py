@@ -25,8 +25,9 @@ from workbench.archive.store import MemoryStore
 from workbench.archive.writing import Draft, Place
 from workbench.data import Field
 from workbench.errors import UnknownName, WorkbenchError
+from workbench.progress import Progress
 from workbench.run.chunked_field import ChunkedField
-from workbench.run.executors import Executor, Progress
+from workbench.run.executors import Executor
 
 FLAT = ("field", "variable")   # kinds whose arrays stand beside each other
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,8 +18,7 @@ from workbench.lab.bounds_panel.state import BoundsState
 from workbench.lab.remembered import remembered
 from workbench.metrics import ErrorHistogram, Spectrum, error_histogram, field_spectrum, particle_spectrum, spectrum_ratio
 from workbench.metrics.displacements import moves
-
-Progress = Callable[[float, str], object]
+from workbench.progress import Progress
 
 MOST_SHELLS = 256   # of a spectrum on a chart
 
