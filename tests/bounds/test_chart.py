@@ -13,7 +13,7 @@ def test_there_is_a_line_for_each_codec_and_a_mark_for_each_run(waves):
         assert len(line.x) == 3
         assert line.x.tolist() == sorted(line.x)
         assert line.y.tolist() == sorted(line.y)
-    assert chart.parts[0].told[-1].startswith("sz3, absolute 0.001: bits per value ")
+    assert chart.parts[0].tooltips[-1].startswith("sz3, absolute 0.001: bits per value ")
     assert (chart.x.title, chart.y.title, chart.note) == (
         "bits per value", "PSNR [dB]", "not drawn: 3 without finite figures"
     )

@@ -24,7 +24,7 @@ SHOWN = """version => {
 STYLED = """from workbench.charts.description import Axis, Chart, Series
 axes = Axis("k", 0.5, 20, logarithmic=True), Axis("power", 0, 4)
 told = ["one", "three"]
-view = ChartView(Chart("growth", *axes, (Series("found", [1, 10], [1, 3], "#2f7fc1", marker="square", told=told),)))"""
+view = ChartView(Chart("growth", *axes, (Series("found", [1, 10], [1, 3], "#2f7fc1", marker="square", tooltips=told),)))"""
 POINT = """version => {
     const home = globalThis[Symbol.for(`lossbench.bokeh.${version}`)];
     const view = [...home.index].find(each => each.model.x_range);

@@ -50,8 +50,8 @@ def test_every_kind_of_part_is_drawn_with_its_words() -> None:
     root = drawn(
         Span("tolerated", "y", 12.0, 14.0), Band("interval", [1, 10], [12.0, 13.0], [15.0, math.inf]),
         Rule("end", "x", 10.0), Rule("unknown", "x", math.nan),
-        Cells("cause", [(1, 10, 10, 20)], told=["all"], texts=["9"]),
-        Series("found", [1, 10], [12, 13], dash=None, marker="star", told=["first", "second"]), note="a note",
+        Cells("cause", [(1, 10, 10, 20)], tooltips=["all"], texts=["9"]),
+        Series("found", [1, 10], [12, 13], dash=None, marker="star", tooltips=["first", "second"]), note="a note",
     )
     assert {"tolerated", "interval", "end", "cause", "found", "9", "a note"} <= set(texts(root))
     assert "unknown" not in texts(root)

@@ -63,8 +63,8 @@ def test_ticks_of_logarithmic_axes_stay_when_data_change(view: ChartView) -> Non
 
 EVERYTHING = (
     Span("a", "x", 1.0, 2.0), Span("b", "y", 1.0, 2.0), Band("c", [1, 2], [1, 2], [3, 4]), Rule("d", "x", 3.0),
-    Rule("e", "y", 4.0, dash="dotted"), Cells("f", [(1, 1, 2, 2), (2, 2, 3, 3)], told=["one", "two"], texts=["1", ""]),
-    Series("g", [1, 2, 3], [1, float("nan"), 3], "#2f7fc1", "dashed", "square", told=["x", "y", "z"]),
+    Rule("e", "y", 4.0, dash="dotted"), Cells("f", [(1, 1, 2, 2), (2, 2, 3, 3)], tooltips=["one", "two"], texts=["1", ""]),
+    Series("g", [1, 2, 3], [1, float("nan"), 3], "#2f7fc1", "dashed", "square", tooltips=["x", "y", "z"]),
     Series("h", [1, 2], [5, 6], "#d0600f", None, "circle", hollow=True),
 )
 NOTHING = (
@@ -91,14 +91,14 @@ def test_live_charts_have_the_marks_the_colours_and_the_words_of_the_description
     found = glyphs_of(view)
     assert found.keys() == {"VStrip", "HStrip", "MultiPolygons", "VSpan", "HSpan", "Quad", "Text", "MultiLine", "Scatter"}
     points, data = found["Scatter"]
-    assert list(data["told"]) == ["x", "z", "h: 5 at 1", "h: 6 at 2"]
+    assert list(data["tooltip"]) == ["x", "z", "h: 5 at 1", "h: 6 at 2"]
     assert of(points, data, "marker", 4) == ["square", "square", "circle", "circle"]
     assert of(points, data, "fill_color", 4) == ["#2f7fc1"] * 2 + ["#d0600f"] * 2
     assert of(points, data, "fill_alpha", 4) == [1, 1, 0, 0]
     line, data = found["MultiLine"]
     assert of(line, data, "line_dash", 1) == [DASHES["dashed"]]
     assert len(data["xs"]) == 1
-    assert list(found["Quad"][1]["told"]) == ["one", "two"]
+    assert list(found["Quad"][1]["tooltip"]) == ["one", "two"]
     assert list(found["Text"][1]["text"]) == ["1"]
     assert [entry["name"] for entry in view._plot.state.tags[0]["key"]] == list("abcdefgh")
     view.close()

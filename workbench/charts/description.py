@@ -96,7 +96,7 @@ def limits(values: Values, logarithmic: bool = False, room: float = 0.05) -> tup
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """Places that are joined by a line, have marks, or both. `told` are the words under the pointer, for each place."""
+    """Places that are joined by a line, have marks, or both. `tooltips` are the words under the pointer at each place."""
 
     name: str
     x: Values
@@ -108,7 +108,7 @@ class Series:
     size: float = 8.0
     opacity: float = 1.0
     hollow: bool = False
-    told: Sequence[str] = ()
+    tooltips: Sequence[str] = ()
     meaning: str = ""               # of the entry in the key
 
     def __post_init__(self) -> None:
@@ -180,7 +180,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Cells:
-    """Boxes, such as bars and the cells of a map. `told` are the words under the pointer, `texts` those in the boxes.
+    """Boxes, such as bars and the cells of a map. `tooltips` are the words under the pointer, `texts` those in the boxes.
 
     `colours` are those of the boxes, if they differ.
     """
@@ -189,7 +189,7 @@ class Cells:
     boxes: Sequence[Box]
     colour: str = GREY
     opacity: float = 1.0
-    told: Sequence[str] = ()
+    tooltips: Sequence[str] = ()
     texts: Sequence[str] = ()
     colours: Sequence[str] = ()
     outlined: bool = True
@@ -231,10 +231,10 @@ class Chart:
     @property
     def key(self) -> dict[str, list[Part]]:
         """The parts that are in the key, by name."""
-        found: dict[str, list[Part]] = {}
+        entries: dict[str, list[Part]] = {}
         for part in self.scale or [part for part in self.parts if part.name and part.shown]:
-            found.setdefault(part.name, []).append(part)
-        return found
+            entries.setdefault(part.name, []).append(part)
+        return entries
 
     @property
     def words(self) -> str:
@@ -253,10 +253,10 @@ class Chart:
         """A place on the x axis in words."""
         return dict(self.x.names).get(float(x), f"{x:.4g}")
 
-    def told(self, part: Series) -> Sequence[str]:
+    def tooltips_of(self, part: Series) -> Sequence[str]:
         """The words under the pointer at each place of a series."""
         name = f"{part.name}: " if part.name else ""
-        return part.told or [f"{name}{y:.6g} at {self.place(x)}" for x, y in zip(part.x, part.y, strict=True)]
+        return part.tooltips or [f"{name}{y:.6g} at {self.place(x)}" for x, y in zip(part.x, part.y, strict=True)]
 
     @property
     def svg(self) -> str:
@@ -293,7 +293,7 @@ class Point:
     line: str
     x: float
     y: float
-    told: str
+    tooltip: str
 
     @property
     def finite(self) -> bool:
@@ -313,9 +313,10 @@ def joined(points: Iterable[Point], known: Mapping[str, Look] = MappingProxyType
     for point in points:
         if point.finite:
             lines.setdefault(point.line, []).append(point)
-    looks, found = looks_of(lines, known), []
+    looks, series = looks_of(lines, known), []
     for name, line in lines.items():
         line.sort(key=lambda point: point.x)
         look, places = looks[name], ([point.x for point in line], [point.y for point in line])
-        found.append(Series(name, *places, look.colour, look.dash, look.marker, told=[point.told for point in line]))
-    return found
+        tooltips = [point.tooltip for point in line]
+        series.append(Series(name, *places, look.colour, look.dash, look.marker, tooltips=tooltips))
+    return series

@@ -140,11 +140,11 @@ class _Frame:
     def _cells(self, part: Cells) -> Iterator[str]:
         for number, (left, low, right, high) in enumerate(part.boxes):
             (a, b), (c, d) = self.across([left, right]), self.down([low, high])
-            told = f"<title>{html.escape(part.told[number])}</title>" if part.told else ""
+            tooltip = f"<title>{html.escape(part.tooltips[number])}</title>" if part.tooltips else ""
             colour = part.colours[number] if part.colours else part.colour
             text = part.texts[number] if part.texts else ""
             inside = f'<g fill="#000000">{_text((a + b) / 2, (c + d) / 2 + 4, text, "middle")}</g>' if text else ""
-            yield f"<g>{told}{_box(a, d, b - a, c - d, colour, part.opacity, part.outlined)}{inside}</g>"
+            yield f"<g>{tooltip}{_box(a, d, b - a, c - d, colour, part.opacity, part.outlined)}{inside}</g>"
 
     def _rule(self, part: Rule) -> Iterator[str]:
         if not part.shown:
@@ -167,9 +167,9 @@ class _Frame:
     def _marks(self, part: Series) -> Iterator[str]:
         if part.marker is None:
             return
-        for x, y, told in zip(self.across(part.x), self.down(part.y), self.chart.told(part), strict=True):
+        for x, y, tooltip in zip(self.across(part.x), self.down(part.y), self.chart.tooltips_of(part), strict=True):
             if math.isfinite(x + y):
-                yield f"<g><title>{html.escape(told)}</title>{_mark(part, x, y)}</g>"
+                yield f"<g><title>{html.escape(tooltip)}</title>{_mark(part, x, y)}</g>"
 
 
 def _inside(axis: Axis) -> Iterator[tuple[float, str]]:

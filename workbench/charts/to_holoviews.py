@@ -32,7 +32,7 @@ FRAME = {
     **{f"{axis}axis.axis_label_text_font_style": "normal" for axis in "xy"},
 }
 ZOOMING = {"default_tools": ["box_zoom", "wheel_zoom", "reset"], "active_tools": ["box_zoom"], "toolbar": None}
-HOVER = {"tools": ["hover"], "hover_tooltips": [("", "@told")]}
+HOVER = {"tools": ["hover"], "hover_tooltips": [("", "@tooltip")]}
 ON_CELLS = {"text_color": "#000000", "text_font_size": "11.5px", "text_align": "center", "text_baseline": "middle"}
 
 
@@ -57,11 +57,11 @@ def to_holoviews(chart: Chart) -> Any:
     layers = [layer for kind, make in LAYERS.items() if chart.of(kind) for layer in make(hv, chart, chart.of(kind))]
     for layer in layers:
         layer.opts(framewise=True, axiswise=True)   # otherwise the axes would keep the ranges of the first frame
-    told = {"name": chart.title, "key": entries(chart), "about": chart.words}
+    words = {"name": chart.title, "key": entries(chart), "about": chart.words}
     return hv.Overlay(layers).opts(
         **_axis("x", chart.x), **_axis("y", chart.y), **ZOOMING, responsive=True, height=chart.height, min_width=240,
         show_grid=chart.grid, gridstyle=FAINT, title="", fontsize={"labels": "12px", "ticks": "11.5px"}, show_legend=False,
-        hooks=[_same_ticks], backend_opts={**FRAME, "plot.tags": [told]},
+        hooks=[_same_ticks], backend_opts={**FRAME, "plot.tags": [words]},
     )
 
 
@@ -113,10 +113,10 @@ def _cells(hv: Any, chart: Chart, cells: Sequence[Cells]) -> list[Any]:
     for each in cells:
         for number, box in enumerate(each.boxes):
             look = each.colours[number] if each.colours else each.colour, each.opacity, 0.5 if each.outlined else 0.0
-            rows.append((*box, each.told[number] if each.told else "", *look))
+            rows.append((*box, each.tooltips[number] if each.tooltips else "", *look))
             if each.texts and each.texts[number]:
                 texts.append(((box[0] + box[2]) / 2, (box[1] + box[3]) / 2, each.texts[number]))
-    boxes = hv.Rectangles(rows, ["x", "y", "to x", "to y"], ["told", "colour", "opacity", "edge"])
+    boxes = hv.Rectangles(rows, ["x", "y", "to x", "to y"], ["tooltip", "colour", "opacity", "edge"])
     return [
         boxes.opts(color="colour", fill_alpha="opacity", line_color=GREY, line_width="edge", **HOVER),
         hv.Labels(texts, ["x", "y"], "text").opts(**ON_CELLS),
@@ -147,9 +147,9 @@ def _series(hv: Any, chart: Chart, series: Sequence[Series]) -> list[Any]:
         filled, edge = float(each.marker is not None and not each.hollow), float(each.marker is not None)
         look = each.colour, each.marker or "circle", each.size, filled, edge
         drawn = np.isfinite(each.x) & np.isfinite(each.y)
-        places = zip(each.x, each.y, chart.told(each), drawn, strict=True)
-        rows += [(x, y, told, *look) for x, y, told, kept in places if kept]
-    points = hv.Points(rows, ["x", "y"], ["told", "colour", "mark", "size", "filled", "edge"])
+        places = zip(each.x, each.y, chart.tooltips_of(each), drawn, strict=True)
+        rows += [(x, y, tooltip, *look) for x, y, tooltip, kept in places if kept]
+    points = hv.Points(rows, ["x", "y"], ["tooltip", "colour", "mark", "size", "filled", "edge"])
     return [
         hv.Contours(lines, ["x", "y"], looks).opts(
             color="colour", line_dash="dash", line_width="width", line_alpha="opacity", tools=[]

@@ -75,12 +75,12 @@ def theory(limits: RateDistortion, eps: float, tile: int | None, least: float) -
     distortions = np.geomspace(least, limits.variance, STEPS)
     few = distortions[:: STEPS // BAND_STEPS]
     below, above = ([of(float(each), eps) for each in few] for of in (limits.converse, limits.achievable))
-    found = {BAND: (few, np.array(below), np.array(above)), BOUND: _line(limits.rate, distortions)}
+    lines = {BAND: (few, np.array(below), np.array(above)), BOUND: _line(limits.rate, distortions)}
     if tile is not None:
-        found[TILES] = _line(limits.tiled(tile).rate, distortions)
+        lines[TILES] = _line(limits.tiled(tile).rate, distortions)
     if any(limits.price_of_one_model(float(each)) > 1e-3 for each in distortions[::8]):
-        found[POOLED] = _line(lambda d: limits.rate(d) + limits.price_of_one_model(d), distortions)
-    return found
+        lines[POOLED] = _line(lambda d: limits.rate(d) + limits.price_of_one_model(d), distortions)
+    return lines
 
 
 def _line(rate: Callable[[float], float], distortions: np.ndarray) -> Line:

@@ -35,12 +35,12 @@ def by_site(
     hollow: bool = False,
 ) -> Series:
     """The values that have a place on a logarithmic axis, at the number of their site from 1."""
-    found = {
+    placed = {
         number: value for number, site in enumerate(sites, 1)
         if (value := values.get(site)) is not None and 0 < value < math.inf
     }
-    told = [f"{name} at {sites[number - 1]}: {value:.4g}" for number, value in found.items()]
-    return Series(name, [*found], [*found.values()], colour, dash, marker, size=size, hollow=hollow, told=told)
+    tooltips = [f"{name} at {sites[number - 1]}: {value:.4g}" for number, value in placed.items()]
+    return Series(name, [*placed], [*placed.values()], colour, dash, marker, size=size, hollow=hollow, tooltips=tooltips)
 
 
 def axes(sites: Sequence[str], label: str, lines: Sequence[Series]) -> tuple[Axis, Axis]:
@@ -56,13 +56,12 @@ def dose_chart(doses: Sequence[Dose], chosen: float = math.nan, coming: Sequence
     `coming` are bounds that will be measured, for which there is room.
     """
     drawn = [each for each in doses if each.damage > 0]
-    told = [
+    tooltips = [
         f"{each.bound!r}: damage {each.damage:.4g}, {'tolerated' if each.damage <= 1 else 'too much'}, "
         f"ratio {each.ratio:.1f} x" for each in drawn
     ]
-    damage = Series(
-        "damage", [each.bound.eb for each in drawn], [each.damage for each in drawn], BLUE, marker="circle", told=told
-    )
+    measured = [each.bound.eb for each in drawn], [each.damage for each in drawn]
+    damage = Series("damage", *measured, BLUE, marker="circle", tooltips=tooltips)
     rules = Rule("tolerated up to here", "y", 1.0), Rule("the chosen bound", "x", chosen, dash="dotted")
     site = doses[0].site if doses else ""
     relative = bool(doses) and doses[0].bound.kind == "relative"

@@ -151,8 +151,8 @@ def _line(number: int, kind: str, members: np.ndarray, edges: np.ndarray) -> Ser
     """The number of halos in each bin that has some."""
     counted = zip(edges[:-1].tolist(), edges[1:].tolist(), np.histogram(members, edges)[0].tolist(), strict=True)
     bins = [(low, count, f"{kind}, {low:,} to {high - 1:,} members: {count:,}") for low, high, count in counted if count]
-    low, count, told = zip(*bins, strict=True) if bins else ((), (), ())
-    return Series(kind, low, count, colour(number), marker=marker(number), told=told)
+    low, count, tooltips = zip(*bins, strict=True) if bins else ((), (), ())
+    return Series(kind, low, count, colour(number), marker=marker(number), tooltips=tooltips)
 
 
 def _cell(value: Any) -> str:

@@ -502,7 +502,7 @@ def test_a_trace_is_drawn_while_it_grows():
     steps = [Step(number, 20 - 5 * number, 3.0 / (number + 1), "descent" if number else "moves") for number in range(4)]
     charts = [descent_chart(tuple(steps[:count])) for count in range(1, 5)]
     assert [len(chart.of(Series)[0].x) for chart in charts] == [1, 2, 3, 4]
-    assert [told.split()[-1] for told in charts[3].of(Series)[0].told] == ["10", "8", "5", "3"]
+    assert [told.split()[-1] for told in charts[3].of(Series)[0].tooltips] == ["10", "8", "5", "3"]
     for count, ((left, right), (bottom, top)) in enumerate(follow(*charts), start=1):
         assert left < 1 <= count < right <= max(count, 2) + 1
         assert bottom < 0 < 2 <= top

@@ -45,8 +45,8 @@ def charts(
     makers: dict[str, Callable[[], Chart]] = {}   # in the order in which they come
     if isinstance(data, Field) and len(data.shape) == 1:
         makers |= _of_line(data, state, there)
-    if there is not None and (found := there.histogram) is not None:
-        makers["error histogram"] = lambda: remembered(there, "histogram", "", lambda: error_chart(found))
+    if there is not None and (histogram := there.histogram) is not None:
+        makers["error histogram"] = lambda: remembered(there, "histogram", "", lambda: error_chart(histogram))
     if any(_place(data, run) for run in runs):
         def rates() -> tuple[Any, ...]:
             return rate_distortion_chart(data, runs, current, forecast), runs, current, forecast
@@ -58,14 +58,14 @@ def charts(
     return Charts(makers, coming)
 
 
-def error_chart(found: ErrorHistogram) -> Chart:
+def error_chart(histogram: ErrorHistogram) -> Chart:
     """The histogram of errors in units of the bound."""
-    share = 100 * found.counts / max(found.counts.sum(), 1)
-    boxes = [(*ends, top) for ends, top in zip(itertools.pairwise(found.edges.tolist()), share.tolist(), strict=True)]
-    told = [f"{low:.3g} to {high:.3g} bounds: {top:.3g} % of the values" for low, high, top in boxes]
-    bars = Cells("", [(low, 0.0, high, top) for low, high, top in boxes], BLUE, 0.75, told, outlined=False)
+    share = 100 * histogram.counts / max(histogram.counts.sum(), 1)
+    boxes = [(*ends, top) for ends, top in zip(itertools.pairwise(histogram.edges.tolist()), share.tolist(), strict=True)]
+    tooltips = [f"{low:.3g} to {high:.3g} bounds: {top:.3g} % of the values" for low, high, top in boxes]
+    bars = Cells("", [(low, 0.0, high, top) for low, high, top in boxes], BLUE, 0.75, tooltips, outlined=False)
     seen = np.flatnonzero(share)
-    ends = (found.edges[seen[0]], found.edges[seen[-1] + 1]) if seen.size else (0.0, 0.0)
+    ends = (histogram.edges[seen[0]], histogram.edges[seen[-1] + 1]) if seen.size else (0.0, 0.0)
     return Chart(
         "Errors", BOUNDS, Axis("% of the values", 0.0, 1.1 * float(share.max()) or 1.0),
         (bars, *(Rule("error bound", "x", end, ORANGE, width=1.5) for end in (-1.0, 1.0))),
@@ -80,12 +80,15 @@ def spectrum_chart(spectra: Spectra) -> Chart:
     k, deviation = spectra.k[drawn], 100 * (spectra.ratio[drawn] - 1)
     low, high = limits([*deviation, -2 * BAND, 2 * BAND])
     size = [f"{value:+.2g} %" for value in deviation]
-    told = [f"{DEVIATION} is {each} at wave number {where:.3f}" for each, where in zip(size, k, strict=True)]
+    tooltips = [f"{DEVIATION} is {each} at wave number {where:.3f}" for each, where in zip(size, k, strict=True)]
     largest = size[int(np.argmax(np.abs(deviation)))] if size else "not known"
     return Chart(
         "Power spectrum", Axis.around("wave number k", k, logarithmic=True),
         Axis(f"{DEVIATION} [%]", max(low, -100.0), min(high, HIGHEST)),
-        (Span("within 1 %", "y", -BAND, BAND, GREEN), Rule("", "y", 0.0), Series("decoded", k, deviation, BLUE, told=told)),
+        (
+            Span("within 1 %", "y", -BAND, BAND, GREEN), Rule("", "y", 0.0),
+            Series("decoded", k, deviation, BLUE, tooltips=tooltips),
+        ),
         f"Power spectrum: deviation of the power of the decoded data by wave number. The largest is {largest}.",
     )
 
@@ -113,7 +116,8 @@ def rate_distortion_chart(
         *joined(placed, registry.looks()),
     ]
     if now is not None:
-        parts.append(Series("", [now.x], [now.y], dash=None, marker="circle", size=18, hollow=True, told=[now.told]))
+        x, y = [now.x], [now.y]
+        parts.append(Series("", x, y, dash=None, marker="circle", size=18, hollow=True, tooltips=[now.tooltip]))
     size, error = (TITLES[name] for name in measures(data))
     return Chart(
         "Size and error of all runs", Axis(size, 0.0, 1.08 * max([each.x for each in placed], default=1.0)),

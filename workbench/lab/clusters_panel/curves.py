@@ -55,15 +55,15 @@ def counted(sizes: np.ndarray, edges: np.ndarray) -> np.ndarray:
 def _mass_function(edges: tuple[int, ...], counts: tuple[tuple[int, ...], ...]) -> Chart:
     middles = np.sqrt(np.array(edges[:-1], float) * edges[1:])
     curves = []
-    for number, (name, found) in enumerate(zip(CURVES, counts, strict=True)):
-        heights = np.where(np.array(found) > 0, found, np.nan) if found else np.full(len(middles), np.nan)
-        told = [f"{name}: {halos:,.0f} halos of {low:,} to {high - 1:,} members"
-                for halos, (low, high) in zip(heights, itertools.pairwise(edges), strict=True)]
+    for number, (name, halos) in enumerate(zip(CURVES, counts, strict=True)):
+        heights = np.where(np.array(halos) > 0, halos, np.nan) if halos else np.full(len(middles), np.nan)
+        tooltips = [f"{name}: {height:,.0f} halos of {low:,} to {high - 1:,} members"
+                for height, (low, high) in zip(heights, itertools.pairwise(edges), strict=True)]
         look = colour(number), DASHES[number], marker(number)
-        curves.append(Series(name, middles, heights, *look, width=1.5, size=9 - 2 * number, told=told))
+        curves.append(Series(name, middles, heights, *look, width=1.5, size=9 - 2 * number, tooltips=tooltips))
     return Chart(
         "Mass function of halos", Axis.around("members", middles, True),
-        Axis.around("halos", [count for found in counts for count in found], True), tuple(curves),
+        Axis.around("halos", [count for halos in counts for count in halos], True), tuple(curves),
     )
 
 
@@ -82,9 +82,9 @@ def descent_chart(steps: tuple[Step, ...], share: float = 1.0) -> Chart:
     moves = "rounds of moves (else descent)", meaning("round of moves")
     parts: list[Part] = [Span(moves[0], "x", *ends, opacity=0.16, meaning=moves[1]) for ends in _phases(steps, "moves")]
     for place, (name, word, values) in enumerate([("violations", "violation", violations), ("loss in ξ²", "loss", loss)]):
-        told = [f"step {step}: {name} {value:,.4g}" for step, value in zip(number, values, strict=True)]
+        tooltips = [f"step {step}: {name} {value:,.4g}" for step, value in zip(number, values, strict=True)]
         look = colour(place), DASHES[place], marker(place)
-        parts.append(Series(name, number, from_zero(values), *look, 1.5, 5, told=told, meaning=meaning(word)))
+        parts.append(Series(name, number, from_zero(values), *look, 1.5, 5, tooltips=tooltips, meaning=meaning(word)))
     highest = max([1.0, *violations.tolist(), *loss.tolist()])
     within = f" within {share:.3g} ξ" if share < 1 else ""
     last = f"After {len(steps)} steps: {violations[-1]:,.0f} violations, loss {loss[-1]:.3g} ξ²." if steps else ""

@@ -27,38 +27,38 @@ def gap_chart(points: Sequence[OperatingPoint]) -> Chart:
     return Chart(
         "Bits above the bound, by cause", x, Axis("", -0.5, max(rows, 1) - 0.5, names=names),
         (*_causes(points, pieces, READABLE * (x.high - x.low)), Rule("", "x", 0.0, dash="solid")),
-        f"Bits above the bound, by cause. {_told(points)}", HEIGHT, grid=False,
+        f"Bits above the bound, by cause. {_in_words(points)}", HEIGHT, grid=False,
     )
 
 
 def _pieces(point: OperatingPoint, row: int) -> list[tuple[str, Box, str]]:
     """The pieces of one bar by cause: positive ones to the right of the bound, negative ones to the left."""
     right = left = 0.0
-    found, limit = [], f"{float(point.run['limit']):.3g}"
+    pieces, limit = [], f"{float(point.run['limit']):.3g}"
     for cause, name in CAUSES.items():
         bits = point.parts.get(cause, 0.0)
         start = right if bits >= 0 else left
         if bits != 0:
             low, high = sorted((start, start + bits))
-            told = f"{point.run.label}, error bound {limit}: {bits:+.3f} bits per value for {name}"
-            found.append((cause, (low, row - THICK / 2, high, row + THICK / 2), told))
+            tooltip = f"{point.run.label}, error bound {limit}: {bits:+.3f} bits per value for {name}"
+            pieces.append((cause, (low, row - THICK / 2, high, row + THICK / 2), tooltip))
         right, left = right + max(bits, 0.0), left + min(bits, 0.0)
-    return found
+    return pieces
 
 
 def _causes(points: Sequence[OperatingPoint], pieces: Sequence[tuple[str, Box, str]], readable: float) -> list[Cells]:
     """The pieces of each cause; documents that are most of an archive are an artefact of small data."""
-    found = []
+    cells = []
     for number, (cause, name) in enumerate(CAUSES.items()):
         boxes = [box for each, box, _ in pieces if each == cause]
         mostly = cause == "documents" and any(2 * point.parts.get(cause, 0.0) > point.bits for point in points)
         texts = [f"{box[2] - box[0]:.2f}" if box[2] - box[0] > readable else "" for box in boxes]
-        told = [words for each, _, words in pieces if each == cause]
-        found.append(Cells(name + (OF_FIXED_SIZE if mostly else ""), boxes, colour(number), told=told, texts=texts))
-    return found
+        tooltips = [words for each, _, words in pieces if each == cause]
+        cells.append(Cells(name + (OF_FIXED_SIZE if mostly else ""), boxes, colour(number), tooltips=tooltips, texts=texts))
+    return cells
 
 
-def _told(points: Sequence[OperatingPoint]) -> str:
+def _in_words(points: Sequence[OperatingPoint]) -> str:
     """The bars in words."""
     return " ".join(
         f"{point.run.label}: {point.bits:.2f} bits per value, {abs(point.gap):.2f} "

@@ -22,32 +22,32 @@ class Theory:
 
 def lines(known: Theory, above: bool) -> dict[str, Line]:
     """The curves and bands that are known, by name; tiles only where they cost bits."""
-    found: dict[str, Line] = {}
+    drawn: dict[str, Line] = {}
     if known.curves is not None:
         curves = known.curves
         where, base = curves.distortions, curves.rate if above else np.zeros_like(curves.rate)
-        found[BOUND] = where, curves.rate - base, curves.rate - base
-        found[INTERVAL] = where, curves.low - base, curves.high - base
-        found[POOLED] = where, curves.pooled - base, curves.pooled - base
+        drawn[BOUND] = where, curves.rate - base, curves.rate - base
+        drawn[INTERVAL] = where, curves.low - base, curves.high - base
+        drawn[POOLED] = where, curves.pooled - base, curves.pooled - base
         if known.tiled is not None and not np.array_equal(known.tiled.rate, curves.rate):
-            found[TILES] = where, known.tiled.rate - base, known.tiled.rate - base
+            drawn[TILES] = where, known.tiled.rate - base, known.tiled.rate - base
     if known.band is not None:
         band = known.band
         base = band.rate if above else np.zeros_like(band.rate)
-        found[BAND] = band.distortions, band.converse - base, band.achievable - base
-    return _reaching(found, known, above)
+        drawn[BAND] = band.distortions, band.converse - base, band.achievable - base
+    return _reaching(drawn, known, above)
 
 
-def _reaching(found: dict[str, Line], known: Theory, above: bool) -> dict[str, Line]:
+def _reaching(drawn: dict[str, Line], known: Theory, above: bool) -> dict[str, Line]:
     """Lines extended to a distortion below all of theirs, where they are straight."""
     curves, here = known.curves, known.figures
     if curves is None or here is None or here.distortion >= curves.distortions[0]:
-        return found
+        return drawn
     base = here.rate if above else 0.0
     ends = {BOUND: (here.rate, here.rate), INTERVAL: (here.low, here.high), POOLED: (here.rate + here.pooled,) * 2,
             TILES: (here.tiled, here.tiled)}
     for name, (low, high) in ends.items():
-        if name in found:
-            found[name] = tuple(np.concatenate([[first], rest]) for first, rest in zip(
-                (here.distortion, low - base, high - base), found[name], strict=True))   # type: ignore[assignment]
-    return found
+        if name in drawn:
+            drawn[name] = tuple(np.concatenate([[first], rest]) for first, rest in zip(
+                (here.distortion, low - base, high - base), drawn[name], strict=True))   # type: ignore[assignment]
+    return drawn

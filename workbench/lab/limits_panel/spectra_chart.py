@@ -36,10 +36,10 @@ def _of(each: RadialSpectrum) -> tuple[Series, Series]:
     """The fit and the measured powers, of which those above zero have a place."""
     name, look = f"region {each.region + 1}", colour(each.region)
     kept = each.measured > 0
-    told = [
+    tooltips = [
         f"{name}: power {power:.4g} at {where:.4f} cycles per cell"
         for where, power in zip(each.frequency[kept], each.measured[kept], strict=True)
     ]
     return Series(name, each.frequency, each.fitted, look), Series(
-        name, each.frequency[kept], each.measured[kept], look, None, marker(each.region), size=5, told=told
+        name, each.frequency[kept], each.measured[kept], look, None, marker(each.region), size=5, tooltips=tooltips
     )

@@ -45,12 +45,12 @@ class Cell:
 
 def heat_map_chart(counted: Counted, outcome: str) -> Chart:
     """A row for each site, a column for each bit; cells without trials are empty frames."""
-    found = counted.campaign.heat_map(outcome)
-    cells, columns, rows = cells_of(found), ordered_bits(found.bits), len(found.sites)
+    heat_map = counted.campaign.heat_map(outcome)
+    cells, columns, rows = cells_of(heat_map), ordered_bits(heat_map.bits), len(heat_map.sites)
     tried = [cell for cell in cells if cell.trials]
     height = max(min(FRAME + ROW * rows, TALLEST), HEIGHT)
     readable = len(columns) <= READABLE and (height - FRAME) / rows >= LOW
-    told = [
+    tooltips = [
         f"{cell.site}, bit {cell.bit}: {outcome} {cell.share:.1%} ({cell.low:.1%} to {cell.high:.1%} with 95% confidence) "
         f"of {cell.trials:,} trials" for cell in tried
     ]
@@ -58,24 +58,25 @@ def heat_map_chart(counted: Counted, outcome: str) -> Chart:
     shades = [shade(cell.share) for cell in tried]
     every = max(1, -(-len(columns) // MOST_TICKS))
     bits = [(column + 0.5, bit) for column, bit in enumerate(columns) if column % every == 0]
-    sites = [(rows - row - 0.5, site) for row, site in enumerate(found.sites)]
+    sites = [(rows - row - 0.5, site) for row, site in enumerate(heat_map.sites)]
     return Chart(
         f"Share of trials that end {outcome}", Axis("bit", 0, len(columns), names=bits), Axis("", 0, rows, names=sites),
         (
             Cells("", [cell.box for cell in cells if not cell.trials], GREY, 0.08),
-            Cells("", [cell.box for cell in tried], told=told, texts=numbers, colours=shades),
+            Cells("", [cell.box for cell in tried], tooltips=tooltips, texts=numbers, colours=shades),
         ),
         _in_words(tried, outcome), height, grid=False, scale=(Cells("0%", [], HARMLESS), Cells("100%", [], HARMFUL)),
     )
 
 
-def cells_of(found: HeatMap) -> list[Cell]:
+def cells_of(heat_map: HeatMap) -> list[Cell]:
     """The cells of a heat map, the first site at the top."""
-    columns, cells = ordered_bits(found.bits), []
-    for row, site in enumerate(found.sites):
-        for place, bit in enumerate(found.bits):
-            share, low, high = (float(np.nan_to_num(part[row, place])) for part in (found.share, found.low, found.high))
-            above, trials = len(found.sites) - 1 - row, int(found.trials[row, place])
+    columns, cells = ordered_bits(heat_map.bits), []
+    for row, site in enumerate(heat_map.sites):
+        for place, bit in enumerate(heat_map.bits):
+            parts = heat_map.share, heat_map.low, heat_map.high
+            share, low, high = (float(np.nan_to_num(part[row, place])) for part in parts)
+            above, trials = len(heat_map.sites) - 1 - row, int(heat_map.trials[row, place])
             cells.append(Cell(columns.index(bit), above, site, bit, share, low, high, trials))
     return cells
 
