@@ -11,6 +11,7 @@ from bokeh.models import CustomJSTicker
 
 from workbench.charts.description import Axis, Band, Cells, Chart, Part, Rule, Series, Span
 from workbench.charts.looks import DASHES
+from workbench.charts.to_holoviews import UNSEEN
 from workbench.lab import chart_view, report
 from workbench.lab.chart_view import ChartView
 from workbench.lab.description import Charts, Shown
@@ -78,10 +79,9 @@ def glyphs_of(view: ChartView) -> dict[str, tuple[Any, dict[str, Any]]]:
     return {type(each.glyph).__name__: (each.glyph, each.data_source.data) for each in view._plot.state.renderers}
 
 
-def of(glyph: Any, data: dict[str, Any], name: str, count: int) -> list[Any]:
-    """A property for each shape."""
-    given = glyph.properties_with_values()[name]
-    return list(data[given.field]) if hasattr(given, "field") else [getattr(given, "value", given)] * count
+def of(glyph: Any, data: dict[str, Any], name: str) -> list[Any]:
+    """A property for each shape: always a column, without those that nobody sees."""
+    return list(data[glyph.properties_with_values()[name].field])[: -len(UNSEEN)]
 
 
 @pytest.mark.parametrize("before", [EVERYTHING, NOTHING, (Series("g", [], []),)], ids=["full", "empty", "other kinds"])
@@ -91,14 +91,14 @@ def test_live_charts_have_the_marks_the_colours_and_the_words_of_the_description
     found = glyphs_of(view)
     assert found.keys() == {"VStrip", "HStrip", "MultiPolygons", "VSpan", "HSpan", "Quad", "Text", "MultiLine", "Scatter"}
     points, data = found["Scatter"]
-    assert list(data["tooltip"]) == ["x", "z", "h: 5 at 1", "h: 6 at 2"]
-    assert of(points, data, "marker", 4) == ["square", "square", "circle", "circle"]
-    assert of(points, data, "fill_color", 4) == ["#2f7fc1"] * 2 + ["#d0600f"] * 2
-    assert of(points, data, "fill_alpha", 4) == [1, 1, 0, 0]
+    assert list(data["tooltip"]) == ["x", "z", "h: 5 at 1", "h: 6 at 2", "", ""]
+    assert of(points, data, "marker") == ["square", "square", "circle", "circle"]
+    assert of(points, data, "fill_color") == ["#2f7fc1"] * 2 + ["#d0600f"] * 2
+    assert of(points, data, "fill_alpha") == [1, 1, 0, 0]
     line, data = found["MultiLine"]
-    assert of(line, data, "line_dash", 1) == [DASHES["dashed"]]
-    assert len(data["xs"]) == 1
-    assert list(found["Quad"][1]["tooltip"]) == ["one", "two"]
+    assert of(line, data, "line_dash") == [DASHES["dashed"]]
+    assert len(data["xs"]) == 1 + len(UNSEEN)
+    assert list(found["Quad"][1]["tooltip"]) == ["one", "two", "", ""]
     assert list(found["Text"][1]["text"]) == ["1"]
     assert [entry["name"] for entry in view._plot.state.tags[0]["key"]] == list("abcdefgh")
     view.close()

@@ -33,6 +33,13 @@ FRAME = {
 }
 ZOOMING = {"default_tools": ["box_zoom", "wheel_zoom", "reset"], "active_tools": ["box_zoom"], "toolbar": None}
 HOVER = {"tools": ["hover"], "hover_tooltips": [("", "@tooltip")]}
+# HoloViews draws a look that all parts share as one value instead of a column, and sends the changed data before it: for a
+# moment, a browser would miss the column. Two parts that nobody sees keep all looks apart.
+UNSEEN: tuple[dict[str, Any], ...] = tuple(
+    {"colour": f"#00000{number}", "dash": f"1 {number}", "mark": mark, "tooltip": "",
+     **dict.fromkeys(("width", "opacity", "size", "filled", "edge"), number / 1000)}
+    for number, mark in ((1, "x"), (2, "cross"))
+)
 ON_CELLS = {"text_color": "#000000", "text_font_size": "11.5px", "text_align": "center", "text_baseline": "middle"}
 
 
@@ -92,17 +99,25 @@ def dashes(dash: Dash) -> str:
     return DASHES[dash] or "solid"
 
 
+def _kept_apart(rows: Sequence[tuple[Any, ...]], places: int, looks: Sequence[str]) -> list[tuple[Any, ...]]:
+    return [*rows, *((*(np.nan,) * places, *(unseen[look] for look in looks)) for unseen in UNSEEN)]
+
+
 def _spans(hv: Any, chart: Chart, spans: Sequence[Span]) -> list[Any]:
     kinds = {"x": hv.VSpans, "y": hv.HSpans}
+    looks, rows = ["colour", "opacity"], [(each.axis, each.low, each.high, each.colour, each.opacity) for each in spans]
     return [
-        kinds[axis]([(each.low, each.high, each.colour, each.opacity) for each in spans if each.axis == axis],
-                    vdims=["colour", "opacity"]).opts(color="colour", alpha="opacity", line_alpha=0.0)
+        kinds[axis](_kept_apart([row[1:] for row in rows if row[0] == axis], 2, looks), vdims=looks).opts(
+            color="colour", alpha="opacity", line_alpha=0.0
+        )
         for axis in sorted({each.axis for each in spans})
     ]
 
 
 def _bands(hv: Any, chart: Chart, bands: Sequence[Band]) -> list[Any]:
-    outlines = [(*each.outline, each.colour, each.opacity) for each in bands if each.shown]
+    corner = [chart.x.low] * 3, [chart.y.low] * 3
+    outlines: list[tuple[Any, ...]] = [(*each.outline, each.colour, each.opacity) for each in bands if each.shown]
+    outlines += [(*corner, unseen["colour"], unseen["opacity"]) for unseen in UNSEEN]
     rows = [dict(zip(["x", "y", "colour", "opacity"], row, strict=True)) for row in outlines]
     areas = hv.Polygons(rows, ["x", "y"], ["colour", "opacity"])
     return [areas.opts(color="colour", fill_alpha="opacity", line_alpha=0.0, tools=[])]
@@ -116,7 +131,8 @@ def _cells(hv: Any, chart: Chart, cells: Sequence[Cells]) -> list[Any]:
             rows.append((*box, each.tooltips[number] if each.tooltips else "", *look))
             if each.texts and each.texts[number]:
                 texts.append(((box[0] + box[2]) / 2, (box[1] + box[3]) / 2, each.texts[number]))
-    boxes = hv.Rectangles(rows, ["x", "y", "to x", "to y"], ["tooltip", "colour", "opacity", "edge"])
+    looks = ["tooltip", "colour", "opacity", "edge"]
+    boxes = hv.Rectangles(_kept_apart(rows, 4, looks), ["x", "y", "to x", "to y"], looks)
     return [
         boxes.opts(color="colour", fill_alpha="opacity", line_color=GREY, line_width="edge", **HOVER),
         hv.Labels(texts, ["x", "y"], "text").opts(**ON_CELLS),
@@ -126,8 +142,9 @@ def _cells(hv: Any, chart: Chart, cells: Sequence[Cells]) -> list[Any]:
 def _rules(hv: Any, chart: Chart, rules: Sequence[Rule]) -> list[Any]:
     kinds = {"x": hv.VLines, "y": hv.HLines}
     rows = [(each.axis, each.place, each.colour, dashes(each.dash), each.width) for each in rules if each.shown]
+    looks = ["colour", "dash", "width"]
     return [
-        kinds[axis]([row[1:] for row in rows if row[0] == axis], vdims=["colour", "dash", "width"]).opts(
+        kinds[axis](_kept_apart([row[1:] for row in rows if row[0] == axis], 1, looks), vdims=looks).opts(
             color="colour", line_dash="dash", line_width="width"
         )
         for axis in sorted({each.axis for each in rules})
@@ -137,11 +154,13 @@ def _rules(hv: Any, chart: Chart, rules: Sequence[Rule]) -> list[Any]:
 def _series(hv: Any, chart: Chart, series: Sequence[Series]) -> list[Any]:
     """Lines, and points for all places: those without a mark are invisible, and have the words under the pointer."""
     looks = ["colour", "dash", "width", "opacity"]
-    lines = [
+    lines: list[dict[str, Any]] = [
         {"x": each.x, "y": each.y, "colour": each.colour, "dash": dashes(each.dash), "width": each.width,
          "opacity": each.opacity}
         for each in series if each.dash is not None and each.shown
     ]
+    corner = {"x": [chart.x.low] * 2, "y": [chart.y.low] * 2}
+    lines += [{**corner, **{look: unseen[look] for look in looks}} for unseen in UNSEEN]
     rows = []
     for each in series:
         filled, edge = float(each.marker is not None and not each.hollow), float(each.marker is not None)
@@ -149,7 +168,8 @@ def _series(hv: Any, chart: Chart, series: Sequence[Series]) -> list[Any]:
         drawn = np.isfinite(each.x) & np.isfinite(each.y)
         places = zip(each.x, each.y, chart.tooltips_of(each), drawn, strict=True)
         rows += [(x, y, tooltip, *look) for x, y, tooltip, kept in places if kept]
-    points = hv.Points(rows, ["x", "y"], ["tooltip", "colour", "mark", "size", "filled", "edge"])
+    marks = ["tooltip", "colour", "mark", "size", "filled", "edge"]
+    points = hv.Points(_kept_apart(rows, 2, marks), ["x", "y"], marks)
     return [
         hv.Contours(lines, ["x", "y"], looks).opts(
             color="colour", line_dash="dash", line_width="width", line_alpha="opacity", tools=[]
