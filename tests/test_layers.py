@@ -36,8 +36,8 @@ HOMES = {
     "ctypes": {"backend"},
     "dask": {"run"},
     "distributed": {"run"},
-    "bokeh": {"lab"},
-    "holoviews": {"lab"},
+    "bokeh": {"charts", "lab"},
+    "holoviews": {"charts", "lab"},
     "ipywidgets": {"lab"},
 }
 
@@ -194,7 +194,7 @@ WRONG = [
     ("ordering.py", "import cupy", "imports cupy, which only backend may import"),
     ("metrics.py", "def f():\n    from ctypes import c_int", "imports ctypes, which only backend may import"),
     ("archive.py", "import dask.array as da", "imports dask.array, which only run may import"),
-    ("bounds.py", "import holoviews as hv", "imports holoviews, which only lab may import"),
+    ("bounds.py", "import holoviews as hv", "imports holoviews, which only charts and lab may import"),
     ("data/field.py", "import scipy.fft", "imports scipy.fft when it is loaded"),
     ("data/field.py", "try:\n    import h5py\nexcept ImportError:\n    pass", "imports h5py when it is loaded"),
     ("__init__.py", "from scipy import fft", "imports scipy when it is loaded"),

@@ -227,7 +227,7 @@ def test_a_page_that_is_loaded_again_shows_the_panel_or_its_last_picture(noteboo
     panel.end_kernel()
     panel.reload()
     expect(last).to_be_visible()
-    expect(last.get_by_alt_text("decoded")).to_be_visible()
+    expect(last.get_by_alt_text("decoded: ")).to_be_visible()
     expect(last).to_contain_text("ratio")
     error = panel.page.get_by_text("model not found")
     expect(error).to_be_attached()

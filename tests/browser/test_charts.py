@@ -2,11 +2,13 @@
 
 import json
 
+import numpy as np
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from browser.notebook_page import NotebookPage, eventually
 from browser.toys import LOADS_SLOWLY, LOSES_MESSAGES, WAVES
+from workbench.charts.ticks import TEXTS_IN_BROWSER, TICKS_IN_BROWSER, texts, ticks
 
 pytestmark = pytest.mark.long
 # The same, of every plot that the page shows.
@@ -19,11 +21,17 @@ SHOWN = """version => {
     ]);
 }"""
 
-STYLED = """from workbench.lab.charts import styled
-from workbench.lab.legend import Entry
-curve = hv.Curve([(1, 1), (10, 3)], label="found")
-key = [Entry("found", "#2f7fc1", dash="solid")]
-view = ChartView(styled(curve, "growth", key, logx=True, xlabel="k", ylabel="power", xlim=(0.5, 20)))"""
+STYLED = """from workbench.charts.description import Axis, Chart, Series
+axes = Axis("k", 0.5, 20, logarithmic=True), Axis("power", 0, 4)
+told = ["one", "three"]
+view = ChartView(Chart("growth", *axes, (Series("found", [1, 10], [1, 3], "#2f7fc1", marker="square", tooltips=told),)))"""
+POINT = """version => {
+    const home = globalThis[Symbol.for(`lossbench.bokeh.${version}`)];
+    const view = [...home.index].find(each => each.model.x_range);
+    const {left, top} = view.el.getBoundingClientRect();
+    const {x_scale, y_scale, bbox} = view.frame;
+    return [left + x_scale.compute(10), top + y_scale.compute(3)];
+}"""
 ENDS = """version => {
     const [plot] = globalThis[Symbol.for(`lossbench.bokeh.${version}`)].documents.flatMap(document => document.roots());
     return [plot.x_range.start, plot.x_range.end];
@@ -106,6 +114,11 @@ def test_a_chart_is_described_zoomed_by_keys_and_saved(notebook: NotebookPage) -
     expect(frame.get_by_role("listitem")).to_have_text(["found"])
     notebook.drawn("canvas.bk-layer")
 
+    x, y = page.evaluate(POINT, notebook.python("bokeh.__version__").strip("'"))
+    page.mouse.move(x - 40, y - 40)
+    page.mouse.move(x, y)
+    expect(page.locator(".bk-Tooltip")).to_have_text("three")
+
     def ends() -> list[float]:
         version = notebook.python("bokeh.__version__").strip("'")
         return page.evaluate(ENDS, version)
@@ -125,3 +138,21 @@ def test_a_chart_is_described_zoomed_by_keys_and_saved(notebook: NotebookPage) -
         content = told.value.path().read_bytes()
         assert content.startswith(start)
         assert kind == "png" or all(word in content for word in (b">growth<", b">found<", b"#333333"))
+
+
+def test_browsers_find_the_ticks_that_python_finds(browser: Browser) -> None:
+    page, random = browser.new_page(), np.random.default_rng(1)
+    axes = [(low, low + span, False) for low, span in zip(random.normal(size=200) * 10.0 ** random.integers(-8, 8, 200),
+                                                          10.0 ** random.uniform(-6, 9, 200), strict=True)]
+    axes += [(low, low * 10.0**decades, True) for low, decades in zip(
+        10.0 ** random.uniform(-12, 6, 200), random.uniform(0.05, 25, 200), strict=True)]
+    for low, high, logarithmic in axes:
+        code = TICKS_IN_BROWSER.replace("LOGARITHMIC", str(logarithmic).lower())
+        there = page.evaluate(f"""([start, end]) => {{
+            const ticks = new Function("cb_data", {json.dumps(code)})({{range: {{start, end}}}});
+            const text = new Function("tick", "index", "ticks", {json.dumps(TEXTS_IN_BROWSER)});
+            return [ticks, ticks.map((tick, index) => text(tick, index, ticks))];
+        }}""", [low, high])
+        here = ticks(low, high, logarithmic)
+        assert there == [here, texts(here)], (low, high, logarithmic)
+    page.close()

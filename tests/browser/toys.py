@@ -45,7 +45,7 @@ def toy(side=128, canvases=1, counts=True):
 WAVES = """
 import bokeh, holoviews as hv, numpy as np
 from IPython.display import display
-from workbench.lab.chart_view import Chart, ChartView
+from workbench.lab.chart_view import ChartView, Plot
 
 def wave(number):
     x = np.linspace(0, 6, 4 * number + 3)
@@ -77,8 +77,8 @@ lose_all, view.widget._send = False, lossy
 
 # A chart whose script takes longer than anywidget waits for, and one that Python sends nothing to meanwhile.
 LOADS_SLOWLY = """
-script = Chart._esm
-Chart._esm = "await new Promise((loaded) => setTimeout(loaded, 3500));\\n" + script
+script = Plot._esm
+Plot._esm = "await new Promise((loaded) => setTimeout(loaded, 3500));\\n" + script
 view, quiet = ChartView(wave(1)), ChartView(wave(1))
-Chart._esm = script
+Plot._esm = script
 """

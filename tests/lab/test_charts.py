@@ -6,22 +6,22 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any
 
-import holoviews as hv
 import pytest
 from bokeh.models import CustomJSTicker
 
-from workbench.codecs import registry
+from workbench.charts.description import Axis, Band, Cells, Chart, Part, Rule, Series, Span
+from workbench.charts.looks import DASHES
+from workbench.charts.to_holoviews import UNSEEN
 from workbench.lab import chart_view, report
 from workbench.lab.chart_view import ChartView
-from workbench.lab.charts import styled
 from workbench.lab.description import Charts, Shown
-from workbench.lab.legend import Entry, in_html
 from workbench.lab.view import View
 
+POWER = Axis("power", 0.0, 10.0)
 
-def growth(end: int, name: str = "growth") -> Any:
-    curve = hv.Curve([(1, 1), (10, end)], label="found")
-    return styled(curve, name, [Entry("found", "#2f7fc1", dash="solid")], logx=True, xlabel="k", ylabel="power")
+
+def growth(end: int, name: str = "growth", *more: Part) -> Chart:
+    return Chart(name, Axis("k", 0.5, 20.0, logarithmic=True), POWER, (Series("found", [1, 10], [1, end]), *more))
 
 
 @pytest.fixture
@@ -47,12 +47,6 @@ def test_words_and_key_follow_the_element(view: ChartView) -> None:
     assert [entry["name"] for entry in plot.tags[0]["key"]] == ["found"]
 
 
-def test_points_of_codecs_are_described_one_by_one() -> None:
-    points = hv.Points([(1.0, 30.0, "zfp"), (2.0, 40.0, "zfp"), (1.5, 50.0, "sz3")], ["bits", "psnr"], ["codec"])
-    plot = hv.renderer("bokeh").get_plot(styled(points, xlabel="bits", ylabel="PSNR")).state
-    assert plot.tags[0]["about"] == "PSNR by bits. zfp: 40 at 2; sz3: 50 at 1.5."
-
-
 def test_charts_can_be_zoomed_but_not_by_the_wheel_that_scrolls_the_page(view: ChartView) -> None:
     plot = view._plot.state
     tools = {type(tool).__name__ for tool in plot.tools}
@@ -68,11 +62,56 @@ def test_ticks_of_logarithmic_axes_stay_when_data_change(view: ChartView) -> Non
     assert view._plot.state.xaxis[0].ticker is ticker
 
 
-def test_a_key_is_text_and_nothing_else() -> None:
-    told = in_html([Entry.of("<script>", registry.looks()["zfp"]).told(), Entry("area", "#2f7fc1", opacity=0.3).told()])
-    assert "<script>" not in told
-    assert told.count("<li>") == 2
-    assert 'opacity="0.3"' in told
+EVERYTHING = (
+    Span("a", "x", 1.0, 2.0), Span("b", "y", 1.0, 2.0), Band("c", [1, 2], [1, 2], [3, 4]), Rule("d", "x", 3.0),
+    Rule("e", "y", 4.0, dash="dotted"), Cells("f", [(1, 1, 2, 2), (2, 2, 3, 3)], tooltips=["one", "two"], texts=["1", ""]),
+    Series("g", [1, 2, 3], [1, float("nan"), 3], "#2f7fc1", "dashed", "square", tooltips=["x", "y", "z"]),
+    Series("h", [1, 2], [5, 6], "#d0600f", None, "circle", hollow=True),
+)
+NOTHING = (
+    Span("a", "x", 1.0, 2.0), Span("b", "y", 1.0, 2.0), Band("c", [], [], []), Rule("d", "x", float("nan")),
+    Rule("e", "y", float("nan")), Cells("f", []), Series("g", [], []),
+)
+
+
+def glyphs_of(view: ChartView) -> dict[str, tuple[Any, dict[str, Any]]]:
+    """The glyphs of a plot by their kinds, with what they are drawn from."""
+    return {type(each.glyph).__name__: (each.glyph, each.data_source.data) for each in view._plot.state.renderers}
+
+
+def of(glyph: Any, data: dict[str, Any], name: str) -> list[Any]:
+    """A property for each shape: always a column, without those that nobody sees."""
+    return list(data[glyph.properties_with_values()[name].field])[: -len(UNSEEN)]
+
+
+@pytest.mark.parametrize("before", [EVERYTHING, NOTHING, (Series("g", [], []),)], ids=["full", "empty", "other kinds"])
+def test_live_charts_have_the_marks_the_colours_and_the_words_of_the_description(before: tuple[Part, ...]) -> None:
+    view = ChartView(Chart("all", POWER, POWER, before))
+    view.show(Chart("all", POWER, POWER, EVERYTHING))
+    found = glyphs_of(view)
+    assert found.keys() == {"VStrip", "HStrip", "MultiPolygons", "VSpan", "HSpan", "Quad", "Text", "MultiLine", "Scatter"}
+    points, data = found["Scatter"]
+    assert list(data["tooltip"]) == ["x", "z", "h: 5 at 1", "h: 6 at 2", "", ""]
+    assert of(points, data, "marker") == ["square", "square", "circle", "circle"]
+    assert of(points, data, "fill_color") == ["#2f7fc1"] * 2 + ["#d0600f"] * 2
+    assert of(points, data, "fill_alpha") == [1, 1, 0, 0]
+    line, data = found["MultiLine"]
+    assert of(line, data, "line_dash") == [DASHES["dashed"]]
+    assert len(data["xs"]) == 1 + len(UNSEEN)
+    assert list(found["Quad"][1]["tooltip"]) == ["one", "two", "", ""]
+    assert list(found["Text"][1]["text"]) == ["1"]
+    assert [entry["name"] for entry in view._plot.state.tags[0]["key"]] == list("abcdefgh")
+    view.close()
+
+
+def test_other_kinds_of_parts_are_one_change_with_the_whole_plot(view: ChartView, sent: list[Any]) -> None:
+    view.show(growth(4, "growth", Rule("end", "x", 4.0)))
+    view.show(growth(5, "growth", Rule("end", "x", 5.0)))
+    first, second = (message["content"] for message in sent if message["method"] == "custom")
+    assert first["drawing"]["number"] == 1
+    assert second["number"] == 2
+    view.widget._handle_custom_msg({"shown": 2}, [])
+    assert sent[-1]["content"] == {"number": 2}
 
 
 def test_every_change_has_the_next_number(view: ChartView, sent: list[Any]) -> None:

@@ -6,20 +6,16 @@ import html.parser
 import re
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
-import holoviews as hv
 import numpy as np
 import pytest
 
 import workbench as wb
 from lab.bounds_panel.samples import sample
-from workbench.lab import report, static_chart, static_picture
-from workbench.lab.charts import styled
-from workbench.lab.description import Fact, Marks, Picture, Shown, Table
+from workbench.charts.description import Axis, Chart, Series
+from workbench.lab import report, static_picture
+from workbench.lab.description import Axes, Fact, Marks, Picture, Shown, Table
 from workbench.lab.last_picture import static_bundle
-
-NAMESPACE = "{http://www.w3.org/2000/svg}"
 
 
 class Texts(html.parser.HTMLParser):
@@ -47,10 +43,6 @@ def picture(**more: Any) -> Picture:
     return Picture("decoded", np.arange(256, dtype=np.uint8).reshape(16, 16), (0, 1, 0, 1), **given)
 
 
-def drawn(element: Any) -> ElementTree.Element:
-    return ElementTree.fromstring(static_chart.svg(element, "chart"))
-
-
 def test_a_report_tells_everything_without_scripts(tmp_path: Path) -> None:
     with wb.lab.bounds(sample("cube")) as panel:
         panel.result   # noqa: B018
@@ -59,7 +51,7 @@ def test_a_report_tells_everything_without_scripts(tmp_path: Path) -> None:
     assert "Bounds: interpolation, absolute 0.01" in page.text
     for words in ("8 of 16 across axis 0", "times smaller", "Lossbench", "NumPy", "UTC"):
         assert words in page.text, words
-    for label in ("histogram: % of the values by error / bound", "[%] by wave number k", "colour bar"):
+    for label in ("Errors: share of the values by error", "Power spectrum: deviation of the power", "colour bar"):
         assert any(label in said for said in page.svgs), label
     assert text.count('class="wb-live"') == 3
 
@@ -74,42 +66,17 @@ def test_a_picture_has_its_colour_bar_and_its_legend_in_words() -> None:
     assert page.svgs[0] == "decoded: from 0.5 to 80 particles, logarithmic, 2 broken halo"
 
 
+def test_a_picture_has_its_axes_with_the_ticks_of_charts() -> None:
+    shown = picture(axes=Axes("x", "y", "Mpc/h"), quantity="surface density")
+    page = Texts(static_picture.figure(shown))
+    assert {"x [Mpc/h]", "y [Mpc/h]", "0.2", "0.8"} <= set(re.findall(r">([^<>]+)</text>", static_picture.svg(shown)))
+    assert "surface density" in page.text
+    assert page.svgs[0] == "decoded: surface density from 0.5 to 80 particles, logarithmic"
+
+
 def test_a_picture_without_a_range_has_no_colour_bar() -> None:
     page = Texts(static_picture.figure(picture(low=1.0, high=1.0)))
     assert page.svgs == ["decoded"]
-
-
-def test_curves_are_where_their_axes_say() -> None:
-    chart = drawn(styled(hv.Curve([(1, 10.0), (10, 20.0), (100, 30.0)]), logx=True, xlim=(1, 100), ylim=(10, 30)))
-    (line,) = chart.iter(f"{NAMESPACE}polyline")
-    places = [tuple(map(float, place.split(","))) for place in line.attrib["points"].split()]
-    wide = static_chart.WIDTH - static_chart.LEFT - static_chart.RIGHT
-    high = static_chart.HEIGHT - static_chart.TOP - static_chart.BOTTOM
-    assert np.allclose(places, [(0, high), (wide / 2, high / 2), (wide, 0)], atol=0.1)
-
-
-def test_gaps_in_a_curve_stay_gaps() -> None:
-    chart = drawn(styled(hv.Curve([(0, 1.0), (1, 2.0), (2, np.nan), (3, 1.0), (4, 2.0)])))
-    assert len(list(chart.iter(f"{NAMESPACE}polyline"))) == 2
-
-
-def test_legends_name_every_curve() -> None:
-    one, other = hv.Curve([(0, 1), (1, 2)], label="original"), hv.Curve([(0, 2), (1, 1)], label="decoded")
-    chart = drawn(styled(one * other.opts(line_dash="dashed"), show_legend=True))
-    texts = [text.text for text in chart.iter(f"{NAMESPACE}text")]
-    assert {"original", "decoded"} <= set(texts)
-    assert "(original, decoded)" in chart.attrib["aria-label"]
-
-
-def test_a_kind_of_glyph_that_cannot_be_drawn_is_named() -> None:
-    chart = drawn(styled(hv.HexTiles(np.random.default_rng(1).normal(size=(30, 2)))))
-    (missing,) = chart.iter(f"{NAMESPACE}desc")
-    assert missing.text == "not drawn here: HexTile"
-
-
-@pytest.mark.parametrize(("low", "high", "ticks"), [(0.0, 0.6, ["0", "0.2", "0.4", "0.6"]), (-3, 12, ["0", "5", "10"])])
-def test_ticks_are_round(low: float, high: float, ticks: list[str]) -> None:
-    assert [text for _, text in static_chart._Axis(low, high, False, 100).ticks()] == ticks
 
 
 def test_the_picture_for_a_notebook_without_a_kernel_is_small_and_says_what_it_is() -> None:
@@ -118,10 +85,16 @@ def test_the_picture_for_a_notebook_without_a_kernel_is_small_and_says_what_it_i
     pictures = tuple(
         Picture(title, noise, (0, 1, 0, 1), marks=(Marks("circles", circles, "#ffffff", "halos"),)) for title in "abcd"
     )
-    shown = Shown(pictures, facts=(Fact("ratio", "8.1", unit="x"),), settings={"codec": "sz3"})
+    axis = Axis("x", 0, 1)
+    charts = {
+        name: Chart(name, axis, axis, (Series(name, np.linspace(0, 1, count), np.zeros(count)),))
+        for name, count in (("short", 2), ("endless", 100_000))
+    }
+    shown = Shown(pictures, charts=charts, facts=(Fact("ratio", "8.1", unit="x"),), settings={"codec": "sz3"})
     bundle = static_bundle("Bounds", "a field", shown, "wb-last-1")
     assert len(bundle["text/html"]) < 300_000
-    assert bundle["text/html"].count("<img") == 4
+    assert bundle["text/html"].count("<img") == 5
+    assert 'alt="short: x by x. short: 0 at 1."' in bundle["text/html"]
     assert "ratio 8.1 x" in bundle["text/html"]
     assert "codec: sz3" in bundle["text/html"]
     assert "run the cell" in bundle["text/plain"]

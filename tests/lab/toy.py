@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import holoviews as hv
 import numpy as np
 
+from workbench.charts.description import Axis, Chart, Series
 from workbench.errors import WorkbenchError
 from workbench.lab.choices import told_how_to_change
 from workbench.lab.controls import Choice, LogSlider
@@ -63,7 +63,9 @@ class ToyPanel(Panel[ToyState]):
         pixels = np.minimum(60 * counts.T[::-1], 255).astype(np.uint8)
         marks = Marks("circles", [[0, 0, state.radius]], "#56b4e9", "circle", ids=np.array([7]))
         picture = Picture("points", pixels, (-1, 1, -1, 1), state.colours, 0, 4, marks=(marks,))
-        curve = hv.Curve([(0, 0), (state.radius, results["counted"].inside if "counted" in results else 0)])
+        count = results["counted"].inside if "counted" in results else 0
+        axes = Axis.around("radius", [0, state.radius]), Axis.around("inside", [0, count])
+        curve = Chart("Growth", *axes, (Series("inside", [0, state.radius], [0, count]),))
         inside = str(results["counted"].inside) if "counted" in results else "…"
         table = Table(("radius",), ((f"{state.radius:g}",),))
         return Shown((picture,), None, {"curve": curve}, (Fact("inside", inside, "good"),), {"tried": table}, "A note.")

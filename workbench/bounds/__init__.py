@@ -11,7 +11,7 @@ from workbench.bounds.tuning.allocation import Allocation, find_bounds
 from workbench.bounds.tuning.find import find_bound
 from workbench.bounds.tuning.found import Found
 from workbench.bounds.tuning.targets import PSNR, SSIM, All, KeepMassFunction, KeepSpectrum, Quality, Ratio, Target
-from workbench.charts.chart import Chart
+from workbench.charts.description import Chart
 
 __all__ = [
     "PSNR",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,11 +11,16 @@ from typing import Any
 from workbench.bounds.pareto import unbeaten
 from workbench.bounds.run import Run
 from workbench.bounds.table import table
-from workbench.charts.chart import Chart, Point, chart
+from workbench.charts.description import Axis, Chart, Point, joined
 from workbench.charts.table import data_frame
 from workbench.codecs.registry import looks
 from workbench.errors import WorkbenchError
 from workbench.json_values import json_value
+
+TITLES = {
+    "psnr": "PSNR [dB]", "ssim": "SSIM", "nbytes": "bytes", "nrmse": "rms error / peak", "bits_per_value": "bits per value",
+    "bits_per_particle": "bits per particle", "rms_error": "rms error",
+}
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,12 +72,17 @@ class Sweep:
         x = x or self.size
         _require_measured(self.rows, x, y)
         several = len({run.bound.kind for run in self.rows}) > 1
-        lines: dict[str, list[Point]] = {}
-        for run in self.rows:
-            if x in run.figures and y in run.figures:
-                name = f"{run.label}, {run.bound.kind}" if several else run.label
-                lines.setdefault(name, []).append(Point(float(run[x]), float(run[y]), str(run)))
-        return chart(lines, x, y, len(self.rows), known=looks())
+        points = [
+            point for run in self.rows
+            if (point := point_of(run, x, y, f"{run.label}, {run.bound.kind}" if several else run.label)).finite
+        ]
+        across, up = ([getattr(point, axis) for point in points] for axis in "xy")
+        missing = len(self.rows) - len(points)
+        return Chart(
+            f"{_title(y)} against {_title(x)}" if points else f"nothing to draw: no run has a finite {x} and {y}",
+            Axis.around(_title(x), across, None), Axis.around(_title(y), up, None), tuple(joined(points, looks())),
+            note=f"not drawn: {missing:,} without finite figures" if missing and points else "", height=340,
+        )
 
     def to_dataframe(self) -> Any:
         """The rows as a pandas DataFrame; options and notes are text, and absent figures are missing values."""
@@ -113,3 +124,13 @@ def _require_measured(rows: tuple[Run, ...], *names: str) -> None:
     for name in names:
         if known and name not in known:
             raise WorkbenchError(f"x and y must be measured figures ({', '.join(known)}); got {name!r}")
+
+
+def point_of(run: Run, x: str, y: str, line: str) -> Point:
+    """The place of a run by two of its figures; figures that it has not are NaN."""
+    across, up = (float(run.figures.get(name, math.nan)) for name in (x, y))
+    return Point(line, across, up, f"{run}: {_title(x)} {across:.6g}, {_title(y)} {up:.6g}")
+
+
+def _title(figure: str) -> str:
+    return TITLES.get(figure, figure.replace("_mb_per_s", " [MB/s]").replace("_", " "))

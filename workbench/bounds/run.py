@@ -29,8 +29,8 @@ MEANINGS: Mapping[str, str] = MappingProxyType({
     "chunks_stored_exactly": "of these, stored losslessly because the codec failed or saved nothing",
     "encode_seconds": "time of wb.compress: encoding, decoding again, checking every value",
     "decode_seconds": "time of Archive.decompress, or of decoding into the scratch folder",
-    "encode_mb_per_s": "millions of bytes of the data per second, by encode_seconds",
-    "decode_mb_per_s": "millions of bytes of the data per second, by decode_seconds",
+    "encode_mb_per_s": "millions of bytes of the data per second of encoding and its check",
+    "decode_mb_per_s": "millions of bytes of the data per second, of decoding",
     "threads": "threads available to kernels and codecs during the run",
 })
 

@@ -19,7 +19,17 @@ from typing import Literal, get_args
 Marker = Literal["circle", "square", "diamond", "triangle", "inverted_triangle", "hex", "star"]
 Dash = Literal["solid", "dashed", "dotted", "dotdash", "dashdot"]
 
+GREY = "#7a7a7a"      # of lines
+INK = "#767676"       # of texts, where the page does not say its own
+COLOURS = ("#2f7fc1", "#d0600f", "#1a9070", "#c2609a", "#8a6fd1", "#93800f", "#0f8fa4", "#a9714b")
 CODEC_COLOURS = ("#c2609a", "#8a6fd1", "#93800f", "#0f8fa4", "#a9714b", "#d4524f", "#5f8a2e", "#6d7f96")
+MARKS: Mapping[Marker, str] = {   # 8 units wide, around the origin
+    "circle": "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", "square": "M-4 -4h8v8h-8z",
+    "diamond": "M0 -4.8l3.2 4.8l-3.2 4.8l-3.2 -4.8z", "triangle": "M0 -5l5 9h-10z",
+    "inverted_triangle": "M0 5l5 -9h-10z", "hex": "M-4.5 0l2.25 -4h4.5l2.25 4l-2.25 4h-4.5z",
+    "star": "M0 -5.5l1.6 3.6l3.9 .4l-2.9 2.6l.8 3.9l-3.4 -2l-3.4 2l.8 -3.9l-2.9 -2.6l3.9 -.4z",
+}
+DASHES: Mapping[Dash, str] = {"solid": "", "dashed": "7 4", "dotted": "2 3", "dotdash": "2 3 7 3", "dashdot": "7 3 2 3"}
 
 
 @dataclass(frozen=True)
@@ -66,3 +76,17 @@ def _wanted(name: str, known: Mapping[str, Look], free: Sequence[Look]) -> Seque
     turned = [*free[first:], *free[:first]]
     codec = known.get(re.split(r"[(,]", name, maxsplit=1)[0])
     return turned if codec is None else sorted(turned, key=lambda look: look.colour != codec.colour)
+
+
+def colour(number: int) -> str:
+    """The colour of the curve or region of this number; colours repeat after eight.
+
+    >>> colour(0), colour(8) == colour(0)
+    ('#2f7fc1', True)
+    """
+    return COLOURS[number % len(COLOURS)]
+
+
+def marker(number: int) -> Marker:
+    """The mark of the curve or region of this number."""
+    return get_args(Marker)[number % len(get_args(Marker))]

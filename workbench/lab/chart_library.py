@@ -6,39 +6,19 @@ has imported HoloViews before this package makes charts of their own, which need
 
 from __future__ import annotations
 
-import functools
 import sys
 import threading
-from typing import Any
+
+from workbench.charts.to_holoviews import load
 
 _loading = threading.Lock()
-
-
-class _HoloViews:
-    """The module `holoviews`, loaded when something of it is used."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(load(), name)
-
-
-hv: Any = _HoloViews()
-
-
-@functools.cache
-def load() -> Any:
-    """The module, with Bokeh as the library that draws; without `hv.extension`, which would write into the notebook."""
-    import holoviews
-    import holoviews.plotting.bokeh
-
-    holoviews.Store.set_current_backend("bokeh")
-    return holoviews
 
 
 def begin_loading() -> None:
     """Load in a thread, unless that is done or under way.
 
     >>> begin_loading()
-    >>> hv.Curve([1, 4, 9]).kdims   # waits
+    >>> load().Curve([1, 4, 9]).kdims   # waits
     [Dimension('x')]
     """
     if load.cache_info().currsize == 0 and _loading.acquire(blocking=False):

@@ -1,4 +1,4 @@
-"""HoloViews elements on the page: each chart is drawn once, and later only its changes are sent.
+"""Charts on the page: each is drawn once, and later only its changes are sent.
 
 Bokeh describes changes in its own protocol; `chart.js` applies them in the browser. The front end of jupyter_bokeh also
 does this, but does not find its library reliably and loses changes made before it is loaded.
@@ -18,8 +18,9 @@ import anywidget
 import ipywidgets as widgets
 import traitlets
 
+from workbench.charts.description import Chart
+from workbench.charts.to_holoviews import load, to_holoviews
 from workbench.lab import report
-from workbench.lab.chart_library import hv
 from workbench.lab.description import STATIC
 from workbench.lab.front_end import front_end, widget_script
 from workbench.lab.turns import in_turn
@@ -39,7 +40,7 @@ class Library(widgets.Widget):   # type: ignore[misc]
     source = traitlets.Unicode().tag(sync=True)
 
 
-class Chart(anywidget.AnyWidget):
+class Plot(anywidget.AnyWidget):
     """A Bokeh plot as a widget. Later views, and views after a reload of the page, show its current state.
 
     Every change has a number. A view that misses one learns so from `revision`, which is sent again when changes have
@@ -54,16 +55,27 @@ class Chart(anywidget.AnyWidget):
     revision = traitlets.Int(0).tag(sync=True)  # the number of changes so far
 
     def __init__(self, plot: Any) -> None:
-        from bokeh.document import Document
-
         self._held: list[DocumentPatchedEvent] | None = None
         self._repeating: asyncio.TimerHandle | None = None
+        self._observe(plot)
+        super().__init__(library=_library(), drawing=self._drawn())
+        self.on_msg(self._asked)
+
+    def _observe(self, plot: Any) -> None:
+        from bokeh.document import Document
+
         if plot.document is None:
             Document().add_root(plot)
         self._plot, self._document = plot, plot.document
         self._document.on_change_dispatch_to(self)
-        super().__init__(library=_library(), drawing=self._drawn())
-        self.on_msg(self._asked)
+
+    def replace(self, plot: Any) -> None:
+        """Show another plot in this place, as one change."""
+        self._document.remove_on_change(self)
+        self._observe(plot)
+        self.revision += 1
+        self.send({"drawing": self._drawn()})
+        self._repeat_when_quiet()
 
     @contextlib.contextmanager
     def at_once(self) -> Iterator[None]:
@@ -133,33 +145,48 @@ class Chart(anywidget.AnyWidget):
 
 
 @in_turn
-def chart(element: Any) -> Chart:
-    """A HoloViews element as a widget that, unlike the element itself, loads nothing from other machines.
+def chart(shown: Any) -> Plot:
+    """A chart of this package, or a HoloViews element, as a widget that loads nothing from other machines.
 
-    >>> type(chart(hv.Curve([1, 4, 9]))).__name__
-    'Chart'
+    >>> type(chart(load().Curve([1, 4, 9]))).__name__
+    'Plot'
     """
-    return Chart(hv.renderer("bokeh").get_plot(element).state)
+    return Plot(load().renderer("bokeh").get_plot(_element(shown)).state)
+
+
+def _element(shown: Any) -> Any:
+    return to_holoviews(shown) if isinstance(shown, Chart) else shown
 
 
 class ChartView:
-    """One chart of a panel. All elements that it shows must have the same structure."""
+    """One chart of a panel. Changes are sent as data while it has the same kinds of parts; others are drawn anew."""
 
-    def __init__(self, element: Any) -> None:
-        self._pipe = hv.streams.Pipe(data=element)
-        live = hv.DynamicMap(lambda data: data, streams=[self._pipe])
-        self._plot = hv.renderer("bokeh").get_plot(live)
-        self._shown = element
-        self.widget = Chart(self._plot.state)
+    def __init__(self, shown: Any) -> None:
+        self._shown = shown
+        self._draw(_element(shown))
+        self.widget = Plot(self._plot.state)
         self.widget.layout.flex = "1 1 280px"
         self.widget.layout.min_width = "260px"
 
-    def show(self, element: Any) -> None:
-        """Show another element; the same object again costs nothing."""
-        if element is not self._shown:
-            self._shown = element
+    def _draw(self, element: Any) -> None:
+        hv = load()
+        self._pipe = hv.streams.Pipe(data=element)
+        live = hv.DynamicMap(lambda data: data, streams=[self._pipe])
+        self._plot, self._kinds = hv.renderer("bokeh").get_plot(live), _kinds(element)
+
+    def show(self, shown: Any) -> None:
+        """Show another chart; the same object again costs nothing."""
+        if shown is self._shown:
+            return
+        self._shown, element = shown, _element(shown)
+        if _kinds(element) == self._kinds:
             with self.widget.at_once():
                 self._pipe.send(element)
+        else:
+            former, pipe = self._plot, self._pipe
+            self._draw(element)
+            self.widget.replace(self._plot.state)
+            _release(former, pipe)
 
     def wait(self, coming: bool) -> None:
         """Show whether a newer element is being computed."""
@@ -168,11 +195,20 @@ class ChartView:
     def close(self) -> None:
         """Remove the chart from the page, and release its memory."""
         self.widget.close()
-        document = self._plot.state.document
-        self._plot.cleanup()
-        self._pipe.clear()
+        _release(self._plot, self._pipe)
         self._shown = None
-        document.clear()
+
+
+def _release(plot: Any, pipe: Any) -> None:
+    document = plot.state.document
+    plot.cleanup()
+    pipe.clear()
+    document.clear()
+
+
+def _kinds(element: Any) -> list[str]:
+    """The kinds of the layers, on which the glyphs of a plot and its axes depend."""
+    return element.traverse(lambda part: type(part).__name__)
 
 
 def _library() -> Library:

@@ -1,6 +1,6 @@
 """The content of a panel as plain values, returned by pure functions, drawn by views and inspected by tests.
 
-Large pictures are bytes with a window into the data, drawn on a canvas; charts are HoloViews elements, which are
+Large pictures are bytes with a window into the data, drawn on a canvas; charts are those of `workbench/charts`, which are
 descriptions already. This module does not depend on widgets.
 """
 
@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from workbench.charts.description import Chart
 from workbench.errors import WorkbenchError
 
 PIXELS = 1024   # of a picture along its longer side, unless the screen says otherwise
@@ -189,7 +190,7 @@ class Table:
         return count if self.total is None or self.total == len(self.rows) else f"{count} of {self.total:,}"
 
 
-class Charts(Mapping[str, Any]):
+class Charts(Mapping[str, Chart]):
     """Charts by name, each made at its first access, because making one is too slow for every slider step.
 
     Only charts with data exist. Those named by `coming` are still being computed: a view keeps what it showed before.
@@ -200,12 +201,12 @@ class Charts(Mapping[str, Any]):
     (['curve'], 'a curve', 'a curve')
     """
 
-    def __init__(self, makers: Mapping[str, Callable[[], Any]], coming: Iterable[str] = ()) -> None:
+    def __init__(self, makers: Mapping[str, Callable[[], Chart]], coming: Iterable[str] = ()) -> None:
         self._makers = dict(makers)
         self.coming = frozenset(coming) - makers.keys()
-        self._made: dict[str, Any] = {}
+        self._made: dict[str, Chart] = {}
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> Chart:
         if name not in self._made:
             self._made[name] = self._makers[name]()
         return self._made[name]
@@ -221,14 +222,13 @@ class Charts(Mapping[str, Any]):
 class Shown:
     """Everything that a panel shows at one time.
 
-    `pictures` are side by side with linked windows, `detail` is independent; `charts` are HoloViews elements by name, those
-    that have data. A chart of a name always has the same structure in one panel, so that views can update it. If `stale`,
-    all content belongs to an earlier state and is dimmed. `settings` are the choices in words, for reports.
+    `pictures` are side by side with linked windows, `detail` is independent; `charts` are by name, those that have data. If
+    `stale`, all content belongs to an earlier state and is dimmed. `settings` are the choices in words, for reports.
     """
 
     pictures: tuple[Picture, ...] = ()
     detail: Picture | None = None
-    charts: Mapping[str, Any] = field(default_factory=dict)
+    charts: Mapping[str, Chart] = field(default_factory=dict)
     facts: tuple[Fact, ...] = ()
     tables: Mapping[str, Table] = field(default_factory=dict)
     note: str = ""   # one sentence under the pictures

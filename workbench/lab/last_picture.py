@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from workbench.charts.description import Chart
 from workbench.lab import static_picture
 from workbench.lab.description import Picture, Shown
 from workbench.lab.turns import Patience
@@ -58,12 +59,12 @@ def static_bundle(title: str, subject: str, shown: Shown, key: str) -> dict[str,
     told = f"{title}({subject}): the panel as this notebook has kept it; run the cell for the live one"
     pictures = [*shown.pictures, *([shown.detail] if shown.detail else [])]
     parts = [_style(key), f"<p><b>{html.escape(title)}</b> {html.escape(subject)}</p>", _settings(shown)]
-    images = ""
+    images, charts = "", "".join(map(_chart, shown.charts.values()))
     for side in SIDES:
         images = "".join(_image(picture, side) for picture in pictures)
-        if len(images) < MOST_BYTES:
+        if len(images) < MOST_BYTES - len(charts):
             break
-    row = f'<div style="display: flex; flex-wrap: wrap; gap: 10px">{images}</div>'
+    row = "".join(f'<div style="display: flex; flex-wrap: wrap; gap: 10px">{each}</div>' for each in (images, charts))
     hint = "<p><small>The panel as this notebook has kept it. Run the cell for the live one.</small></p>"
     return {
         "text/html": f'<div class="wb-last {key}">{"".join(parts)}{row}{_figures(shown)}{hint}</div>',
@@ -98,7 +99,16 @@ def _image(picture: Picture, side: int) -> str:
     drawn = static_picture.svg(small)
     if len(drawn) > MOST_BYTES // 3:   # thousands of marks
         drawn = static_picture.svg(small, marked=False)
-    address = "data:image/svg+xml," + urllib.parse.quote(drawn, safe=KEPT)
-    said = html.escape(static_picture.described(picture))
-    return (f'<figure style="margin: 0; flex: 1 1 220px; max-width: 420px"><img src="{html.escape(address)}" alt="{said}" '
-            f'style="width: 100%"><figcaption>{html.escape(picture.title)}</figcaption></figure>')
+    return (f'<figure style="margin: 0; flex: 1 1 220px; max-width: 420px">{_img(drawn, static_picture.described(picture))}'
+            f'<figcaption>{html.escape(picture.title)}</figcaption></figure>')
+
+
+def _chart(chart: Chart) -> str:
+    """A chart as an image, unless it has more shapes than a notebook should keep."""
+    image = _img(chart.svg, chart.words)
+    return f'<div style="flex: 1 1 360px; max-width: 640px">{image}</div>' if len(image) < MOST_BYTES // 8 else ""
+
+
+def _img(drawn: str, said: str) -> str:
+    address = html.escape("data:image/svg+xml," + urllib.parse.quote(drawn, safe=KEPT))
+    return f'<img src="{address}" alt="{html.escape(said)}" style="width: 100%">'

@@ -17,9 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from workbench.charts.description import Chart
+from workbench.charts.svg import drawing, entries, key
+from workbench.charts.to_holoviews import load, to_holoviews
 from workbench.errors import WorkbenchError
-from workbench.lab import legend, markup, static_chart, static_picture
-from workbench.lab.chart_library import hv
+from workbench.lab import markup, static_picture
 from workbench.lab.description import Fact, Shown
 
 SCRIPTED = "wb-scripted"   # a class of the page, if its scripts run
@@ -127,19 +129,16 @@ def _meanings(facts: Iterable[Fact]) -> str:
     return f"<h2>What the figures mean</h2>{told}" if told else ""
 
 
-def _charts(charts: Mapping[str, Any]) -> tuple[str, list[str]]:
+def _charts(charts: Mapping[str, Chart]) -> tuple[str, list[str]]:
     """The script of all interactive charts; and for each chart its drawing, and the place of the interactive one."""
     if not charts:
         return "", []
     from bokeh.embed import components
 
-    renderer = hv.renderer("bokeh")
-    plots = {name: renderer.get_plot(element).state for name, element in charts.items()}
-    drawn = {name: static_chart.of_figure(plot, name) for name, plot in plots.items()}
-    script, places = components(plots)
-    heads = {name: (plot.tags or [{"name": name, "key": ()}])[0] for name, plot in plots.items()}
+    renderer = load().renderer("bokeh")
+    script, places = components({name: renderer.get_plot(to_holoviews(chart)).state for name, chart in charts.items()})
     return script, [
-        f'<div class="wb-chart"><b>{html.escape(head["name"] or name)}</b>{legend.in_html(head["key"])}{drawn[name]}'
+        f'<div class="wb-chart"><b>{html.escape(chart.title)}</b>{key(entries(chart))}{drawing(chart, complete=False)}'
         f'<div class="wb-live">{places[name]}</div></div>'
-        for name, head in heads.items()
+        for name, chart in charts.items()
     ]

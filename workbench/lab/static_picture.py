@@ -1,15 +1,19 @@
-"""A picture of a panel as SVG for pages without a kernel: with its marks, its colour bar and its legend in words."""
+"""A picture of a panel as SVG for pages without a kernel: with its axes, marks, colour bar, and its legend in words."""
 
 from __future__ import annotations
 
 import html
+from collections.abc import Iterator
 
 import numpy as np
 
+from workbench.charts.description import Axis
+from workbench.charts.looks import INK
 from workbench.lab import colours
 from workbench.lab.description import Marks, Picture
 
-BAR_STEPS = 16   # colours of the colour bar
+BAR_STEPS = 64             # colours of the colour bar
+MARGIN = 64, 46            # beside and below a picture with axes, if it were 500 wide
 
 STYLE = """
 .wb-figure { margin: 0; flex: 1 1 280px; min-width: 0; max-width: 560px; }
@@ -44,10 +48,30 @@ def svg(shown: Picture, marked: bool = True) -> str:
     scale = np.array([width / (right - left), height / (top - bottom)])
     origin = np.array([left, top])
     marks = "".join(_marks(each, origin, scale, width / 500) for each in shown.marks) if marked else ""
+    beside, below = (width / 500 * margin if shown.axes.across else 0.0 for margin in MARGIN)
+    if shown.axes.across:
+        marks = f'<svg width="{width}" height="{height}">{marks}</svg>{"".join(_edges(shown, width / 500))}'
+    box = f"{-beside:g} 0 {width + beside:g} {height + below:g}"
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
-        f'role="img" aria-label="{html.escape(described(shown))}">{image}{marks}</svg>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" width="{width}" height="{height}" role="img" '
+        f'aria-label="{html.escape(described(shown))}">{image}{marks}</svg>'
     )
+
+
+def _edges(shown: Picture, unit: float) -> Iterator[str]:
+    """The ticks and names of both axes, outside the picture."""
+    height, width = shown.pixels.shape
+    named = [f"{name} [{shown.axes.unit}]" if shown.axes.unit else name for name in (shown.axes.across, shown.axes.up)]
+    x, y = Axis(named[0], *shown.window[:2]), Axis(named[1], *shown.window[2:])
+    yield f'<g font-family="system-ui, sans-serif" font-size="{16 * unit:.3g}" fill="{INK}" text-anchor="middle">'
+    for value, text in x.ticks:
+        yield f'<text x="{width * x.share(value):.1f}" y="{height + 18 * unit:.1f}">{text}</text>'
+    for value, text in y.ticks:
+        place = height * (1 - y.share(value)) + 5 * unit
+        yield f'<text x="{-5 * unit:.1f}" y="{place:.1f}" text-anchor="end">{text}</text>'
+    yield f'<text x="{width / 2:g}" y="{height + 40 * unit:.1f}">{html.escape(x.title)}</text>'
+    turned = f"translate({-50 * unit:.1f} {height / 2:g}) rotate(-90)"
+    yield f'<text transform="{turned}">{html.escape(y.title)}</text></g>'
 
 
 def described(shown: Picture) -> str:
@@ -64,7 +88,8 @@ def _has_scale(shown: Picture) -> bool:
 
 def _ends(shown: Picture) -> str:
     kind = ", logarithmic" if shown.logarithmic else ""
-    return f"from {shown.low:.4g} to {shown.high:.4g} {shown.unit}".rstrip() + kind
+    quantity = f"{shown.quantity} " if shown.quantity else ""
+    return f"{quantity}from {shown.low:.4g} to {shown.high:.4g} {shown.unit}".rstrip() + kind
 
 
 def _scale(shown: Picture) -> str:
@@ -73,14 +98,15 @@ def _scale(shown: Picture) -> str:
         return ""
     table = colours.table(shown.colours)[np.linspace(0, 255, BAR_STEPS).astype(int)]
     steps = "".join(
-        f'<rect x="{place}" width="1.02" height="1" fill="#{red:02x}{green:02x}{blue:02x}"/>'
+        f'<rect x="{place}" width="1" height="1" fill="#{red:02x}{green:02x}{blue:02x}"/>'
         for place, (red, green, blue) in enumerate(table.tolist())
     )
-    bar = (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {BAR_STEPS} 1" preserveAspectRatio="none" role="img" '
-           f'aria-label="colour bar {html.escape(_ends(shown))}">{steps}</svg>')
+    bar = (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {BAR_STEPS} 1" preserveAspectRatio="none" '
+           f'shape-rendering="crispEdges" role="img" aria-label="colour bar {html.escape(_ends(shown))}">{steps}</svg>')
     kind = " (logarithmic)" if shown.logarithmic else ""
     high = html.escape(f"{shown.high:.4g} {shown.unit}".rstrip() + kind)
-    return f'<div class="wb-scale"><span>{shown.low:.4g}</span>{bar}<span>{high}</span></div>'
+    quantity = f"<span>{html.escape(shown.quantity)}</span>" if shown.quantity else ""
+    return f'<div class="wb-scale">{quantity}<span>{shown.low:.4g}</span>{bar}<span>{high}</span></div>'
 
 
 def _legend(shown: Picture) -> str:

@@ -12,7 +12,7 @@ from typing import Literal, overload
 import numpy as np
 
 from workbench.arguments import whole_number
-from workbench.charts.chart import Chart
+from workbench.charts.description import Chart
 from workbench.codecs import Codec
 from workbench.data import Field
 from workbench.data.labelled import is_labelled

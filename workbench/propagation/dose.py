@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from workbench.backend import to_host
-from workbench.charts.chart import Chart, Curve, Point, chart
+from workbench.charts.description import Chart
 from workbench.codecs import Codec
-from workbench.codecs.registry import looks
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound
 from workbench.json_values import json_value
 from workbench.propagation.bounded import Bounded
+from workbench.propagation.charts import dose_chart
 from workbench.propagation.error_sizes import lost, root_mean_square
 from workbench.propagation.number_format import components
 from workbench.propagation.pipeline import Pipeline, Run
@@ -58,10 +58,7 @@ class DoseResponse:
 
     def plot(self) -> Chart:
         """Damage against bound, with the limit at 1."""
-        points = [Point(dose.bound.eb, dose.damage, f"ratio {dose.ratio:.1f}") for dose in self.doses if dose.damage > 0]
-        ends = [dose.bound.eb for dose in self.doses]
-        limit = Curve("tolerance", [(min(ends), 1.0), (max(ends), 1.0)])
-        return chart({self.doses[0].site: points}, "bound", "damage", len(self.doses), [limit], looks())
+        return dose_chart(self.doses)
 
     def to_dict(self) -> dict[str, Any]:
         """The doses as JSON types."""

@@ -11,10 +11,10 @@ from typing import Any, Literal
 import numpy as np
 
 from workbench.backend import Array, to_host
-from workbench.charts.chart import Chart, Point, chart
-from workbench.codecs.registry import looks
+from workbench.charts.description import Chart
 from workbench.errors import WorkbenchError, briefly
 from workbench.json_values import json_value
+from workbench.propagation.charts import error_chart
 from workbench.propagation.enclosures import UNCHANGED, Ball, Enclosure
 from workbench.propagation.error_sizes import change_of, inner, norm, ratio, ratio_of_norms, relative_error
 from workbench.propagation.floor import measured_floor
@@ -106,16 +106,10 @@ class Trace:
 
     def plot(self) -> Chart:
         """The relative error at each site, measured and predicted, and the floor."""
-        lines = {"measured": "error", "first order": "predicted", "round-off floor": "floor"}
-        points = {
-            line: [
-                Point(float(place), float(value), each.site)
-                for place, each in enumerate(self.stages, 1)
-                if (value := getattr(each, name)) is not None and value > 0
-            ]
-            for line, name in lines.items()
-        }
-        return chart(points, "site", "relative error", sum(map(len, points.values())), known=looks())
+        measured, predicted, floor = (
+            {each.site: getattr(each, name) for each in self.stages} for name in ("error", "predicted", "floor")
+        )
+        return error_chart([*measured], measured, predicted, floor)
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as JSON types."""

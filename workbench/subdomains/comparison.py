@@ -16,11 +16,11 @@ import numpy as np
 
 from workbench import backend
 from workbench.arguments import whole_number
-from workbench.charts.chart import Chart, Point, chart
+from workbench.charts.description import Axis, Chart, Series
+from workbench.charts.looks import colour, marker
 from workbench.charts.table import LEFT, data_frame
 from workbench.clusters import Groups
 from workbench.clusters.matching import Halos, Match, Pairs, common, match
-from workbench.codecs.registry import looks
 from workbench.data import Particles
 from workbench.errors import WorkbenchError, briefly
 from workbench.run.submission import submittable
@@ -107,8 +107,10 @@ class GroupComparison:
         kinds["new"] = new.members
         largest = max([self.min_members, *found.members.tolist(), *new.members.tolist()])
         edges = self.min_members * 2 ** np.arange((largest // self.min_members).bit_length() + 1)
-        lines = {kind: _points(kind, members, edges) for kind, members in kinds.items()}
-        return chart(lines, "members", "halos", sum(len(points) for points in lines.values()), known=looks())
+        lines = [_line(number, kind, members, edges) for number, (kind, members) in enumerate(kinds.items())]
+        across, up = ([place for line in lines for place in getattr(line, axis)] for axis in "xy")
+        axes = Axis.around("members", across, None), Axis.around("halos", up, None)
+        return Chart("Halos by their members", *axes, tuple(lines), height=340)
 
     def _columns(self) -> dict[str, np.ndarray]:
         """The columns of the table."""
@@ -145,10 +147,12 @@ class GroupComparison:
         return f"<div><strong>{html.escape(self._title)}</strong>{shown}{rest}</div>"
 
 
-def _points(kind: str, members: np.ndarray, edges: np.ndarray) -> list[Point]:
+def _line(number: int, kind: str, members: np.ndarray, edges: np.ndarray) -> Series:
     """The number of halos in each bin that has some."""
     counted = zip(edges[:-1].tolist(), edges[1:].tolist(), np.histogram(members, edges)[0].tolist(), strict=True)
-    return [Point(low, count, f"{kind}, {low:,} to {high - 1:,} members") for low, high, count in counted if count]
+    bins = [(low, count, f"{kind}, {low:,} to {high - 1:,} members: {count:,}") for low, high, count in counted if count]
+    low, count, tooltips = zip(*bins, strict=True) if bins else ((), (), ())
+    return Series(kind, low, count, colour(number), marker=marker(number), tooltips=tooltips)
 
 
 def _cell(value: Any) -> str:

@@ -2,16 +2,16 @@
 
 import dataclasses
 
-import holoviews as hv
 import numpy as np
 import pytest
 
 import workbench as wb
 from lab.bounds_panel.samples import ALL, FIELDS, PARTICLES, quiet, sample
 from workbench.bounds.run import Run
+from workbench.charts.description import Series
 from workbench.lab.bounds_panel import BoundsState, draw, spectra_of, try_bound
 from workbench.lab.bounds_panel.plots import rate_distortion_chart
-from workbench.lab.charts import limits, styled
+from workbench.lab.chart_view import ChartView
 
 
 def shown(name, runs=(), **changes):
@@ -19,10 +19,6 @@ def shown(name, runs=(), **changes):
     state = dataclasses.replace(BoundsState.for_(data), **changes)
     trial = try_bound(data, state, quiet)
     return draw(data, state, trial, runs, spectra_of(data, trial, quiet))
-
-
-def structure(chart):
-    return [type(part).__name__ for part in chart]
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -34,8 +30,7 @@ def test_the_form_is_the_same_before_and_after(name):
     before, after, finer = draw(data, state), shown(name), shown(name, eb=state.eb / 8)
     assert not before.charts.keys() - {"values"}   # a line has values before it is compressed
     assert name in PARTICLES or not failed.charts.keys() - {"values"}
-    for chart in after.charts.keys() & finer.charts.keys():
-        assert structure(after.charts[chart]) == structure(finer.charts[chart])
+    assert after.charts.keys() == finer.charts.keys()
     assert list(before.tables) == list(after.tables)
     assert after.tables["tried so far"].chosen == 0
 
@@ -45,17 +40,16 @@ def test_every_chart_can_be_drawn_and_changed(name):
     before, after = shown(name), shown(name, eb=BoundsState.for_(sample(name)).eb / 8)
     assert "rate-distortion" in before.charts or name in ("constant", "nothing", "one point")
     for chart, element in before.charts.items():
-        pipe = hv.streams.Pipe(data=element)
-        plot = hv.renderer("bokeh").get_plot(hv.DynamicMap(lambda data: data, streams=[pipe]))
-        pipe.send(after.charts.get(chart, element))
-        figure = plot.state
+        view = ChartView(element)
+        view.show(after.charts.get(chart, element))
+        figure = view._plot.state
         assert figure.background_fill_alpha == figure.border_fill_alpha == 0
         assert figure.toolbar_location is None
         assert figure.tags[0]["about"].startswith(figure.tags[0]["name"])
         assert figure.sizing_mode == "stretch_width"
         ends = [figure.x_range.start, figure.x_range.end, figure.y_range.start, figure.y_range.end]
         assert np.isfinite(ends).all()
-        plot.cleanup()
+        view.close()
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if name != "line"])
@@ -71,9 +65,9 @@ def test_pictures_are_side_by_side_on_one_scale(name):
 def test_a_line_is_drawn_as_curves():
     found = shown("line", window=(100.0, 200.0, 0, 1))
     assert found.pictures == ()
-    curve = found.charts["values"].get(0)
-    assert 99 <= len(curve) <= 102
-    assert np.abs(found.charts["errors"].get(0)["error / bound"]).max() <= 1 + 1e-6
+    (curve, _), (errors,) = (found.charts[name].of(Series) for name in ("values", "errors"))
+    assert 99 <= len(curve.x) <= 102
+    assert np.abs(errors.y).max() <= 1 + 1e-6
 
 
 def test_errors_are_coloured_in_units_of_the_bound():
@@ -126,14 +120,12 @@ def test_every_run_has_a_place_and_each_codec_its_own_mark(name):
     bounds = [wb.Absolute(start.eb * factor) for factor in (0.5, 2)]
     runs = wb.sweep(data, ["zfp", "sperr", "pcodec", "prequantised"], bounds).rows
     found = shown(name, runs)
-    lines, points, ring, *_ = chart = found.charts["rate-distortion"]
-    legend = hv.renderer("bokeh").get_plot(chart).state.tags[0]["key"]
+    _, *lines, ring = found.charts["rate-distortion"].of(Series)
     drawn = [run for run in runs if run["max_error"] > 0]
-    assert len(points) == len(drawn) + 1
-    assert len(ring) == 1
-    assert len(lines) == len(drawn) - len({run.label for run in drawn})
-    assert len(legend) == len({entry["glyph"] for entry in legend}) == len({run.label for run in drawn}) + 1
-    assert len({(row[4], row[5]) for row in points.array()}) == len(legend)
+    assert sum(len(line.x) for line in lines) == len(drawn) + 1
+    assert len(ring.x) == 1
+    assert ring.hollow
+    assert len(lines) == len({(line.colour, line.marker) for line in lines}) == len({run.label for run in drawn}) + 1
     table = found.tables["tried so far"]
     assert len(table.rows) == len(runs) + 1
     assert table.rows[table.chosen][0] == start.codec
@@ -150,7 +142,8 @@ def test_a_run_that_was_measured_before_is_the_current_one():
 
 def test_no_runs_are_a_chart_too():
     chart = rate_distortion_chart(sample("plane"), [Run({"id": "a"}, "a", wb.Absolute(1), error="no")], None)
-    assert [len(part) for part in chart] == [0] * 5
+    assert not any(part.shown for part in chart.parts)
+    assert chart.svg
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if name != "nothing"])
@@ -233,20 +226,6 @@ def test_a_large_slice_says_what_a_pixel_is():
     assert found.pictures[0].pixels.shape == (3, 1024)
 
 
-def test_all_of_a_style_is_one_call():
-    chart = styled(hv.Curve([(1, 1), (10, 3)]), logx=True)
-    figure = hv.renderer("bokeh").get_plot(chart).state
-    assert figure.height == 220
-    assert figure.background_fill_alpha == 0
-    assert figure.xaxis[0].major_label_text_color == "#767676"
-
-
-def test_limits_show_all_that_has_a_place():
-    assert limits([1, 3, np.inf, np.nan], room=0.5) == (0, 4)
-    low, high = limits([0.0, 1e-3, 10.0], logarithmic=True)
-    assert 0 < low < 1e-3 < 10 < high
-
-
 @pytest.mark.parametrize("name", FIELDS[1:])
 def test_real_slices_of_every_axis_can_be_looked_at(name):
     data = sample(name)
@@ -262,4 +241,4 @@ def test_real_data_are_shown(shared_data):
     found = draw(data, state, trial, (), spectra_of(data, trial, quiet))
     facts = {fact.name: fact.value for fact in found.facts}
     assert float(facts["ratio"].split()[0]) > 4
-    assert np.abs(found.charts["spectrum ratio"].get(2).dimension_values("deviation")).max() < 1   # percent
+    assert np.abs(found.charts["spectrum ratio"].of(Series)[0].y).max() < 1   # percent

@@ -96,8 +96,8 @@ def test_the_forecast_is_drawn_with_its_interval(panel: Any) -> None:
     assert (forecast.low < forecast.middle).all()
     assert (forecast.middle < forecast.high).all()
     assert (np.diff(forecast.bits) > 0).all()
-    *_, band, curve = panel.shown.charts["rate-distortion"]
-    assert len(band) == len(curve) == len(forecast.bits)
+    band, curve, *_ = panel.shown.charts["rate-distortion"].parts
+    assert len(band.x) == len(curve.x) == len(forecast.bits)
     panel.change(codec="pcodec")
     assert len(panel.result["forecast"].bits) == 0
 

@@ -5,7 +5,6 @@ import pytest
 
 import workbench as wb
 from lab.clusters_panel import samples
-from workbench.lab.chart_view import ChartView
 from workbench.lab.clusters_panel import ClustersState, Trace, draw, keep_halos
 
 CLUMPS = [name for name in samples.SETS if name.endswith("-D")]
@@ -108,5 +107,5 @@ def test_of_several_bounds_the_trace_tells_the_one_that_was_taken():
     assert all(len({step.within for step in steps}) <= 1 for steps in latest)   # meanwhile, those of the trial under way
     assert tried == {step.within for steps in latest for step in steps}
     shown = draw(particles, case.changed(shows="kept"), case.halos, case.breakage, case.kept)
-    heading = ChartView(shown.charts["descent"])._plot.state.tags[0]["name"]
+    heading = shown.charts["descent"].title
     assert heading.endswith(f"within {certificate['encoded_within'] / bound:.3g} ξ")

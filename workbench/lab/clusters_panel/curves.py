@@ -1,7 +1,7 @@
 """The charts of the clusters panel: the mass function of halos, and the decrease of violations.
 
-HoloViews elements are too slow to make at every slider step, so a chart is made only when its numbers change. Both axes of
-the mass function are logarithmic, so curves end before bins without halos.
+A chart is made only when its numbers change, so that unchanged ones are the same object. Both axes of the mass function are
+logarithmic, so curves end before bins without halos.
 """
 
 from __future__ import annotations
@@ -10,24 +10,19 @@ import functools
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from workbench.charts.chart import GREY
-from workbench.charts.looks import Dash
+from workbench.charts.description import Axis, Chart, Part, Series, Span
+from workbench.charts.looks import Dash, colour, marker
 from workbench.clusters.keep.repair import Step
-from workbench.lab.chart_library import hv
-from workbench.lab.charts import colour, limits, marker, styled
 from workbench.lab.glossary import meaning
-from workbench.lab.legend import Entry
 
 DASHES: tuple[Dash, ...] = ("solid", "dashed", "dotted")
-UP = "place"   # on the axis of the descent
 CURVES = ("original", "decoded", "kept")
 
 
-def mass_function_chart(min_members: int, sizes: Sequence[np.ndarray | None]) -> Any:
+def mass_function_chart(min_members: int, sizes: Sequence[np.ndarray | None]) -> Chart:
     """The number of halos by their members, in bins that double.
 
     `sizes` are the group sizes of the original, the decoded and the kept particles, the largest first; None if not yet
@@ -57,23 +52,23 @@ def counted(sizes: np.ndarray, edges: np.ndarray) -> np.ndarray:
 
 
 @functools.lru_cache(maxsize=16)
-def _mass_function(edges: tuple[int, ...], counts: tuple[tuple[int, ...], ...]) -> Any:
+def _mass_function(edges: tuple[int, ...], counts: tuple[tuple[int, ...], ...]) -> Chart:
     middles = np.sqrt(np.array(edges[:-1], float) * edges[1:])
-    layers, key = [], []
-    for number, (name, found) in enumerate(zip(CURVES, counts, strict=True)):
-        heights = np.full(len(middles), np.nan)
-        if found:
-            heights = np.where(np.array(found) > 0, found, np.nan)
-            key.append(Entry(name, colour(number), marker(number), DASHES[number]))
-        layers += _curve(name, number, middles, heights)
-    return styled(
-        hv.Overlay(layers), "Mass function of halos", key, logx=True, logy=True, xlim=limits(middles, logarithmic=True),
-        ylim=limits([count for found in counts for count in found], logarithmic=True), xlabel="members", ylabel="halos",
+    curves = []
+    for number, (name, halos) in enumerate(zip(CURVES, counts, strict=True)):
+        heights = np.where(np.array(halos) > 0, halos, np.nan) if halos else np.full(len(middles), np.nan)
+        tooltips = [f"{name}: {height:,.0f} halos of {low:,} to {high - 1:,} members"
+                for height, (low, high) in zip(heights, itertools.pairwise(edges), strict=True)]
+        look = colour(number), DASHES[number], marker(number)
+        curves.append(Series(name, middles, heights, *look, width=1.5, size=9 - 2 * number, tooltips=tooltips))
+    return Chart(
+        "Mass function of halos", Axis.around("members", middles, True),
+        Axis.around("halos", [count for halos in counts for count in halos], True), tuple(curves),
     )
 
 
 @functools.lru_cache(maxsize=4)
-def descent_chart(steps: tuple[Step, ...], share: float = 1.0) -> Any:
+def descent_chart(steps: tuple[Step, ...], share: float = 1.0) -> Chart:
     """Violations and loss (half the sum of their squares, in squared bounds) by step.
 
     The steps are those of one trial, within this share of the error bound.
@@ -84,27 +79,19 @@ def descent_chart(steps: tuple[Step, ...], share: float = 1.0) -> Any:
     number = np.arange(1, len(steps) + 1)
     violations = np.array([step.violations for step in steps], float)
     loss = np.array([share**2 * step.loss for step in steps], float)
-    layers: list[Any] = [hv.VSpans(_phases(steps, "moves")).opts(color=GREY, alpha=0.16, line_alpha=0.0)]
-    for place, (name, values) in enumerate({"violations": violations, "loss": loss}.items()):
-        told = [f"{value:,.4g}" for value in values]
-        points = hv.Scatter((number, from_zero(values), told), "step", [UP, "told"], label=name)
-        curve = hv.Curve((number, from_zero(values)), "step", UP, label=name)
-        layers += [
-            curve.opts(color=colour(place), line_dash=DASHES[place], line_width=1.5),
-            points.opts(color=colour(place), marker=marker(place), size=5, tools=["hover"],
-                        hover_tooltips=[("step", "@step"), (name, "@told")]),
-        ]
-    named = enumerate({"violations": meaning("violation"), "loss in ξ²": meaning("loss")}.items())
-    key = [Entry(name, colour(place), marker(place), DASHES[place], meaning=told) for place, (name, told) in named]
-    if "moves" in {step.phase for step in steps}:
-        key.append(Entry("rounds of moves (else descent)", GREY, opacity=0.3, meaning=meaning("round of moves")))
+    moves = "rounds of moves (else descent)", meaning("round of moves")
+    parts: list[Part] = [Span(moves[0], "x", *ends, opacity=0.16, meaning=moves[1]) for ends in _phases(steps, "moves")]
+    for place, (name, word, values) in enumerate([("violations", "violation", violations), ("loss in ξ²", "loss", loss)]):
+        tooltips = [f"step {step}: {name} {value:,.4g}" for step, value in zip(number, values, strict=True)]
+        look = colour(place), DASHES[place], marker(place)
+        parts.append(Series(name, number, from_zero(values), *look, 1.5, 5, tooltips=tooltips, meaning=meaning(word)))
     highest = max([1.0, *violations.tolist(), *loss.tolist()])
     within = f" within {share:.3g} ξ" if share < 1 else ""
     last = f"After {len(steps)} steps: {violations[-1]:,.0f} violations, loss {loss[-1]:.3g} ξ²." if steps else ""
-    return styled(
-        hv.Overlay(layers), f"Violations left, step by step{within}", key, f"Violations and loss by step{within}. {last}",
-        xlim=(0.5, max(len(steps), 2) + 0.5), ylim=(-0.08, 1.08 * float(from_zero(highest))),
-        yticks=zero_ticks(highest), xlabel="step", ylabel="violations; loss in ξ²",
+    return Chart(
+        f"Violations left, step by step{within}", Axis("step", 0.5, max(len(steps), 2) + 0.5),
+        Axis("violations; loss in ξ²", -0.08, 1.08 * float(from_zero(highest)), names=zero_ticks(highest)), tuple(parts),
+        f"Violations and loss by step{within}. {last}",
     )
 
 
@@ -136,14 +123,3 @@ def _phases(steps: Sequence[Step], phase: str) -> list[tuple[float, float]]:
         if kind == phase:
             found.append((places[0] - 0.5, places[-1] + 0.5))
     return found
-
-
-def _curve(name: str, number: int, x: np.ndarray, y: np.ndarray) -> list[Any]:
-    """A line with its marks."""
-    told = [("members", "$x{0,0}"), (f"halos, {name}", "$y{0,0}")]
-    line = hv.Curve((x, y), "members", "halos", label=name)
-    marks = hv.Scatter((x, y), "members", "halos", label=name)
-    return [
-        line.opts(color=colour(number), line_dash=DASHES[number], line_width=1.5),
-        marks.opts(color=colour(number), marker=marker(number), size=9 - 2 * number, tools=["hover"], hover_tooltips=told),
-    ]

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
+from workbench.charts.description import Chart
 from workbench.clusters.keep.words import clusters_in_words
 from workbench.data import Particles
 from workbench.lab.clusters_panel.breakage import Breakage, Halos, Outcome
@@ -105,12 +105,12 @@ def _not_kept(state: ClustersState, kept: Kept | None) -> str:
 
 def _charts(
     state: ClustersState, halos: Halos, breakage: Breakage | None, kept: Kept | None, trace: Trace | None
-) -> dict[str, Callable[[], Any]]:
+) -> dict[str, Callable[[], Chart]]:
     """The charts that have something to show; `kept` only if it is shown."""
     decoded, preserved = (None if part is None else part.outcome.sizes for part in (breakage, kept))
     sizes = [halos.catalogue.members, decoded, preserved]
     steps = tuple((trace or (kept.trace if kept is not None else Trace())).steps)
-    found: dict[str, Callable[[], Any]] = {}
+    found: dict[str, Callable[[], Chart]] = {}
     if any(each is not None and len(each) and each[0] >= state.min_members for each in sizes):
         found["mass function"] = lambda: mass_function_chart(state.min_members, sizes)
     if steps:

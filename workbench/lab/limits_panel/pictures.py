@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from workbench.charts.looks import colour
 from workbench.data import Field
 from workbench.data.units import unit_of_values
 from workbench.lab import levels, slices
-from workbench.lab.charts import colour
 from workbench.lab.description import Marks, Picture
 from workbench.lab.limits_panel.state import LimitsState
 from workbench.lab.limits_panel.theory import Model, News

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any
 
-from workbench.charts.chart import COLOURS, GREY
 from workbench.guarantees import Relative
-from workbench.lab.chart_library import hv
-from workbench.lab.charts import limits, styled
 from workbench.lab.jobs import Job
-from workbench.lab.legend import Entry
-from workbench.lab.propagation_panel.error_charts import HEIGHT
 from workbench.lab.propagation_panel.state import PropagationState
 from workbench.lab.propagation_panel.travel import tolerance_of
 from workbench.propagation import Dose, Run, dose_response
 from workbench.propagation.dose import largest_tolerated
 
 SHARES = (1e-7, 1e-6, 1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)   # of the range
-AXES = ["bound", "damage"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,30 +54,3 @@ def tolerated(doses: Doses) -> str:
     )
     site = doses.doses[0].site if doses.doses else ""
     return f"{site}: {found}" + ("" if above is None else f"; too much at {above.bound.eb:g}")
-
-
-def dose_chart(doses: Doses, chosen: float) -> Any:
-    """The damage at each bound, with the limit of what is tolerated and the chosen bound."""
-    rows: list[tuple[Any, ...]] = [
-        (each.bound.eb, each.damage, each.ratio, "tolerated" if each.damage <= 1 else "too much") for each in doses.doses
-        if each.damage > 0
-    ]
-    x = limits([*(share for share in SHARES), chosen], logarithmic=True)
-    y = limits([row[1] for row in rows] + [0.1, 10.0], logarithmic=True, room=0.08)
-    told = [("bound", "@bound of the range"), ("damage", "@damage"), ("ratio", "@ratio{0.0} x"), ("", "@verdict")]
-    points = hv.Points(rows, AXES, ["ratio", "verdict"])
-    layers = (
-        hv.Curve([(x[0], 1.0), (x[1], 1.0)], *AXES, label="tolerated up to here").opts(color=GREY, line_dash="dashed")
-        * hv.VLines([chosen]).opts(color=GREY, line_width=1.0, line_dash="dotted")
-        * hv.Curve([row[:2] for row in rows], *AXES, label="damage").opts(color=COLOURS[0], line_width=1.8)
-        * points.opts(color=COLOURS[0], marker="circle", size=8, tools=["hover"], hover_tooltips=told)
-    )
-    key = [
-        Entry("damage", COLOURS[0], "circle", "solid"), Entry("tolerated up to here", GREY, dash="dashed"),
-        Entry("the chosen bound", GREY, dash="dotted"),
-    ]
-    site = doses.doses[0].site if doses.doses else ""
-    return styled(
-        layers, f"Bound at {site} and damage of the result", key, height=HEIGHT, logx=True, logy=True, xlim=x, ylim=y,
-        xlabel="error bound, as a share of the range", ylabel="damage",
-    )

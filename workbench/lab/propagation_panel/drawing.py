@@ -12,7 +12,7 @@ from workbench.lab.description import Charts, Fact, Severity, Shown, Table
 from workbench.lab.glossary import meaning
 from workbench.lab.propagation_panel.arrays import arrangement, field_shape, shown_slice
 from workbench.lab.propagation_panel.counting import Counted, in_words
-from workbench.lab.propagation_panel.dosing import Doses, dose_chart, tolerated
+from workbench.lab.propagation_panel.dosing import SHARES, Doses, tolerated
 from workbench.lab.propagation_panel.error_charts import error_chart, guarantee_chart, has_guarantees
 from workbench.lab.propagation_panel.heat_map import heat_map_chart
 from workbench.lab.propagation_panel.nodes import error_text
@@ -21,6 +21,7 @@ from workbench.lab.propagation_panel.state import IN_BITS, PropagationState, num
 from workbench.lab.propagation_panel.travel import Baseline, Floor, Traced, Travel, tolerance_of
 from workbench.lab.propagation_panel.value_charts import change_chart, value_chart
 from workbench.lab.remembered import remembered
+from workbench.propagation.charts import dose_chart
 from workbench.propagation.protected import Protection
 from workbench.propagation.trials import OUTCOMES, Outcome
 
@@ -86,7 +87,9 @@ def charts(
             "campaign", counted, (), state.outcome, lambda: heat_map_chart(counted, state.outcome)
         )
     if doses is not None:
-        makers["doses"] = lambda: kept("doses", doses, (), state.bound, lambda: dose_chart(doses, state.bound))
+        makers["doses"] = lambda: kept(
+            "doses", doses, (), state.bound, lambda: dose_chart(doses.doses, state.bound, SHARES)
+        )
     return Charts(makers, coming)
 
 

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from workbench.charts.chart import GREY
-from workbench.lab.chart_library import hv
-from workbench.lab.charts import styled
-from workbench.lab.legend import Entry
+from workbench.charts.description import Axis, Cells, Chart
+from workbench.charts.looks import GREY
 from workbench.lab.propagation_panel.counting import Counted
-from workbench.lab.propagation_panel.error_charts import HEIGHT
 from workbench.propagation.campaign_result import HeatMap
+from workbench.propagation.charts import HEIGHT
 
 HARMLESS, HARMFUL = "#f4efe4", "#d8660f"   # black numbers can be read on both, and on all between
 READABLE = 8             # columns, up to which cells have room for numbers
 MOST_TICKS = 16
 ROW, FRAME = 34, 90      # pixels for each row, and for what is around them
 TALLEST, LOW = 420, 15   # pixels; lower rows have no room for a number
-ON_CELLS = {"text_color": "#000000", "text_font_size": "11.5px", "text_align": "center", "text_baseline": "middle"}
-AXES = ["bit", "site"]
 
 
 @dataclass(frozen=True)
@@ -48,47 +43,40 @@ class Cell:
         return self.column, self.row, self.column + 1, self.row + 1
 
 
-def heat_map_chart(counted: Counted, outcome: str) -> Any:
+def heat_map_chart(counted: Counted, outcome: str) -> Chart:
     """A row for each site, a column for each bit; cells without trials are empty frames."""
-    found = counted.campaign.heat_map(outcome)
-    cells, columns = cells_of(found), ordered_bits(found.bits)
+    heat_map = counted.campaign.heat_map(outcome)
+    cells, columns, rows = cells_of(heat_map), ordered_bits(heat_map.bits), len(heat_map.sites)
     tried = [cell for cell in cells if cell.trials]
-    boxes = [
-        (*cell.box, shade(cell.share), cell.site, cell.bit, cell.share, f"{cell.low:.1%} to {cell.high:.1%}", cell.trials)
-        for cell in tried
-    ]
-    rows = len(found.sites)
     height = max(min(FRAME + ROW * rows, TALLEST), HEIGHT)
     readable = len(columns) <= READABLE and (height - FRAME) / rows >= LOW
-    numbers = [(cell.column + 0.5, cell.row + 0.5, f"{cell.found:,}/{cell.trials:,}") for cell in tried]
-    told = [("site", "@where"), ("bit", "@which"), (outcome, "@share{0.0%}"), ("95% interval", "@interval"),
-            ("trials", "@trials{0,0}")]
-    fields = ["colour", "where", "which", "share", "interval", "trials"]
-    layers = (
-        hv.Rectangles([cell.box for cell in cells if not cell.trials], [*AXES, "to bit", "to site"]).opts(
-            color=GREY, fill_alpha=0.08, line_color=GREY, line_width=0.5
-        )
-        * hv.Rectangles(boxes, [*AXES, "to bit", "to site"], fields).opts(
-            color="colour", line_color=GREY, line_width=0.5, tools=["hover"], hover_tooltips=told
-        )
-        * hv.Labels(numbers if readable else [], AXES, "size").opts(**ON_CELLS)
-    )
+    tooltips = [
+        f"{cell.site}, bit {cell.bit}: {outcome} {cell.share:.1%} ({cell.low:.1%} to {cell.high:.1%} with 95% confidence) "
+        f"of {cell.trials:,} trials" for cell in tried
+    ]
+    numbers = [f"{cell.found:,}/{cell.trials:,}" for cell in tried] if readable else []
+    shades = [shade(cell.share) for cell in tried]
     every = max(1, -(-len(columns) // MOST_TICKS))
-    return styled(
-        layers, f"Share of trials that end {outcome}", [Entry("0%", HARMLESS), Entry("100%", HARMFUL)],
-        _in_words(tried, outcome), xlim=(0, len(columns)), ylim=(0, rows), xlabel="bit", ylabel="", show_grid=False,
-        xticks=[(column + 0.5, bit) for column, bit in enumerate(columns) if column % every == 0],
-        yticks=[(rows - row - 0.5, site) for row, site in enumerate(found.sites)], height=height,
+    bits = [(column + 0.5, bit) for column, bit in enumerate(columns) if column % every == 0]
+    sites = [(rows - row - 0.5, site) for row, site in enumerate(heat_map.sites)]
+    return Chart(
+        f"Share of trials that end {outcome}", Axis("bit", 0, len(columns), names=bits), Axis("", 0, rows, names=sites),
+        (
+            Cells("", [cell.box for cell in cells if not cell.trials], GREY, 0.08),
+            Cells("", [cell.box for cell in tried], tooltips=tooltips, texts=numbers, colours=shades),
+        ),
+        _in_words(tried, outcome), height, grid=False, scale=(Cells("0%", [], HARMLESS), Cells("100%", [], HARMFUL)),
     )
 
 
-def cells_of(found: HeatMap) -> list[Cell]:
+def cells_of(heat_map: HeatMap) -> list[Cell]:
     """The cells of a heat map, the first site at the top."""
-    columns, cells = ordered_bits(found.bits), []
-    for row, site in enumerate(found.sites):
-        for place, bit in enumerate(found.bits):
-            share, low, high = (float(np.nan_to_num(part[row, place])) for part in (found.share, found.low, found.high))
-            above, trials = len(found.sites) - 1 - row, int(found.trials[row, place])
+    columns, cells = ordered_bits(heat_map.bits), []
+    for row, site in enumerate(heat_map.sites):
+        for place, bit in enumerate(heat_map.bits):
+            parts = heat_map.share, heat_map.low, heat_map.high
+            share, low, high = (float(np.nan_to_num(part[row, place])) for part in parts)
+            above, trials = len(heat_map.sites) - 1 - row, int(heat_map.trials[row, place])
             cells.append(Cell(columns.index(bit), above, site, bit, share, low, high, trials))
     return cells
 

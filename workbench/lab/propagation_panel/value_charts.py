@@ -3,64 +3,50 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from workbench.charts.chart import COLOURS, GREY
-from workbench.lab.chart_library import hv
-from workbench.lab.charts import limits, styled
-from workbench.lab.legend import Entry
+from workbench.charts.description import Axis, Chart, Series, limits
+from workbench.charts.looks import COLOURS, Marker
 from workbench.lab.propagation_panel.arrays import changed_field, difference_fields, original_field
-from workbench.lab.propagation_panel.error_charts import HEIGHT
 from workbench.lab.propagation_panel.pictures import is_wide
 from workbench.lab.propagation_panel.state import PropagationState
 from workbench.lab.propagation_panel.travel import Baseline, Travel
 from workbench.lab.slices import envelope
+from workbench.propagation.charts import HEIGHT
 
-BEFORE, AFTER = "original", "with the error"
 BLUE, ORANGE = COLOURS[:2]
 Curve = tuple[np.ndarray, np.ndarray]
 
 
-def value_chart(base: Baseline, travel: Travel | None, state: PropagationState) -> Any:
+def value_chart(base: Baseline, travel: Travel | None, state: PropagationState) -> Chart:
     """Both lines of values; logarithmic if they span decades."""
     field, wide = original_field(base, state.look), is_wide(base, state.look)
     before = _drawable(*envelope(field, field.values), wide)
     after = (np.empty(0),) * 2
     if travel is not None and state.look in travel.reached:
         after = _drawable(*envelope(field, changed_field(travel, state.look).values), wide)
-    axes = ["index", "value"]
-    tools = {"tools": ["hover"], "hover_tooltips": [("index", "$x{0}"), ("value", "$y")]}
-    layers = (
-        hv.Curve(before, *axes, label=BEFORE).opts(color=GREY, line_width=3.0, **tools)
-        * hv.Curve(after, *axes, label=AFTER).opts(color=ORANGE, line_width=1.5, line_dash="dashed")
-        * hv.Points(before, axes).opts(color=GREY, marker="square", size=_dot(before))
-        * hv.Points(after, axes).opts(color=ORANGE, marker="circle", size=_dot(after))
-    )
-    key = [Entry(BEFORE, GREY, dash="solid"), *([Entry(AFTER, ORANGE, dash="dashed")] if len(after[0]) else [])]
-    x, y = limits(before[0], room=0.02), _shown(before[1], after[1], wide)
-    return styled(
-        layers, f"Values of {state.look}", key, height=HEIGHT, xlabel="index", ylabel=state.look, xlim=x, ylim=y, logy=wide,
+    return Chart(
+        f"Values of {state.look}", Axis.around("index", before[0], room=0.02),
+        Axis(state.look, *_shown(before[1], after[1], wide), wide),
+        (
+            Series("original", *before, width=3.0, marker=_mark(before, "square"), size=5),
+            Series("with the error", *after, ORANGE, "dashed", _mark(after, "circle"), width=1.5, size=5),
+        ),
+        height=HEIGHT,
     )
 
 
-def change_chart(travel: Travel, state: PropagationState) -> Any:
+def change_chart(travel: Travel, state: PropagationState) -> Chart:
     """The size of the change of each value, on a logarithmic scale."""
     before, after = difference_fields(travel, state.look)
     with np.errstate(all="ignore"):
         size = abs(after.values.astype(np.float64) - before.values)
     curve = _drawable(*envelope(original_field(travel.base, state.look), size), logarithmic=True)
-    axes = ["index", "size of the change"]
-    tools = {"tools": ["hover"], "hover_tooltips": [("index", "$x{0}"), ("change", "$y")]}
-    layers = hv.Curve(curve, *axes).opts(color=BLUE, line_width=1.5, **tools) * hv.Points(curve, axes).opts(
-        color=BLUE, marker="circle", size=_dot(curve)
-    )
-    x = limits(original_span(travel.base, state.look), room=0.02)
-    y = limits(curve[1], logarithmic=True, room=0.08)
-    return styled(
-        layers, f"Change of {state.look}", height=HEIGHT, xlabel="index", ylabel="size of the change", xlim=x, ylim=y,
-        logy=True,
+    return Chart(
+        f"Change of {state.look}", Axis.around("index", original_span(travel.base, state.look), room=0.02),
+        Axis.around("size of the change", curve[1], True, 0.08),
+        (Series("", *curve, BLUE, marker=_mark(curve, "circle"), width=1.5, size=5),), height=HEIGHT,
     )
 
 
@@ -89,6 +75,6 @@ def _shown(before: np.ndarray, after: np.ndarray, wide: bool) -> tuple[float, fl
     return low, high
 
 
-def _dot(curve: Curve) -> float:
-    """The size of points: none where they would touch."""
-    return 5.0 if len(curve[0]) <= 80 else 0.0
+def _mark(curve: Curve, marker: Marker) -> Marker | None:
+    """The mark of each point: none where they would touch."""
+    return marker if len(curve[0]) <= 80 else None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 
-from workbench.charts.chart import COLOURS, DASHES, MARKS, Point, chart
-from workbench.charts.looks import CODEC_COLOURS, looks_of
+from workbench.charts.description import Point, joined
+from workbench.charts.looks import CODEC_COLOURS, COLOURS, DASHES, MARKS, Look, looks_of
 from workbench.codecs import registry
 
 LOOKS = registry.looks()
@@ -33,10 +33,8 @@ def test_forty_codecs_look_different() -> None:
     assert list(found) == [f"codec {number}" for number in range(40)]
 
 
-def test_charts_of_sweeps_have_these_looks() -> None:
-    lines = {name: [Point(1.0, 2.0, name), Point(2.0, 3.0, name)] for name in ("zfp", "sz3")}
-    svg = chart(lines, "ratio", "psnr", 4, known=LOOKS).svg
-    for look in (LOOKS["zfp"], LOOKS["sz3"]):
-        assert f'd="{MARKS[look.marker]}"' in svg
-        assert look.colour in svg
-    assert f'stroke-dasharray="{DASHES[LOOKS["zfp"].dash]}"' in svg
+def test_joined_points_have_these_looks() -> None:
+    zfp, sz3 = joined((Point(name, x, 2.0, name) for name in ("zfp", "sz3") for x in (2.0, 1.0)), LOOKS)
+    assert Look(zfp.colour, zfp.marker, zfp.dash) == LOOKS["zfp"]   # type: ignore[arg-type]
+    assert Look(sz3.colour, sz3.marker, sz3.dash) == LOOKS["sz3"]   # type: ignore[arg-type]
+    assert list(zfp.x) == [1.0, 2.0]
