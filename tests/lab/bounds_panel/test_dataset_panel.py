@@ -317,7 +317,9 @@ def test_an_archive_and_a_dataset_of_one_field_are_datasets() -> None:
 def test_what_cannot_be_opened_is_refused_in_a_sentence(data: xarray.Dataset) -> None:
     with pytest.raises(WorkbenchError, match=r"needs a field of floating-point numbers, .*; got 'station', which is text"):
         wb.lab.bounds({"station": np.array(["A"])})
+    with pytest.warns(UserWarning, match="has learned nothing"):
+        model = wb.codecs.train(data["P"].values, bounds=0.01, steps=1)
     with pytest.raises(WorkbenchError, match=r"a model is for one field; got a dataset"):
-        wb.lab.bounds(data, model=wb.codecs.train(data["P"].values, bounds=0.01, steps=1))
+        wb.lab.bounds(data, model=model)
     with pytest.raises(WorkbenchError, match=r"did you mean 'station'"):
         wb.lab.bounds(data, variable="statoin")
