@@ -1,5 +1,6 @@
 """`workbench decompress` of datasets, and into NetCDF and Zarr: what is in the files, and that no bound is broken."""
 
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -254,6 +255,21 @@ def test_after_an_error_nothing_is_left(
     assert names(tmp_path) == {"ds.nc", "a.zip"}
 
 
+def test_a_full_disk_is_said_to_be_one(run: Run, tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    values = np.random.default_rng(0).normal(size=(100, 100))
+    wb.compress({"x": values}, {"x": wb.Exact()}, out=tmp_path / "a.zip")
+    limits, quiet = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
+    try:
+        refused = run("decompress", tmp_path / "a.zip", tmp_path / "b.nc")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, quiet)
+    assert (refused.status, refused.err.endswith("b.nc: NetCDF: HDF error: the disk may be full\n")) == (2, True)
+    assert names(tmp_path) == {"a.zip"}
+
+
 @pytest.mark.parametrize("suffix", [".nc", ".zarr"])
 def test_a_file_states_the_errors_of_its_values_as_cf_does(run: Run, tmp_path: Path, suffix: str) -> None:
     rules = {"Q": {"bound": wb.PointwiseRelative(1e-3), "codec": "bitround"}, "T": wb.Absolute(0.25), "*": wb.Exact()}
@@ -335,3 +351,14 @@ def test_digits_that_a_file_was_rounded_to_are_not_rounded_to_again(run: Run, tm
     found = xr.load_dataset(tmp_path / "b.nc")["T"]
     assert abs(found.astype("f8") - rounded).max() <= 0.04
     assert found.attrs["lossy_compression_maximum_error"] == 0.05 + 0.04
+
+
+def test_errors_of_complex_numbers_and_halves_are_those_of_the_values(run: Run, tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    given = {"c": random.normal(size=300) + 1j * random.normal(size=300), "h": (20 * random.normal(size=300)).astype("f2")}
+    wb.compress(given, {"*": wb.Absolute(0.05)}, out=tmp_path / "a.zip")
+    assert run("decompress", tmp_path / "a.zip", tmp_path / "b.zarr").status == 0
+    with xr.open_dataset(tmp_path / "b.zarr") as found:
+        for name, values in given.items():
+            stated = found[name].attrs["lossy_compression_maximum_error"]
+            assert abs(found[name].values.astype("c16") - values).max() <= stated <= 0.05

@@ -8,6 +8,7 @@ Errors that the source stated already are added, where both are of one kind.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -73,23 +74,23 @@ def with_loss_in_words(attributes: Mapping[str, Any], archive: Archive) -> dict[
     stated = {**{name: entry for name, entry in attributes.items() if name not in gone}, IN_WORDS: "; ".join(words)}
     if IN_WORDS in attributes and ours is None:
         return stated
-    limits = [*(loss[1] for loss in (ours, others) if loss is not None), promise.limit]
-    total = _total(limits)
-    return stated if total is None else {**stated, KIND: limits[0].kind, MOST: total}
+    total = _total([*(loss[1] for loss in (ours, others) if loss is not None), _limit_of_values(archive)])
+    return stated if total is None else {**stated, KIND: total.kind, MOST: total.value}
 
 
-def _total(limits: Sequence[Any]) -> float | None:
-    """The largest error of several steps; None if they are of several kinds, or of no use.
+def _total(limits: Sequence[Any]) -> Limit | None:
+    """The limit of several steps together; None if they are of several kinds, or as large as the values.
 
     >>> _total([Limit("absolute", 0.5), Limit("absolute", 0.25)]), _total([Limit("relative", 0.5), Limit("relative", 0.25)])
-    (0.75, 0.875)
+    (Limit(kind='absolute', value=0.75), Limit(kind='relative', value=0.875))
     """
-    if not all(isinstance(limit, Limit) and limit.kind == limits[0].kind for limit in limits):
+    kinds = {limit.kind if isinstance(limit, Limit) else "of slices" for limit in limits}
+    if kinds == {"absolute"}:
+        return Limit("absolute", sum(limit.value for limit in limits))
+    if kinds != {"relative"}:
         return None
-    total = 0.0
-    for limit in limits:
-        total += limit.value + (total * limit.value if limit.relative else 0.0)
-    return None if limits[0].relative and total >= 1 else total
+    total = functools.reduce(lambda one, two: one + two + one * two, (limit.value for limit in limits))
+    return Limit("relative", total) if total < 1 else None
 
 
 def _states_losses(attributes: Mapping[str, Any]) -> bool:
@@ -104,6 +105,15 @@ def _is_quantised(archive: Archive, variable: Any) -> bool:
         rounded and isinstance(limit, Limit) and limit.relative
         and 1 <= bits_within(limit.value) <= np.finfo(variable.dtype).nmant
     )
+
+
+def _limit_of_values(archive: Archive) -> Any:
+    """The limit of the values that a user sees; that of complex numbers and of those of 16 bits is for what is stored."""
+    limit = _limit(archive)
+    if archive.kind != "variable" or not isinstance(limit, Limit):
+        return limit
+    largest = archive.certificate[archive.data.layout.name].figures["largest_error"]
+    return Limit(limit.kind, max(limit.value, largest))
 
 
 def _limit(archive: Archive) -> Any:
