@@ -331,3 +331,18 @@ def test_what_cannot_be_opened_is_refused_in_a_sentence(data: xarray.Dataset) ->
         wb.lab.bounds(data, model=wb.codecs.train(data["P"].values, bounds=0.01, steps=1))
     with pytest.raises(WorkbenchError, match=r"did you mean 'station'"):
         wb.lab.bounds(data, variable="statoin")
+
+
+def test_a_variable_that_cannot_be_computed_is_refused_with_the_reason() -> None:
+    array = pytest.importorskip("dask.array", reason="needs the dask extra")
+
+    def fail(block: np.ndarray) -> np.ndarray:
+        raise OSError("no such tape")
+
+    lost = array.zeros((40, 50), chunks=10).map_blocks(fail, dtype="f8")
+    with wb.lab.bounds(xarray.Dataset({"T": (("x", "y"), np.eye(9)), "lost": (("p", "q"), lost)}), variable="T") as panel:
+        for choose in (lambda: panel.change(variable="lost"), lambda: panel.row_chosen("variables", 1)):
+            assert not choose()
+            assert panel.wait(SOON) is not False
+            assert "'lost' cannot be computed: OSError: no such tape" in panel.status.error
+        assert panel.state.variable == "T"
