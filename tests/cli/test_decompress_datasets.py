@@ -1,5 +1,6 @@
 """`workbench decompress` of datasets, and into NetCDF and Zarr: what is in the files, and that no bound is broken."""
 
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -254,6 +255,21 @@ def test_after_an_error_nothing_is_left(
     assert names(tmp_path) == {"ds.nc", "a.zip"}
 
 
+def test_a_full_disk_is_said_to_be_one(run: Run, tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    values = np.random.default_rng(0).normal(size=(100, 100))
+    wb.compress({"x": values}, {"x": wb.Exact()}, out=tmp_path / "a.zip")
+    limits, quiet = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
+    try:
+        refused = run("decompress", tmp_path / "a.zip", tmp_path / "b.nc")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, quiet)
+    assert (refused.status, refused.err.endswith("b.nc: NetCDF: HDF error: the disk may be full\n")) == (2, True)
+    assert names(tmp_path) == {"a.zip"}
+
+
 @pytest.mark.parametrize("suffix", [".nc", ".zarr"])
 def test_a_file_states_the_errors_of_its_values_as_cf_does(run: Run, tmp_path: Path, suffix: str) -> None:
     rules = {"Q": {"bound": wb.PointwiseRelative(1e-3), "codec": "bitround"}, "T": wb.Absolute(0.25), "*": wb.Exact()}
@@ -279,7 +295,70 @@ def test_losses_of_several_steps_add_and_are_noted(run: Run, tmp_path: Path) -> 
         assert found["T"].attrs["lossy_compression_maximum_error"] == 0.5
         assert found["T"].attrs["lossy_compression"].count("Absolute(eb=0.25)") == 2
         assert found["Q"].attrs["lossy_compression_kind"] == "relative"
-        assert found["Q"].attrs["lossy_compression_maximum_error"] == 2.0**-7 + 1e-2
+        assert found["Q"].attrs["lossy_compression_maximum_error"] == 2.0**-7 + 1e-2 + 2.0**-7 * 1e-2
+        assert "quantization_nsb" not in found["Q"].attrs   # the values are others now
     finer = wb.compress(source, {"T": wb.Absolute(0.01), "Q": wb.PointwiseRelative(1e-5)})
     assert all(any("has lost more" in note for note in finer[name].certificate.notes) for name in ("T", "Q"))
     assert not archive["T"].certificate.notes
+
+
+def test_losses_of_several_kinds_are_never_understated(run: Run, tmp_path: Path) -> None:
+    source, rules = tmp_path / "0.nc", [wb.PointwiseRelative(0.3), wb.Absolute(0.5), wb.Absolute(1e-4)]
+    dataset()[["T"]].to_netcdf(source)
+    for step, rule in enumerate(rules, 1):
+        wb.compress(source, {"T": rule}, out=tmp_path / f"{step}.zip")
+        source = tmp_path / f"{step}.nc"
+        assert run("decompress", tmp_path / f"{step}.zip", source).status == 0
+    with xr.open_dataset(source) as found:
+        assert "lossy_compression_maximum_error" not in found["T"].attrs
+        assert found["T"].attrs["lossy_compression"].count("eb=") == 3
+
+
+@pytest.mark.parametrize(("bits", "stated"), [(0.5, False), (0.25, True), (1e-9, False)])
+def test_cf_states_only_bits_that_the_type_has(run: Run, tmp_path: Path, bits: float, stated: bool) -> None:
+    rule = {"bound": wb.PointwiseRelative(bits), "codec": "bitround"}
+    wb.compress(dataset()[["T"]], {"T": rule}, out=tmp_path / "a.zip")
+    assert run("decompress", tmp_path / "a.zip", tmp_path / "b.nc").status == 0
+    with xr.open_dataset(tmp_path / "b.nc") as found:
+        assert ("quantization_nsb" in found["T"].attrs) is ("quantization_info" in found.variables) is stated
+        assert ("lossy_compression_maximum_error" in found["T"].attrs) is not stated
+
+
+def test_the_algorithm_of_the_source_is_not_ours(run: Run, tmp_path: Path) -> None:
+    given = dataset()[["T", "Q"]].assign(quantization_info=((), b"", {"algorithm": "granular_bitround"}))
+    given["T"].attrs |= {"quantization": "quantization_info", "quantization_nsd": 3}
+    wb.compress(given, {"T": wb.Exact(), "Q": wb.Exact()}, out=tmp_path / "a.zip")
+    assert run("decompress", tmp_path / "a.zip", tmp_path / "T.nc", "--member", "T").status == 0
+    wb.compress(given, {"T": wb.Absolute(1), "Q": wb.Exact()}, out=tmp_path / "b.zip")
+    assert run("decompress", tmp_path / "b.zip", tmp_path / "b.nc").status == 0
+    with xr.open_dataset(tmp_path / "T.nc") as found:
+        assert found["T"].attrs["quantization_nsd"] == 3
+        assert found.get("quantization_info", xr.DataArray()).attrs.get("algorithm") != "bitround"
+    with xr.open_dataset(tmp_path / "b.nc") as found:
+        assert "quantization_nsd" not in found["T"].attrs
+        assert found["T"].attrs["lossy_compression"].startswith("quantization_nsd 3; Absolute(eb=1")
+
+
+def test_digits_that_a_file_was_rounded_to_are_not_rounded_to_again(run: Run, tmp_path: Path) -> None:
+    given = dataset()[["T"]]
+    given["T"].encoding = {"least_significant_digit": 1}
+    given.to_netcdf(tmp_path / "ds.nc")
+    rounded = xr.load_dataset(tmp_path / "ds.nc")["T"]
+    archive = wb.compress(tmp_path / "ds.nc", {"T": {"bound": wb.Absolute(0.04), "codec": "prequantised"}})
+    assert "least_significant_digit 1" in archive["T"].certificate.notes[0]
+    archive.save(tmp_path / "a.zip")
+    assert run("decompress", tmp_path / "a.zip", tmp_path / "b.nc").status == 0
+    found = xr.load_dataset(tmp_path / "b.nc")["T"]
+    assert abs(found.astype("f8") - rounded).max() <= 0.04
+    assert found.attrs["lossy_compression_maximum_error"] == 0.05 + 0.04
+
+
+def test_errors_of_complex_numbers_and_halves_are_those_of_the_values(run: Run, tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    given = {"c": random.normal(size=300) + 1j * random.normal(size=300), "h": (20 * random.normal(size=300)).astype("f2")}
+    wb.compress(given, {"*": wb.Absolute(0.05)}, out=tmp_path / "a.zip")
+    assert run("decompress", tmp_path / "a.zip", tmp_path / "b.zarr").status == 0
+    with xr.open_dataset(tmp_path / "b.zarr") as found:
+        for name, values in given.items():
+            stated = found[name].attrs["lossy_compression_maximum_error"]
+            assert abs(found[name].values.astype("c16") - values).max() <= stated <= 0.05

@@ -47,8 +47,9 @@ def earlier_loss(attributes: Mapping[str, Any]) -> tuple[str, Limit] | None:
         for name in names:
             if (count := _whole(attributes.get(name))) is not None:
                 return f"{name} {count}", kept(count)
-    if attributes.get(KIND) in ("absolute", "relative") and (most := _size(attributes.get(MOST))) is not None:
-        return f"{IN_WORDS} {attributes.get(IN_WORDS, '')}".strip(), Limit(attributes[KIND], most)
+    most, kind = _size(attributes.get(MOST)), attributes.get(KIND)
+    if most is not None and (kind == "absolute" or (kind == "relative" and most < 1)):
+        return f"{IN_WORDS} {attributes.get(IN_WORDS, '')}".strip(), Limit(kind, most)
     given = str(attributes.get(SWIFT, ""))
     for pattern, limit in SWIFT_FILTERS:
         if found := re.fullmatch(pattern, given):

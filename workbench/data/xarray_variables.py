@@ -15,8 +15,10 @@ from workbench.data.attributes import from_plain, to_plain
 from workbench.data.labelled import PACKING, STORED, UNSTATED, as_numbers, attributes_of, stored_as
 from workbench.errors import WorkbenchError
 
+DECIMALS = "least_significant_digit"   # an attribute of files, which xarray has in the encoding
+ROUNDING = {DECIMALS, "significant_digits", "quantize_mode"}   # of the encoding: it would round the values on writing
 LEFT_OUT = {   # of the encoding: it says where the values were, not what they are
-    "source", "original_shape", "preferred_chunks", "compressors", "filters", "serializer", "compressor",
+    "source", "original_shape", "preferred_chunks", "compressors", "filters", "serializer", "compressor", *ROUNDING,
 }
 OF_TEXT = "text of any length"
 
@@ -25,7 +27,8 @@ def metadata_of(name: str, variable: Any) -> dict[str, Any]:
     """The dimensions, attributes and encoding of a variable."""
     if strangers := [axis for axis in variable.dims if not isinstance(axis, str)]:
         raise WorkbenchError(f"the dimensions of {name!r} must be text; got {strangers[0]!r}: rename it")
-    attributes, types = to_plain(repr(name), variable.attrs)
+    rounded = {DECIMALS: variable.encoding[DECIMALS]} if variable.encoding.get(DECIMALS) is not None else {}
+    attributes, types = to_plain(repr(name), {**variable.attrs, **rounded})
     encoding = encoding_of(variable.encoding)
     units, stored = attributes.get("units"), stored_as(variable.encoding)
     found = {
@@ -67,7 +70,8 @@ def encoding_from(stated: Any) -> dict[str, Any]:
     """The encoding that `encoding_of` described."""
     plain = dict(stated) if isinstance(stated, Mapping) else {}
     types = plain.pop("types", {})
-    encoding = from_plain(plain, types if isinstance(types, Mapping) else {})
+    given = from_plain(plain, types if isinstance(types, Mapping) else {})
+    encoding = {name: value for name, value in given.items() if name not in LEFT_OUT}
     if "dtype" in encoding:
         encoding["dtype"] = str if encoding["dtype"] == OF_TEXT else np.dtype(encoding["dtype"])
     for name in ("chunksizes", "shards", "chunks"):

@@ -65,10 +65,11 @@ def test_values_are_read_where_they_are_used(pattern: str) -> None:
 
 
 def test_attributes_that_differ_are_listed(tmp_path: Path) -> None:
-    one, two = month(1).assign_attrs(history="yesterday"), month(2).assign_attrs(history="today")
+    one, two = (month(at).assign_attrs(history=f"month {at}", valid_min=np.nan) for at in (1, 2))
     two["T"].attrs["cell_methods"] = "time: mean"
     archive = wb.compress(write(tmp_path, {"a": one, "b": two}), RULES, out=tmp_path / "x.zip")
-    assert archive.attributes == {"title": "months"}
+    assert archive.attributes["title"] == "months"
+    assert np.isnan(archive.to_xarray().attrs["valid_min"])   # the same in both
     listed = [
         "left out: attributes of the dataset that differ among the files: history",
         "left out: attributes of T that differ among the files: cell_methods",
@@ -134,6 +135,20 @@ MISFITS: dict[str, tuple[Callable[[xr.Dataset], xr.Dataset], str]] = {
     "times without order": (lambda one: one.isel(time=[1, 0, 2, 3, 4]), r"b\.nc must have 'time' in order"),
     "no coordinates": (lambda one: one.isel(lat=slice(3)).drop_vars("lat"), "only .* has 'lat'"),
 }
+
+
+def test_calendars_that_differ_are_refused(tmp_path: Path) -> None:
+    cftime = pytest.importorskip("cftime")
+
+    def of_calendar(number: int, calendar: str) -> xr.Dataset:
+        dates = [cftime.datetime(2026, number, 1 + day, calendar=calendar) for day in range(5)]
+        return month(number).assign_coords(time=dates)
+
+    pattern = write(tmp_path, {"a": of_calendar(1, "360_day"), "b": of_calendar(2, "noleap")})
+    with pytest.raises(wb.WorkbenchError, match=r"'time' is dates of the calendar noleap .time., and dates .* 360_day"):
+        wb.compress(pattern, RULES)
+    of_calendar(2, "360_day").to_netcdf(tmp_path / "b.nc")
+    assert wb.compress(pattern, RULES).to_xarray().sizes["time"] == 10
 
 
 @pytest.mark.parametrize(("change", "message"), MISFITS.values(), ids=MISFITS)

@@ -111,6 +111,16 @@ def test_each_variable_keeps_its_choices_and_its_history(panel: Any) -> None:
     assert panel.state.choices["T"].eb == 0.3
 
 
+@pytest.mark.parametrize(("name", "other"), [("P*", "P1"), ("P[1]", "P1"), ("*", "P1")])
+def test_a_name_that_looks_like_a_pattern_is_about_one_variable(name: str, other: str) -> None:
+    data = {name: np.linspace(0, 1, 300).reshape(20, 15), other: np.linspace(0, 3, 300).reshape(20, 15)}
+    with wb.lab.bounds(data, variable=name, eb=0.5) as panel:
+        panel.name = "data"
+        archive = made_by_code(panel, data)
+    bounds = {own: archive[own].certificate["values"].bound for own in data}
+    assert bounds == {name: wb.Absolute(0.5), other: wb.Exact()}
+
+
 def test_results_pictures_and_controls_are_those_of_the_variable(panel: Any, data: xarray.Dataset) -> None:
     panel.widget   # noqa: B018
     first = panel.result["trial"]
@@ -323,3 +333,18 @@ def test_what_cannot_be_opened_is_refused_in_a_sentence(data: xarray.Dataset) ->
         wb.lab.bounds(data, model=model)
     with pytest.raises(WorkbenchError, match=r"did you mean 'station'"):
         wb.lab.bounds(data, variable="statoin")
+
+
+def test_a_variable_that_cannot_be_computed_is_refused_with_the_reason() -> None:
+    array = pytest.importorskip("dask.array", reason="needs the dask extra")
+
+    def fail(block: np.ndarray) -> np.ndarray:
+        raise OSError("no such tape")
+
+    lost = array.zeros((40, 50), chunks=10).map_blocks(fail, dtype="f8")
+    with wb.lab.bounds(xarray.Dataset({"T": (("x", "y"), np.eye(9)), "lost": (("p", "q"), lost)}), variable="T") as panel:
+        for choose in (lambda: panel.change(variable="lost"), lambda: panel.row_chosen("variables", 1)):
+            assert not choose()
+            assert panel.wait(SOON) is not False
+            assert "'lost' cannot be computed: OSError: no such tape" in panel.status.error
+        assert panel.state.variable == "T"

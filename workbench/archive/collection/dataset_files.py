@@ -16,6 +16,7 @@ from workbench.errors import WorkbenchError
 
 NETCDF, ZARR = (".nc", ".nc4"), ".zarr"
 SUFFIXES = (*NETCDF, ZARR)
+FAILED = "NetCDF: HDF error"
 NEEDED = {**dict.fromkeys(NETCDF, "netCDF4"), ZARR: "zarr"}
 
 
@@ -52,6 +53,8 @@ def write_dataset(groups: Mapping[str, Any], path: Path, suffix: str, archives: 
             except (OSError, WorkbenchError):
                 raise
             except Exception as error:   # of xarray and its libraries, for what such a file cannot hold
+                if FAILED in str(error):   # all that NetCDF says of a full disk
+                    raise OSError(f"{FAILED}: the disk may be full") from error
                 raise WorkbenchError(f"a file that ends in {suffix} cannot hold the dataset: {error}") from error
     return notes
 

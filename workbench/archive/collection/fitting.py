@@ -35,9 +35,11 @@ def require_same_names(kind: str, files: Mapping[str, Any], first: str, other: s
 
 def _form(variable: Any) -> str:
     """What must be the same of a variable: its type, dimensions and unit. Text may have any length."""
-    text = "text" if variable.dtype.kind in "OUST" else str(variable.dtype)
+    kind, calendar = str(variable.dtype), variable.encoding.get("calendar")
+    if variable.dtype.kind in "OUST":   # dates of a calendar that NumPy lacks are objects, like text
+        kind = "text" if calendar is None else f"dates of the calendar {calendar}"
     units = variable.attrs.get("units")
-    return f"{text} ({', '.join(map(str, variable.dims))})" + (f" in {units}" if units is not None else "")
+    return f"{kind} ({', '.join(map(str, variable.dims))})" + (f" in {units}" if units is not None else "")
 
 
 def dimensions_that_differ(parts: Parts) -> list[str]:

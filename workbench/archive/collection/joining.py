@@ -145,4 +145,7 @@ def _differing(group: str, parts: Parts) -> list[str]:
 
 
 def _same(one: Mapping[str, Any], other: Mapping[str, Any], name: str) -> bool:
-    return name in one and name in other and bool(np.array_equal(np.asarray(one[name]), np.asarray(other[name])))
+    if name not in one or name not in other:
+        return False
+    mine, its = np.asarray(one[name]), np.asarray(other[name])
+    return bool(np.array_equal(mine, its, equal_nan=mine.dtype.kind == its.dtype.kind == "f"))

@@ -8,33 +8,48 @@ Errors that the source stated already are added, where both are of one kind.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from workbench.archive.archive import Archive
 from workbench.archive.collection.reports import has_errors
-from workbench.archive.earlier_loss import BITS, IN_WORDS, INFO, KIND, MOST, earlier_loss
+from workbench.archive.earlier_loss import (
+    BITS,
+    DECIMALS,
+    IN_WORDS,
+    INFO,
+    KIND,
+    MOST,
+    SIGNIFICANT_BITS,
+    SIGNIFICANT_DIGITS,
+    SWIFT,
+    earlier_loss,
+)
 from workbench.archive.provenance import VERSIONS
 from workbench.codecs.bitround import BitRound, bits_within
 from workbench.guarantees import Limit
 
 ALGORITHM = "quantization"   # the attribute that names the variable with the algorithm
+OURS = (IN_WORDS, KIND, MOST)
+QUANTISATION = (ALGORITHM, DECIMALS, *SIGNIFICANT_BITS, *SIGNIFICANT_DIGITS, SWIFT)   # what no longer holds of other values
 
 
 def state_losses(variables: dict[str, Any], archives: Mapping[str, Archive]) -> None:
     """Let the variables of a file state the errors of their archives; where CF asks for one, a variable is added."""
+    quantised: list[Archive] = []
     for name, archive in archives.items():
         if not has_errors(archive):
             continue
         variable = variables[name]
-        if INFO not in variables and _is_quantised(archive) and earlier_loss(variable.attrs) is None:
+        if INFO not in variables and _is_quantised(archive, variable) and not _states_losses(variable.attrs):
             variable.attrs = {**variable.attrs, ALGORITHM: INFO, BITS: np.int32(bits_within(_limit(archive).value))}
+            quantised.append(archive)
         else:
             variable.attrs = with_loss_in_words(variable.attrs, archive)
-    quantised = [archives[name] for name in archives if variables[name].attrs.get(ALGORITHM) == INFO]
-    if quantised and INFO not in variables:
+    if quantised:
         from xarray import Variable
 
         about = {"algorithm": "bitround", "implementation": _versions(quantised[0])}
@@ -49,21 +64,56 @@ def with_loss_in_words(attributes: Mapping[str, Any], archive: Archive) -> dict[
     >>> attributes["lossy_compression_kind"], attributes["lossy_compression_maximum_error"]
     ('absolute', 0.01)
     """
-    promise, earlier = archive.certificate[archive.data.layout.name], earlier_loss(attributes)
-    words, limit = f"{promise.bound} ({archive.codec.id}, {_versions(archive)})", promise.limit
-    others = {name: value for name, value in attributes.items() if name not in (KIND, MOST)}
-    if earlier is not None:
-        words = f"{attributes.get(IN_WORDS, earlier[0])}; {words}"
-    stated = {**others, IN_WORDS: words}
-    if not isinstance(limit, Limit) or (earlier is not None and earlier[1].kind != limit.kind):
+    promise = archive.certificate[archive.data.layout.name]
+    ours = earlier_loss({name: attributes[name] for name in OURS if name in attributes})
+    others = earlier_loss({name: entry for name, entry in attributes.items() if name not in OURS})
+    words = [*([str(attributes[IN_WORDS])] if IN_WORDS in attributes else [ours[0]] if ours else [])]
+    words += [others[0]] if others else []
+    words.append(f"{promise.bound} ({archive.codec.id}, {_versions(archive)})")
+    gone = {*OURS, *(QUANTISATION if others else ())}
+    stated = {**{name: entry for name, entry in attributes.items() if name not in gone}, IN_WORDS: "; ".join(words)}
+    if IN_WORDS in attributes and ours is None:
         return stated
-    return {**stated, KIND: limit.kind, MOST: limit.value + (0.0 if earlier is None else earlier[1].value)}
+    total = _total([*(loss[1] for loss in (ours, others) if loss is not None), _limit_of_values(archive)])
+    return stated if total is None else {**stated, KIND: total.kind, MOST: total.value}
 
 
-def _is_quantised(archive: Archive) -> bool:
-    """Whether the mantissas of all values have so many bits as their bound needs."""
+def _total(limits: Sequence[Any]) -> Limit | None:
+    """The limit of several steps together; None if they are of several kinds, or as large as the values.
+
+    >>> _total([Limit("absolute", 0.5), Limit("absolute", 0.25)]), _total([Limit("relative", 0.5), Limit("relative", 0.25)])
+    (Limit(kind='absolute', value=0.75), Limit(kind='relative', value=0.875))
+    """
+    kinds = {limit.kind if isinstance(limit, Limit) else "of slices" for limit in limits}
+    if kinds == {"absolute"}:
+        return Limit("absolute", sum(limit.value for limit in limits))
+    if kinds != {"relative"}:
+        return None
+    total = functools.reduce(lambda one, two: one + two + one * two, (limit.value for limit in limits))
+    return Limit("relative", total) if total < 1 else None
+
+
+def _states_losses(attributes: Mapping[str, Any]) -> bool:
+    return IN_WORDS in attributes or earlier_loss(attributes) is not None
+
+
+def _is_quantised(archive: Archive, variable: Any) -> bool:
+    """Whether the mantissas of all values have so many bits as their bound needs, of those that CF can state."""
     limit, codec = _limit(archive), archive.codec
-    return isinstance(limit, Limit) and limit.relative and isinstance(codec, BitRound) and codec.keepbits is None
+    rounded = isinstance(codec, BitRound) and codec.keepbits is None and variable.dtype.kind == "f"
+    return (
+        rounded and isinstance(limit, Limit) and limit.relative
+        and 1 <= bits_within(limit.value) <= np.finfo(variable.dtype).nmant
+    )
+
+
+def _limit_of_values(archive: Archive) -> Any:
+    """The limit of the values that a user sees; that of complex numbers and of those of 16 bits is for what is stored."""
+    limit = _limit(archive)
+    if archive.kind != "variable" or not isinstance(limit, Limit):
+        return limit
+    largest = archive.certificate[archive.data.layout.name].figures["largest_error"]
+    return Limit(limit.kind, max(limit.value, largest))
 
 
 def _limit(archive: Archive) -> Any:

@@ -46,9 +46,11 @@ def options_for(dataset: Dataset, rules: Any) -> dict[str, dict[str, Any]]:
         _require_some(name, dataset)
     found: dict[str, dict[str, Any]] = {}
     missing = []
+    names = set(dataset)
+    patterns = {name: options for name, options in known.items() if name not in names}   # a name is about one member alone
     for name in dataset:
         try:
-            found[name] = _option_of(dataset, name, known)
+            found[name] = known[name] if name in known else _option_of(dataset, name, patterns)
         except _NoRule:
             missing.append(name)
     if missing:
@@ -104,11 +106,9 @@ def matching(pattern: str, names: Iterable[str]) -> list[str]:
     return [name for name in listed if fnmatch.fnmatchcase(name, pattern) or name.startswith(f"{pattern}/")]
 
 
-def _option_of(dataset: Dataset, name: str, known: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-    if name in known:
-        return known[name]
+def _option_of(dataset: Dataset, name: str, patterns: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     exact = is_exact(dataset, name)
-    for pattern, options in known.items():
+    for pattern, options in patterns.items():
         if matching(pattern, [name]) and not (exact and any(sign in pattern for sign in "*?[")):
             return {"bound": Exact()} if exact else options
     if exact:

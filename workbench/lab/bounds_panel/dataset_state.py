@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench import codecs
+from workbench.archive.collection.rules import ALL
 from workbench.errors import WorkbenchError, briefly
 from workbench.guarantees import Exact
 from workbench.lab.bounds_panel.members import Members
@@ -79,8 +80,9 @@ def rule_of(choices: BoundsState, usual: str) -> dict[str, Any]:
 
 
 def all_rules(members: Members, rules: Mapping[str, Any]) -> dict[str, Any]:
-    """The rules with that of all others."""
-    return dict(rules) if len(rules) == len(members.dataset) else {**rules, "*": Exact()}
+    """The rules with that of all others, or with those of each, if one has the name that stands for all."""
+    others = [name for name in members.dataset if name not in rules]
+    return {**rules, **dict.fromkeys(others if ALL in members.dataset else [ALL] if others else [], Exact())}
 
 
 def key_of(rule: Mapping[str, Any]) -> str:

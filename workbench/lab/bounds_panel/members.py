@@ -152,7 +152,10 @@ def _read(name: str, member: Any) -> Particles | Field:
     """The values in memory."""
     if isinstance(member, ChunkedField) and member.in_memory is None:
         if member.on_dask:
-            values, mask = (array.compute() if hasattr(array, "compute") else array for array in member.arrays)
+            try:
+                values, mask = (array.compute() if hasattr(array, "compute") else array for array in member.arrays)
+            except Exception as error:   # of any kind, as the steps before it are the user's own
+                raise WorkbenchError(f"{name!r} cannot be computed: {type(error).__name__}: {error}") from error
         else:
             part = member.part(tuple(slice(0, size) for size in member.shape))
             values, mask = part.values, part.mask
