@@ -229,13 +229,18 @@ def test_other_folders_are_never_replaced(run: Run, archive: Path, tmp_path: Pat
     (tmp_path / "mine.zarr").mkdir()
     (tmp_path / "mine.zarr" / "thesis.tex").write_text("")
     (tmp_path / "file.zarr").write_text("")
+    dataset()[["T"]].to_zarr(tmp_path / "mixed.zarr", consolidated=False)
+    (tmp_path / "mixed.zarr" / "thesis.tex").write_text("")
     before = names(tmp_path)
-    for name in ("archive", "mine", "file"):
+    for name in ("archive", "mine", "file", "mixed"):
         refused = run("decompress", archive, tmp_path / f"{name}.zarr", "--overwrite")
-        assert (refused.status, "replaces a folder only if it is one of Zarr, and no archive" in refused.err) == (2, True)
+        assert (refused.status, "replaces a folder only if it is one of Zarr alone, and no archive" in refused.err) == (2, True)
     assert names(tmp_path) == before
     (tmp_path / "empty.zarr").mkdir()
-    assert run("decompress", archive, tmp_path / "empty.zarr", "--overwrite").status == 0
+    (tmp_path / "mixed.zarr" / "thesis.tex").unlink()
+    dataset()[["T"]].to_zarr(tmp_path / "second.zarr", zarr_format=2)
+    for name in ("empty", "mixed", "second"):
+        assert run("decompress", archive, tmp_path / f"{name}.zarr", "--overwrite").status == 0
 
 
 @pytest.mark.parametrize("suffix", [".nc", ".zarr"])

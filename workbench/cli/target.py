@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import secrets
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from workbench.data.readers.zarr_files import MARKS
 from workbench.errors import WorkbenchError
 
 STANDARD_OUTPUT = "-"
+OF_GROUPS = ("zarr.json", ".zgroup", ".zattrs", ".zmetadata")   # the files of a group of Zarr 3 or 2
 
 
 def add_target(parser: argparse.ArgumentParser, text: str) -> None:
@@ -73,9 +75,24 @@ def new_path(path: str, overwrite: bool, source: str | None = None) -> Iterator[
 
 def is_plain_store(path: Path) -> bool:
     """Whether a folder is empty, or one of Zarr and no archive: what `--overwrite` may replace by another of Zarr."""
-    if not path.is_dir():
+    return path.is_dir() and (not any(path.iterdir()) or (_holds_zarr_alone(path) and not is_archive(path)))
+
+
+def _holds_zarr_alone(folder: Path) -> bool:
+    """Whether a folder is a group or an array of Zarr without foreign files; those in the folders of arrays are chunks."""
+    if not any((folder / mark).is_file() for mark in MARKS):
         return False
-    return not any(path.iterdir()) or (any((path / mark).is_file() for mark in MARKS) and not is_archive(path))
+    if (folder / ".zarray").is_file() or _is_array(folder / "zarr.json"):
+        return True
+    return all(_holds_zarr_alone(place) if place.is_dir() else place.name in OF_GROUPS for place in folder.iterdir())
+
+
+def _is_array(document: Path) -> bool:
+    try:
+        stated = json.loads(document.read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(stated, dict) and stated.get("node_type") == "array"
 
 
 def _require_other(target: Path, source: Path, path: str) -> None:
