@@ -234,7 +234,7 @@ def test_other_folders_are_never_replaced(run: Run, archive: Path, tmp_path: Pat
     before = names(tmp_path)
     for name in ("archive", "mine", "file", "mixed"):
         refused = run("decompress", archive, tmp_path / f"{name}.zarr", "--overwrite")
-        assert (refused.status, "replaces a folder only if it is one of Zarr alone, and no archive" in refused.err) == (2, True)
+        assert (refused.status, "only if it is one of Zarr alone, and no archive" in refused.err) == (2, True)
     assert names(tmp_path) == before
     (tmp_path / "empty.zarr").mkdir()
     (tmp_path / "mixed.zarr" / "thesis.tex").unlink()

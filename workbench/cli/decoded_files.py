@@ -38,8 +38,8 @@ def require_decoded_target(options: argparse.Namespace) -> None:
     target = require_free(options.out, options.overwrite, options.archive)
     if suffix == dataset_files.ZARR and os.path.lexists(target) and not is_plain_store(target):
         raise WorkbenchError(
-            f"--overwrite replaces a folder only if it is one of Zarr alone, and no archive; {options.out} is not: remove it, or "
-            "choose another name"
+            f"--overwrite replaces a folder only if it is one of Zarr alone, and no archive; {options.out} is not: remove "
+            "it, or choose another name"
         )
     show_notes(clear_leftovers(target))
 
