@@ -1,5 +1,6 @@
 """`submit=True`: a verb that runs beside the caller, its result, its errors, and how it is cancelled."""
 
+import asyncio
 import inspect
 import threading
 import time
@@ -105,6 +106,31 @@ def test_a_long_step_on_workers_is_given_up(client):
 def steps_of(client):
     """The steps that the scheduler knows."""
     return client.run_on_scheduler(lambda dask_scheduler: [key for key in dask_scheduler.tasks if "rest-" in str(key)])
+
+
+def test_a_run_that_ends_while_results_are_fetched_leaves_the_client_to_others(client):
+    gate = client._gather_semaphore   # of Dask: results are fetched behind it
+    permits = gate._value
+
+    async def closed():
+        for _ in range(permits):
+            await gate.acquire()
+
+    async def opened():
+        for _ in range(permits):
+            gate.release()
+
+    def stop(share, what):
+        if client._gather_future is not None:
+            raise WorkbenchError("that is enough")
+
+    asyncio.run_coroutine_threadsafe(closed(), client.loop.asyncio_loop).result(10)
+    try:
+        with pytest.raises(WorkbenchError, match="that is enough"):
+            OnDask(client, stop).map("wait", time.sleep, [0.0, 0.5, 0.5, 1.0])
+    finally:
+        asyncio.run_coroutine_threadsafe(opened(), client.loop.asyncio_loop).result(10)
+    assert client.submit(int, "5", pure=False).result(30) == 5
 
 
 def test_what_items_share_goes_if_the_run_was_cancelled_before_the_step(client, tmp_path):

@@ -199,9 +199,7 @@ class _Run:
         return [self._results[number] for number in range(len(self._items))]
 
     def stop(self) -> None:
-        """Give up what is not done."""
-        if self._fetched is not None:
-            self._fetched.cancel()
+        """Give up what is not done, but for the fetching: Dask shares it with others, and would cancel theirs for ever."""
         if self._client.status == "running" and (left := [*self._running.values(), *self._finished]):
             self._client.cancel(left, force=True)
 

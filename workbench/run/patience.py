@@ -66,15 +66,15 @@ def wait_for_workers(client: Any) -> None:
 
 
 def result_of(client: Any, future: Any, name: str) -> Any:
-    """The result of a future; raises the error of its task. If it is lost with its worker, it is computed again."""
+    """The result of a future; raises the error of its task. If it is lost with its worker, it is computed again.
+
+    The fetching is never cancelled: Dask shares it with others, and would cancel theirs for ever. It ends with the future.
+    """
     patience, gathering = Patience(client, name), client.gather(future, asynchronous=True)
     fetched = asyncio.run_coroutine_threadsafe(gathering, client.loop.asyncio_loop)
-    try:
-        while not wait([fetched], LOOK_SECONDS).done:
-            patience.look()
-        return fetched.result()
-    finally:
-        fetched.cancel()
+    while not wait([fetched], LOOK_SECONDS).done:
+        patience.look()
+    return fetched.result()
 
 
 def at_all_workers(client: Any, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
