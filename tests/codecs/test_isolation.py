@@ -277,8 +277,9 @@ def test_no_process_and_no_file_is_left():
     for _ in range(5):
         asked()
     decoders.end_all()
-    gc.collect()
-    assert (len(os.listdir("/proc/self/fd")), running()) == (files, processes)
+    gc.collect()   # which may close files of earlier tests, too
+    assert len(os.listdir("/proc/self/fd")) <= files
+    assert running() <= processes
 
 
 def test_an_array_outlives_its_file():
