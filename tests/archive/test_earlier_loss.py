@@ -34,6 +34,7 @@ def test_attributes_are_understood(attributes, limit):
     "attributes",
     [
         {}, {"least_significant_digit": "two"}, {"least_significant_digit": 1.5}, {"least_significant_digit": None},
+        {"lossy_compression_kind": np.array([1, 2]), "lossy_compression_maximum_error": 0.1},
         {"lossy_compression_kind": "absolute"}, {"lossy_compression_kind": "rms", "lossy_compression_maximum_error": 0.1},
         {"lossy_compression_kind": "absolute", "lossy_compression_maximum_error": "much"}, {"quantization_nsb": "many"},
         {"least_significant_digit": [1, 2]}, {"Lossy compression filter": "None"}, {"Lossy compression filter": 3},

@@ -13,6 +13,7 @@ import workbench as wb
 from workbench.distributed import ChunkedField
 from workbench.errors import WorkbenchError
 from workbench.run import chunked_field
+from workbench.run.array_in_files import ArrayInFiles
 
 dask = pytest.importorskip("dask", reason="needs the dask extra")
 da = pytest.importorskip("dask.array", reason="needs the dask extra")
@@ -160,6 +161,16 @@ def test_blocks_that_many_chunks_need_are_computed_once_and_held_in_files(tmp_pa
     assert not list(scratch.iterdir())
     assert archive.verify(lazy).passed
     assert len(computed) == 48
+
+
+def test_blocks_on_a_gpu_are_written_from_the_host(tmp_path, stand_in):
+    numbers, hidden = np.arange(6.0).reshape(2, 3), np.arange(6).reshape(2, 3) == 4
+    part = wb.Field(stand_in.asarray(numbers), mask=stand_in.asarray(hidden))
+    values, mask = (ArrayInFiles(tmp_path / kind, (2, 3), np.dtype(kind), (2, 3)) for kind in ("f8", "bool"))
+    assert chunked_field._save(values, mask, 0, part)
+    everything = slice(0, 2), slice(0, 3)
+    assert (values[everything] == numbers)[~hidden].all()
+    assert (mask[everything] == hidden).all()
 
 
 @pytest.mark.parametrize("codec", ["sz3", "zfp", "prequantised", "bitround", "pcodec"])

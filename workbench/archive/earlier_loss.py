@@ -47,9 +47,12 @@ def earlier_loss(attributes: Mapping[str, Any]) -> tuple[str, Limit] | None:
         for name in names:
             if (count := _whole(attributes.get(name))) is not None:
                 return f"{name} {count}", kept(count)
-    most, kind = _size(attributes.get(MOST)), attributes.get(KIND)
-    if most is not None and (kind == "absolute" or (kind == "relative" and most < 1)):
-        return f"{IN_WORDS} {attributes.get(IN_WORDS, '')}".strip(), Limit(kind, most)
+    most, kind = _size(attributes.get(MOST)), str(attributes.get(KIND, ""))   # of any type, as files have them
+    words = f"{IN_WORDS} {attributes.get(IN_WORDS, '')}".strip()
+    if most is not None and kind == "absolute":
+        return words, Limit("absolute", most)
+    if most is not None and kind == "relative" and most < 1:
+        return words, Limit("relative", most)
     given = str(attributes.get(SWIFT, ""))
     for pattern, limit in SWIFT_FILTERS:
         if found := re.fullmatch(pattern, given):

@@ -32,7 +32,7 @@ from workbench.guarantees.enforce import Figures
 from workbench.run.scratch_files import complete, make_folder
 from workbench.slabs import Slices
 
-MORE_ROOM = "make room on the disk, and call again"
+CALL_AGAIN = "make room on the disk, and call again"
 RECORDS = ".records"   # a folder of the draft: it is no part of the archive, and disappears when the archive is complete
 
 
@@ -57,7 +57,7 @@ class Beside:
 
     def parts(self) -> DirectoryStore:
         """What was written so far."""
-        make_folder(self.folder, MORE_ROOM)
+        make_folder(self.folder, CALL_AGAIN)
         return DirectoryStore(self.folder)
 
 
@@ -150,8 +150,8 @@ def record_of(done: ReadyChunk, source: int, data: bytes) -> bytes:
 
 def put_hidden(place: Path, data: bytes) -> None:
     """Write a file that is no part of the archive, completely or not at all."""
-    make_folder(place.parent, MORE_ROOM)
-    with complete(place, MORE_ROOM) as file:
+    make_folder(place.parent, CALL_AGAIN)
+    with complete(place, CALL_AGAIN) as file:
         file.write(data)
 
 

@@ -32,7 +32,6 @@ from workbench.slabs import Slices
 MOST_TOGETHER = 2**26   # coordinates that a GPU encodes at once, in about 40 bytes each
 
 
-
 @dataclass(frozen=True)
 class EncodedArray:
     """An array of an archive, ready to be written: its document, its chunks, and its promise."""

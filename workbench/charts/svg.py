@@ -17,7 +17,7 @@ from workbench.charts.description import Axis, Band, Cells, Chart, Part, Rule, S
 from workbench.charts.looks import DASHES, GREY, INK, MARKS, Dash
 
 WIDTH, TOP, RIGHT = 640, 8, 14
-GLYPH = 26, 14           # of a key, in pixels; as in chart_frame.js
+GLYPH = 26, 14           # of a key, in pixels; as in chart_saving.js
 ROW, LETTER = 18, 6.2    # of a row of the key; the mean width of a letter
 MOST_LETTERS = 60
 STYLE = f"max-width: 100%; fill: var(--jp-ui-font-color1, {INK})"

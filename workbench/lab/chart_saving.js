@@ -1,7 +1,7 @@
 // A chart as a file, complete with its name and key, on white whatever the theme of the page.
 
 export const SVG_OF_PAGES = "http://www.w3.org/2000/svg";
-export const [GLYPH_WIDTH, GLYPH_HEIGHT] = [26, 14]; // of a key, as in legend.py
+export const [GLYPH_WIDTH, GLYPH_HEIGHT] = [26, 14]; // of a key, as in charts/svg.py
 const [MARGIN, LINE, LETTERS] = [10, 20, 12]; // pixels
 const FONT = "system-ui, sans-serif";
 const ON_WHITE = "#333333";

@@ -266,10 +266,10 @@ def _written(stem: Path, values: np.ndarray) -> ArrayInFiles:
 
 
 def _save(values: ArrayInFiles, mask: ArrayInFiles | None, number: int, part: Field) -> bool:
-    """Write a part; says whether it has a mask."""
-    values.write(number, part.values)
+    """Write a part, also one that is on a GPU; says whether it has a mask."""
+    values.write(number, backend.to_host(part.values))
     if mask is not None:
-        mask.write(number, np.zeros(part.shape, bool) if part.mask is None else part.mask)
+        mask.write(number, np.zeros(part.shape, bool) if part.mask is None else backend.to_host(part.mask))
     return part.mask is not None
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from shutil import rmtree
 
 from workbench.archive.chunk import EncodedChunk
-from workbench.archive.encoded import MORE_ROOM, DoneChunk, Encoded
+from workbench.archive.encoded import CALL_AGAIN, DoneChunk, Encoded
 from workbench.archive.encoding import EncodedArray, ReadyChunk, assembled
 from workbench.archive.keeping.finish import FinishedChunk, arrange, finish, hand_back, labels_file
 from workbench.archive.keeping.members import Decoded, Subdomains
@@ -42,7 +42,7 @@ def keep_clusters(
     exchange = Exchange(encoded, division, folder, cargo)
     subdomains = Subdomains(exchange, decomposition, terms, lasting)
     make_folder(subdomains.labels)
-    make_folder(lasting, MORE_ROOM)
+    make_folder(lasting, CALL_AGAIN)
     settled = settle(subdomains, encoded, done, executor, allowance)
     subdomains = settled.subdomains
     make_folder(subdomains.handed_back)
