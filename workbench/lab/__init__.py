@@ -9,7 +9,7 @@ True
 from workbench.lab.bounds_panel.dataset_panel import DatasetPanel
 from workbench.lab.bounds_panel.opening import bounds
 from workbench.lab.bounds_panel.panel import BoundsPanel
-from workbench.lab.chart_view import chart
+from workbench.lab.chart_part import chart
 from workbench.lab.cloud_view.opening import cloud
 from workbench.lab.cloud_view.widget import Cloud
 from workbench.lab.clusters_panel.panel import ClustersPanel, clusters

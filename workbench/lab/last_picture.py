@@ -30,6 +30,7 @@ class LastPicture:
 
     def __init__(self) -> None:
         self.key = f"wb-last-{secrets.token_hex(4)}"
+        self.live = self.key.replace("last", "live")   # the class of the panel on the page
         self._output: Any = None
         self._patience = Patience(AGE)
 

@@ -38,7 +38,7 @@ from workbench.lab.bounds_panel.members import Members
 from workbench.lab.bounds_panel.panel import BoundsPanel
 from workbench.lab.bounds_panel.state import BoundsState, applicable
 from workbench.lab.bounds_panel.variables_table import NAME, Total, variables_table
-from workbench.lab.controls import Toggle, button
+from workbench.lab.controls import Button, Row, Toggle
 from workbench.lab.description import Charts, Shown
 from workbench.lab.engine import Fields, Results, Stage
 from workbench.lab.jobs import Job
@@ -87,20 +87,23 @@ class DatasetPanel(BoundsPanel):
         """The variable on display."""
         return self.members.examined(_of(state).variable)
 
-    def rows(self) -> Sequence[Sequence[Any]]:
+    def rows(self) -> Sequence[Row]:
         """The controls for the variable on display; variables of one kind share theirs."""
         data = self.data
         shape = data.shape if isinstance(data, Field) else (data.dimensions,)
         kind = type(data), len(shape), shape[0] if len(shape) == 4 else 0, tuple(codec.id for codec in applicable(data))
         if kind not in self._controls:
             exact = Toggle("exact", "keep exactly")
-            every = button("compress all", lambda: self.ask("archive"), "the size of all, with what is chosen for each")
+            every = Button("compress all", lambda: self.ask("archive"), "the size of all, with what is chosen for each")
             goals: dict[str, Goal] = {**goals_of(data), GOALS["total"].words: "total"}
-            rows = [[*self._bound_controls(), exact], [*self._view_controls(), *self._search_controls(goals), every]]
+            rows = [
+                Row(*self._bound_controls(), exact), Row(*self._search_controls(goals), every),
+                Row(*self._view_controls(), place="strip"),
+            ]
             self._controls[kind] = rows, self._slider, self._index
         rows, self._slider, self._index = self._controls[kind]
         self._saver = self._saver or SaveArchive(f"{self.name}.zip", self.save_archive, begin=self._begin_saving)
-        return [*rows, [self._saver]]
+        return [*rows, Row(self._saver, self._saver.download, place="foot")]
 
     def draw(self, state: BoundsState, results: Results) -> Shown:
         """What the panel of this variable shows, with the table of all variables."""

@@ -36,7 +36,7 @@ from workbench.lab.bounds_panel.state import (
     slices,
 )
 from workbench.lab.bounds_panel.trial import Spectra, Trial, spectra_of, try_bound
-from workbench.lab.controls import Choice, LogSlider, Number, Steps, Toggle, button
+from workbench.lab.controls import Button, Choice, LogSlider, Number, Row, Steps, Toggle
 from workbench.lab.description import Reading, Shown
 from workbench.lab.engine import Fields, Results, Stage
 from workbench.lab.jobs import Job
@@ -88,10 +88,13 @@ class BoundsPanel(Panel[BoundsState]):
         """All runs of these data."""
         return self.examined(self.state).runs
 
-    def rows(self) -> Sequence[Sequence[Any]]:
-        """The bound above, the view below."""
+    def rows(self) -> Sequence[Row]:
+        """The bound and the search for one above, the view below the pictures."""
         save = SaveArchive(f"{self.name}.zip", self.save_archive, self.when_settled)
-        return [self._bound_controls(), [*self._view_controls(), *self._search_controls(goals_of(self.data)), save]]
+        return [
+            Row(*self._bound_controls()), Row(*self._search_controls(goals_of(self.data))),
+            Row(*self._view_controls(), place="strip"), Row(save, save.download, place="foot"),
+        ]
 
     def _bound_controls(self) -> list[Any]:
         """The controls that choose the codec and the bound."""
@@ -107,8 +110,8 @@ class BoundsPanel(Panel[BoundsState]):
 
     def _search_controls(self, goals: Mapping[str, Goal]) -> list[Any]:
         """The controls that search for a bound, and compare codecs."""
-        compare = button("compare codecs", lambda: self.ask("others"), "try all other codecs at this bound")
-        find = button("find", self.find, "search for the bound that meets the target, with a few compressions of all data")
+        compare = Button("compare codecs", lambda: self.ask("others"), "try all other codecs at this bound")
+        find = Button("find", self.find, "search for the bound that meets the target, with a few compressions of all data")
         return [Choice("target", "target", goals, about="target"), Number("goal", "at", about="number of the target"),
                 find, compare]
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import ipywidgets as widgets
-
 from workbench.bounds.sources import require_data
 from workbench.data import Particles
 from workbench.errors import WorkbenchError
@@ -21,11 +19,11 @@ from workbench.lab.clusters_panel.breakage import Breakage, Halos, Outcome, brea
 from workbench.lab.clusters_panel.cloud_of import CloudPart
 from workbench.lab.clusters_panel.code import code
 from workbench.lab.clusters_panel.keeping import Kept, Trace, keep_halos
-from workbench.lab.clusters_panel.link_steps import LinkSteps, link_after
+from workbench.lab.clusters_panel.link_steps import link_after, place_of_link
 from workbench.lab.clusters_panel.panes import chosen_mark
 from workbench.lab.clusters_panel.reading import particle_under, reading
 from workbench.lab.clusters_panel.state import Chosen, ClustersState
-from workbench.lab.controls import Choice, LogSlider, Number, button
+from workbench.lab.controls import Button, Choice, LogSlider, Number, Row, Words
 from workbench.lab.description import Reading, Shown
 from workbench.lab.engine import Fields, Results, Stage
 from workbench.lab.jobs import Job
@@ -79,7 +77,7 @@ class ClustersPanel(Panel[ClustersState]):
         if state.shows == "kept":
             self.change(shows="kept")   # which keeps them first
 
-    def rows(self) -> Sequence[Sequence[Any]]:
+    def rows(self) -> Sequence[Row]:
         """The promise above, the view below."""
         particles = self.particles
         self._bound = LogSlider("bound", "error bound ξ", *self._bounds(), about="error bound")
@@ -95,12 +93,12 @@ class ClustersPanel(Panel[ClustersState]):
             Choice("shows", "second picture", SHOWS),
             self.cloud.toggle,
         ]
-        preserve = button("preserve", self.preserve, "keep every halo, and watch the descent")
-        preserve.button_style = "primary"
-        self._steps = LinkSteps(self.step_link)
+        preserve = Button("preserve", self.preserve, "keep every halo, and watch the descent", primary=True)
+        self._previous = Button("◀ previous", self.previous_link, "look at the pair before (key p)", key="p")
+        self._next = Button("next ▶", self.next_link, "look at the next pair that broke (key n)", key="n")
+        self._place_of_link = Words()
         self._saving = SaveArchive(self.archive_name, self.save_archive, self.when_settled)
-        close = button("no close-up", lambda: self.change(chosen=None))
-        act: list[widgets.Widget | SaveArchive] = [preserve, self._steps, close, self._saving]
+        close = Button("no close-up", lambda: self.change(chosen=None))
         seldom = [
             Choice("unit", "unit", UNITS, about="unit of the linking length"),
             Choice("order", "order", {"free": "free", "kept": "keep"}),
@@ -108,7 +106,11 @@ class ClustersPanel(Panel[ClustersState]):
             Number("keep_members", "keep groups of", whole=True, unit="or more"),
             Choice("solver", "solver", {"smallest (auto)": "auto", "descent (pgd)": "pgd", "more bits (refine)": "refine"}),
         ]
-        return [[self._bound, codecs, self._length], [*look, *act], seldom]
+        return [
+            Row(self._length, self._bound, codecs, preserve), Row(*seldom, place="folded"),
+            Row(*look, self._previous, self._place_of_link, self._next, close, place="strip"),
+            Row(self.cloud.embedded, place="strip"), Row(self._saving, self._saving.download, place="foot"),
+        ]
 
     def draw(self, state: ClustersState, results: Results) -> Shown:
         """Maps, close-up, mass function, descent and certificate."""
@@ -250,11 +252,13 @@ class ClustersPanel(Panel[ClustersState]):
 
     def _show_in(self, view: View) -> None:
         super()._show_in(view)
-        self._steps.show(self._outcome, self.state.chosen)
         self._saving.propose(self.archive_name)
-        assert self.cloud is not None
-        view.put_below_pictures(self.cloud.box)
         if self._outcome is not None:
+            count, words = place_of_link(self._outcome, self.state.chosen)
+            self._place_of_link.set(text=words)
+            for step in (self._previous, self._next):
+                step.set(enabled=count > 0)
+            assert self.cloud is not None
             halos = self._engine.results()["halos"]
             self.cloud.show(self.state, halos, self._outcome, "kept" if self._shows_kept(self.state) else "decoded")
 

@@ -12,7 +12,7 @@ from workbench.guarantees import Absolute
 from workbench.lab.bounds_panel.state import exponents, slices
 from workbench.lab.cells import name_of
 from workbench.lab.choices import whole
-from workbench.lab.controls import Choice, LogSlider, Steps, Toggle, button
+from workbench.lab.controls import Button, Choice, LogSlider, Row, Steps, Toggle
 from workbench.lab.description import Reading, Shown
 from workbench.lab.engine import Fields, Results, Stage
 from workbench.lab.jobs import Job
@@ -69,7 +69,7 @@ class LimitsPanel(Panel[LimitsState]):
         ]
         super().__init__(repr(field), LimitsState.for_(field, **choices), stages)
 
-    def rows(self) -> Sequence[Sequence[Any]]:
+    def rows(self) -> Sequence[Row]:
         """The question above, the view below."""
         low, high = exponents(self.field, "absolute")
         failing = LogSlider("eps", "fails at most (ε)", LEAST_EPS, MOST_EPS, about="chance of failure")
@@ -78,10 +78,12 @@ class LimitsPanel(Panel[LimitsState]):
             LogSlider("eb", "error bound", 10.0**low, 10.0**high),
             TileSlider("tile", "tiles of", tile_sides(self.field)),
         ]
-        compare = button("compare codecs", lambda: self.ask("points"), "run several codecs at several error bounds")
-        compare.button_style = "primary"
-        look = [*self._slice(), Toggle("above", "bits above the bound"), compare]
-        return [ask, look, [failing, Choice("regions", "regions", regions)]]
+        compare = Button("compare codecs", lambda: self.ask("points"), "run several codecs at several error bounds", primary=True)
+        look = [*self._slice(), Toggle("above", "bits above the bound")]
+        return [
+            Row(*ask, compare), Row(failing, Choice("regions", "regions", regions), place="folded"),
+            Row(*look, place="strip"),
+        ]
 
     def draw(self, state: LimitsState, results: Results) -> Shown:
         """Pictures, charts and figures of what is known so far."""

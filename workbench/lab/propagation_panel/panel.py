@@ -8,11 +8,12 @@ from typing import Any
 from workbench import codecs
 from workbench.errors import WorkbenchError
 from workbench.lab.cells import name_of
-from workbench.lab.controls import Choice, Control, LogSlider, Number, Steps, Toggle, button
+from workbench.lab.controls import Button, Choice, LogSlider, Number, Row, Steps, Toggle
 from workbench.lab.description import Reading, Shown
 from workbench.lab.engine import Fields, Results, Stage
 from workbench.lab.jobs import Job
 from workbench.lab.panel import Panel
+from workbench.lab.part import Part
 from workbench.lab.propagation_panel import dosing, drawing
 from workbench.lab.propagation_panel.arrays import arrangement, field_shape, shown_slice
 from workbench.lab.propagation_panel.bit_slider import BitSlider
@@ -111,7 +112,7 @@ class PropagationPanel(Panel[PropagationState]):
         """The run without an error."""
         return self.base.run
 
-    def rows(self) -> Sequence[Sequence[Any]]:
+    def rows(self) -> Sequence[Row]:
         """The error above, the view and the graph below."""
         sites = self.run.pipeline.sites
         self._bit = BitSlider("bit", "bit", number_format(self.run, self.state.site))
@@ -127,13 +128,12 @@ class PropagationPanel(Panel[PropagationState]):
         self._scale = Choice("scale", "difference", {"size, log scale": "size", "with its sign": "sign"})
         self._count_of = Steps("count", "values hit", 1, 1000)
         self.graph = StageGraph(self.show_site, arrows(self.run.pipeline))
-        self._start = button("run campaign", lambda: self.ask("campaign"), "try such faults everywhere, and count outcomes")
-        self._start.button_style = "primary"
-        self._sweep = button(
+        self._start = Button("run campaign", lambda: self.ask("campaign"), "try such faults everywhere, and count outcomes", primary=True)
+        self._sweep = Button(
             "sweep the bound", lambda: self.ask("doses"), "compress this site within many bounds, and measure the damage"
         )
-        self._use = button("use this bound", self.use_tolerated, "the largest bound of the sweep that is tolerated")
-        self._worst = button(
+        self._use = Button("use this bound", self.use_tolerated, "the largest bound of the sweep that is tolerated")
+        self._worst = Button(
             "protect the worst sites", self.protect_worst, "only the sites where the campaign has found the most harm"
         )
         error = [
@@ -143,7 +143,7 @@ class PropagationPanel(Panel[PropagationState]):
         ]
         view = [
             Choice("look", "show", sites, about="site shown"), self._index, self._axis, self._along, self._component,
-            *self._protections(), self._start, self._worst, self.graph,
+            *self._protections(), self._start, self._worst,
         ]
         seldom = [
             self._scale, self._count_of, Number("seed", "seed", whole=True),
@@ -152,7 +152,7 @@ class PropagationPanel(Panel[PropagationState]):
             Choice("outcome", "heat map of", list(OUTCOMES)),
             ProtectedSites(),
         ]
-        return [error, view, seldom]
+        return [Row(*error), Row(*seldom, place="folded"), Row(self.graph, place="top"), Row(*view, place="strip")]
 
     def _protections(self) -> list[Toggle]:
         """Switches for the protections that the stages have."""
@@ -290,7 +290,7 @@ class PropagationPanel(Panel[PropagationState]):
         self._index.reach(shape[-3:][state.axis] - 1 if grid and len(shape) >= 3 else 0)
         self._component.reach(shape[0] - 1 if len(shape) == 4 else 0)
         solid = form in ("positions", "labels") and self._positions_shape(form)[1] == 3
-        wanted: dict[Control, bool] = {
+        wanted: dict[Part, bool] = {
             self._bit: in_bits, self._bound: not in_bits, self._codec: state.kind == "compression",
             self._trial: state.kind != "compression", self._count_of: in_bits, self._scale: grid or form == "line",
             self._index: grid and len(shape) >= 3, self._axis: grid and len(shape) >= 3,
@@ -299,16 +299,12 @@ class PropagationPanel(Panel[PropagationState]):
         }
         results = {**self._engine.results(), **self._engine.partial}
         tolerated = self._tolerated(results)
-        buttons = {
+        wanted |= {
             self._start: in_bits, self._worst: self._campaign(state, results) is not None,
             self._sweep: state.kind == "compression", self._use: tolerated not in (None, state.bound),
         }
-        for each, offered in buttons.items():
-            each.layout.display = None if offered else "none"
-        for control, shown in wanted.items():
-            display = None if shown else "none"
-            if control.widget.layout.display != display:
-                control.widget.layout.display = display
+        for part, shown in wanted.items():
+            part.set(hidden=not shown)
 
     def use_tolerated(self) -> None:
         """Choose the largest bound that the sweep has found to be tolerated."""
@@ -328,11 +324,10 @@ class PropagationPanel(Panel[PropagationState]):
 
     def _show_freshness(self, view: View) -> None:
         super()._show_freshness(view)
-        if "travel" not in self._engine.results() and self.graph.nodes:
+        if "travel" not in self._engine.results():
             chosen = [{**node, "chosen": node["site"] == self.state.look, "hit": node["site"] == self.state.site}
-                      for node in self.graph.nodes]
-            with self.graph.hold_sync():
-                self.graph.nodes, self.graph.stale = chosen, True
+                      for node in self.graph.content["nodes"]]
+            self.graph.set(nodes=chosen, stale=bool(chosen))
 
     def _show_in(self, view: View) -> None:
         super()._show_in(view)
@@ -345,14 +340,13 @@ class PropagationPanel(Panel[PropagationState]):
             component, index = shown_slice(self.base, found, self.state)
             self._component.show_found(component)
             self._index.show_found(index)
-        if found is None and self.graph.nodes:
+        if found is None and self.graph.content["nodes"]:
             return
-        with self.graph.hold_sync():
-            self.graph.nodes = nodes(self.run, self.state, found, floor, theory)
-            self.graph.path = [] if found is None else list(found.reached)
-            self.graph.ends = [f"{end:.0e}" for end in scale(found, floor)]
-            self.graph.key = "" if theory is None else explained({each.site: each for each in theory.trace.stages})
-            self.graph.stale = False
+        self.graph.set(
+            nodes=nodes(self.run, self.state, found, floor, theory), path=[] if found is None else list(found.reached),
+            ends=[f"{end:.0e}" for end in scale(found, floor)],
+            key="" if theory is None else explained({each.site: each for each in theory.trace.stages}), stale=False,
+        )
 
     # Stages.
 

@@ -1,0 +1,166 @@
+// Buttons in rows, words between them, and those that take something along.
+
+import { element, panelButton, saveAs } from "./dom.js";
+
+const TYPED_INTO = "input, select, textarea, [contenteditable='true']";
+const PREPARING = "preparing …";
+const COPIED = 1500; // ms that a button says so
+let views = 0;
+
+// A button of Python's. Its key is heard anywhere in the panel, but where one types.
+export class Button {
+  constructor(channel, el) {
+    this.channel = channel;
+    const { label, tooltip, primary, key } = channel.content;
+    this.button = panelButton(primary ? "wb-button mod-primary" : "wb-button", el, label, tooltip, () => channel.send({}));
+    if (key) channel.keys(key, () => this.button.disabled || channel.send({}), TYPED_INTO);
+  }
+
+  show({ label, enabled, pressed }) {
+    this.button.textContent = label;
+    this.button.disabled = !enabled;
+    if (pressed !== null) this.button.setAttribute("aria-pressed", String(pressed));
+    this.button.classList.toggle("mod-active", pressed === true);
+  }
+}
+
+export class Words {
+  constructor(channel, el) {
+    this.root = element("span", "wb-words", el, { role: "status" });
+  }
+
+  show({ text }) {
+    this.root.textContent = text;
+  }
+}
+
+// HTML that Python has made.
+export class Html {
+  constructor(channel, el) {
+    this.root = element("div", "wb-html", el);
+  }
+
+  show({ html }) {
+    if (this.html !== html) this.root.innerHTML = html;
+    this.html = html;
+  }
+}
+
+// Pages from another machine may have no access to the clipboard, so there is a second way.
+async function copy(text) {
+  if (navigator.clipboard && window.isSecureContext) {
+    await navigator.clipboard.writeText(text);
+    return;
+  }
+  const area = element("textarea", "", document.body, { value: text });
+  area.select();
+  const copied = document.execCommand("copy");
+  area.remove();
+  if (!copied) throw new Error("the browser refused");
+}
+
+export class Copy {
+  constructor(channel, el) {
+    const { label } = channel.content;
+    const button = panelButton("wb-copy", el, label, "copy the Python that gives what is shown", async () => {
+      try {
+        await copy(channel.content.text);
+        button.textContent = "copied";
+      } catch {
+        button.textContent = "select it below";
+      }
+      setTimeout(() => (button.textContent = label), COPIED);
+    });
+  }
+
+  show() {}
+}
+
+// Python makes the file when the button is pressed, and sends its bytes.
+export class Download {
+  constructor(channel, el) {
+    this.own = ++views;
+    this.label = channel.content.label;
+    this.button = panelButton("wb-download", el, this.label, "save a file on this machine", () => {
+      this.button.disabled = true;
+      this.button.textContent = PREPARING;
+      channel.send({ view: this.own });
+    });
+  }
+
+  show() {}
+
+  hear({ view, name }, buffers) {
+    if (view !== this.own) return;
+    this.button.disabled = false;
+    this.button.textContent = this.label;
+    if (name) saveAs(name, new Blob([buffers[0]]));
+  }
+}
+
+function tell(output, said, failed) {
+  output.textContent = said;
+  output.classList.toggle("wb-error", failed);
+  if (failed) output.setAttribute("role", "alert");
+  else output.removeAttribute("role");
+}
+
+export class Report {
+  constructor(channel, el) {
+    panelButton("wb-button", el, "save report", "write the report where the kernel runs", () => channel.send({}));
+    this.said = element("span", "wb-said", el);
+  }
+
+  show({ said, failed }) {
+    tell(this.said, said, failed);
+  }
+}
+
+// A name for an archive, and the question whether another one of this name is to go.
+export class Saving {
+  constructor(channel, el) {
+    const id = `wb-${Math.random().toString(36).slice(2)}`;
+    element("label", "wb-control-name", el, { htmlFor: id, textContent: "file name" });
+    const title = "a folder, or one file when it ends in .zip";
+    this.name = element("input", "wb-control-entry wb-file-name", el, { type: "text", id, title, spellcheck: false });
+    this.name.addEventListener("keydown", (event) => event.stopPropagation());
+    const send = (does) => () => channel.send({ does, name: this.name.value });
+    this.name.addEventListener("change", () => channel.send({ name: this.name.value }));
+    panelButton("wb-button", el, "save archive", "write the archive where the kernel runs", send("save"));
+    this.said = element("span", "wb-said", el);
+    this.asked = element("span", "wb-asked", el);
+    panelButton("wb-button", this.asked, "replace it", "replace the archive of this name", send("replace"));
+    panelButton("wb-button", this.asked, "keep it", "leave the archive of this name as it is", send("keep"));
+  }
+
+  show({ name, said, failed, asks }) {
+    if (document.activeElement !== this.name) this.name.value = this.name.defaultValue = name;
+    tell(this.said, said, failed);
+    this.asked.hidden = !asks;
+  }
+}
+
+// Another widget in a place of the panel.
+export class Embedded {
+  constructor(channel, el) {
+    [this.channel, this.el] = [channel, el];
+  }
+
+  show({ widget }) {
+    if (widget === this.widget) return;
+    this.widget = widget;
+    this.close();
+    this.el.replaceChildren();
+    if (widget) this.render(element("div", "", this.el), widget);
+  }
+
+  async render(place, widget) {
+    const closing = (this.closing = new AbortController());
+    const shown = await this.channel.host.getWidget(`anywidget:${widget}`);
+    if (!closing.signal.aborted) await shown.render({ el: place, signal: closing.signal });
+  }
+
+  close() {
+    this.closing?.abort();
+  }
+}
