@@ -235,15 +235,15 @@ class Shown:
     dimmed. `settings` are the choices in words, for reports.
     """
 
-    answer: tuple[str | Fact, ...] = ()
     pictures: tuple[Picture, ...] = ()
-    front: int | None = None
     detail: Picture | None = None
     charts: Mapping[str, Chart] = field(default_factory=dict)
-    beside: tuple[str, ...] = ()
-    remark: str = ""
     facts: tuple[Fact, ...] = ()
     tables: Mapping[str, Table] = field(default_factory=dict)
     note: str = ""   # one sentence under the pictures
     settings: Mapping[str, str] = field(default_factory=dict)
     stale: bool = False
+    answer: tuple[str | Fact, ...] = ()
+    front: int | None = None
+    beside: tuple[str, ...] = ()
+    remark: str = ""

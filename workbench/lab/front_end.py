@@ -14,6 +14,8 @@ from pathlib import Path
 import ipywidgets as widgets
 import traitlets
 
+from workbench.charts.ticks import IN_BROWSER
+
 FOLDER = Path(__file__).parent / "front"
 LOADER = "loader.js"
 
@@ -31,7 +33,8 @@ def modules() -> dict[str, str]:
     >>> "export" in modules()["page.js"]
     True
     """
-    return {path.name: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.js")) if path.name != LOADER}
+    paths = [IN_BROWSER, *(path for path in sorted(FOLDER.glob("*.js")) if path.name != LOADER)]
+    return {path.name: path.read_text(encoding="utf-8") for path in paths}
 
 
 @functools.cache

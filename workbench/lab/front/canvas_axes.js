@@ -1,35 +1,23 @@
 // Ticks with numbers along the left and the lower edge, names with units, and a scale bar when zoomed far in: as lines and
 // texts that are drawn as SVG on the page and by the same numbers in a saved picture.
 
+import { drawn as svg } from "./dom.js";
+import { roundStep, textOf, ticksBetween } from "./ticks.js";
+
 export const LEFT = 48; // pixels of the margins
 export const INNER = 6; // at the left of a picture beside another one with the same axis
 export const BELOW = 18;
 const LETTER = 6; // pixels, about, of a digit
 const DEEP = 4; // how many times smaller than everything a window is that gets a scale bar
 const FAR = 1e5; // ticks of more digits than this are written as distances from a round number
-const SVG = "http://www.w3.org/2000/svg";
-
-function niceStep(least) {
-  const power = Math.pow(10, Math.floor(Math.log10(least)));
-  return power * [1, 2, 5, 10].find((factor) => factor * power >= least * (1 - 1e-9));
-}
-
-const digitsOf = (step) => Math.min(12, Math.max(0, -Math.floor(Math.log10(step) + 1e-9)));
-
-function written(value, step) {
-  const long = value !== 0 && (Math.abs(value) >= 1e5 || step < 1e-6);
-  const text = long ? value.toExponential(Math.min(4, digitsOf(step / Math.abs(value)))) : value.toFixed(digitsOf(step));
-  return text.replace("e+", "e").replace(/^-/, "−");
-}
 
 // Ticks between two ends, and the round number that they are distances from (0 unless they would be too long).
 export function ticksOf(low, high, most) {
-  const step = niceStep((high - low) / Math.max(1, most));
+  const step = roundStep((high - low) / Math.max(1, most));
   const size = Math.max(Math.abs(low), Math.abs(high));
   const from = size / step > FAR ? Math.floor(low / (100 * step)) * 100 * step : 0;
-  const places = [];
-  for (let i = Math.ceil(low / step - 1e-9); i <= high / step + 1e-9; i++) places.push(i * step);
-  return { from, ticks: places.map((place) => ({ place, text: written(place - from, step) })) };
+  const distances = ticksBetween(low - from, high - from, false, Math.max(1, most));
+  return { from, ticks: distances.map((distance) => ({ place: from + distance, text: textOf(distance, distances) })) };
 }
 
 function named(name, unit, from) {
@@ -81,31 +69,23 @@ export function withoutLeft({ lines, texts, bar }) {
 function scaleBar(placing, width, height, axes, home) {
   const wide = width / placing.scale;
   if (!(home[1] - home[0] > DEEP * wide)) return null;
-  const length = niceStep(wide / 8);
+  const length = roundStep(wide / 8);
   const x = width - 12 - length * placing.scale;
-  const text = `${written(length, length)} ${axes.unit}`.trim();
+  const text = `${textOf(length, [length])} ${axes.unit}`.trim();
   return { x, y: height - 12, width: length * placing.scale, text };
-}
-
-function svg(tag, attributes, parent, text) {
-  const made = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  if (text !== undefined) made.textContent = text;
-  parent.append(made);
-  return made;
 }
 
 const place = (number) => number.toFixed(1);
 
 export function drawAxes(root, shapes, left = LEFT) {
   root.replaceChildren();
-  const moved = svg("g", { transform: `translate(${left} 0)` }, root);
+  const moved = svg("g", root, { transform: `translate(${left} 0)` });
   const path = shapes.lines.map(([x, y, u, v]) => `M${place(x)} ${place(y)}L${place(u)} ${place(v)}`).join("");
-  svg("path", { d: path, stroke: "currentColor", fill: "none" }, moved);
+  svg("path", moved, { d: path, stroke: "currentColor", fill: "none" });
   for (const { x, y, text, anchor, strong, turn } of shapes.texts) {
     const look = { "text-anchor": anchor, fill: "currentColor", ...(strong ? { "font-weight": 600 } : {}) };
     const at = { transform: `translate(${place(x)} ${place(y)})${turn ? ` rotate(${turn})` : ""}` };
-    svg("text", { ...at, ...look }, moved, text);
+    svg("text", moved, { ...at, ...look }, text);
   }
   if (shapes.bar) drawBar(moved, shapes.bar);
   return moved;
@@ -113,15 +93,15 @@ export function drawAxes(root, shapes, left = LEFT) {
 
 function drawBar(root, { x, y, width, text }) {
   const path = `M${place(x)} ${y - 4}v8m0 -4h${place(width)}m0 -4v8`;
-  svg("path", { d: path, fill: "none", stroke: "#000", "stroke-width": 4 }, root);
-  svg("path", { d: path, fill: "none", stroke: "#fff", "stroke-width": 1.6 }, root);
+  svg("path", root, { d: path, fill: "none", stroke: "#000", "stroke-width": 4 });
+  svg("path", root, { d: path, fill: "none", stroke: "#fff", "stroke-width": 1.6 });
   const look = { "text-anchor": "middle", fill: "#fff", stroke: "#000", "stroke-width": 3, "paint-order": "stroke" };
-  svg("text", { x: place(x + width / 2), y: y - 8, ...look }, root, text);
+  svg("text", root, { x: place(x + width / 2), y: y - 8, ...look }, text);
 }
 
 // A small cross where the pointer is in another picture.
 export function drawCross(root, x, y) {
   const path = `M${place(x - 7)} ${place(y)}h14M${place(x)} ${place(y - 7)}v14`;
-  svg("path", { d: path, fill: "none", stroke: "#000", "stroke-width": 3 }, root);
-  svg("path", { d: path, fill: "none", stroke: "#fff", "stroke-width": 1.2 }, root);
+  svg("path", root, { d: path, fill: "none", stroke: "#000", "stroke-width": 3 });
+  svg("path", root, { d: path, fill: "none", stroke: "#fff", "stroke-width": 1.2 });
 }
