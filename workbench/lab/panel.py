@@ -7,6 +7,7 @@ does the rest: background work, progress, cancelling, error messages, caching, c
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import gc
 import logging
@@ -156,17 +157,18 @@ class Panel(ABC, Generic[State]):
     def change(self, **fields: Any) -> bool:
         """Change fields of the state, as the controls do; False, and an error in the panel, if they are invalid."""
         before = self.state
-        changed = self._engine.change(**fields)
-        if changed and not self._travelling:
-            self._note(before)
-        if self._view is not None:
-            if self.part(before) != self.part(self.state):
-                self._view.show_rows(self.rows())
-            if changed and not fields.keys() <= LOOKING:
-                self._view.forgive()
-                self.fit_controls()
-            self._view.show_state(self.state)
-            self._view.show_steps(*self._history.ends)
+        with contextlib.nullcontext() if self._view is None else self._view.widget.at_once():
+            changed = self._engine.change(**fields)
+            if changed and not self._travelling:
+                self._note(before)
+            if self._view is not None:
+                if self.part(before) != self.part(self.state):
+                    self._view.show_rows(self.rows())
+                if changed and not fields.keys() <= LOOKING:
+                    self._view.forgive()
+                    self.fit_controls()
+                self._view.show_state(self.state)
+                self._view.show_steps(*self._history.ends)
         return changed
 
     @property
@@ -282,7 +284,8 @@ class Panel(ABC, Generic[State]):
         if self._view is None:
             return
         try:
-            self._show_in(self._view)
+            with self._view.widget.at_once():   # what is shown together belongs together
+                self._show_in(self._view)
         except Exception as error:   # no cell would show it, since none is running
             log.exception("drawing a panel failed")
             self._view.show_status(Status(error=f"{type(error).__name__}: {error}"))

@@ -388,7 +388,7 @@ export class Canvas {
 }
 
 // Each axis by itself is averaged when it shrinks and repeats pixels when it grows: smoothing few rows would invent values.
-function paintImage(context, image, x, y, width, height, ratio) {
+export function paintImage(context, image, x, y, width, height, ratio) {
   const [across, down] = [Math.round(width * ratio), Math.round(height * ratio)];
   const [narrower, lower] = [across < image.width, down < image.height];
   const stretched = (across * image.height) / (down * image.width);

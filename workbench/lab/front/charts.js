@@ -12,17 +12,15 @@ import { Frame } from "./chart_frame.js";
 const [SOON, LATEST] = [400, 30_000]; // ms between two questions to Python: the first interval and the longest one
 const LEAST = 90; // pixels of a plot
 
-const libraries = new Map(); // by version, for all charts of the page
-
 async function library(front) {
   while (!front.get("bokeh")) await new Promise((resolve) => front.once("change:bokeh", resolve));
-  const version = front.get("bokeh_version");
-  if (!libraries.has(version)) {
+  const home = Symbol.for(`lossbench.bokeh.${front.get("bokeh_version")}`); // one for all charts of a page
+  if (!globalThis[home]) {
     const own = {};
     new Function(front.get("bokeh")).call(own);
-    libraries.set(version, own.Bokeh);
+    globalThis[home] = own.Bokeh;
   }
-  return libraries.get(version);
+  return globalThis[home];
 }
 
 export class ChartView {

@@ -2,6 +2,7 @@
 
 const BUSY = "kernel busy: the change waits";
 const LOST = "not connected: run the cell again";
+const NOTHING = -1; // the number of a page that shows nothing
 const ASKING = ".wb-above, .wb-row, .wb-saving > :not(:has(.wb-copy))"; // what asks the kernel for something; copying needs none
 
 // Some pages do not know their kernel; they know whether a model is connected.
@@ -15,6 +16,7 @@ export class Connection {
   constructor(view) {
     this.view = view;
     this.unanswered = new Set(); // controls whose request has no answer yet
+    this.alone = false;
     this.show = this.show.bind(this);
     this.begin();
   }
@@ -40,15 +42,21 @@ export class Connection {
     const { root, content, store } = this.view;
     const { stale, mark } = store.parts.frame;
     const alone = Boolean(this.model) && lost(store.model.widget_manager, this.model);
-    if (alone && this.unanswered.size) {
-      for (const control of [...this.unanswered]) control.giveUp(); // which shows again, without it
-      return;
-    }
+    if (!stale && !alone) for (const control of this.view.controls()) control.settle();
+    if (alone !== this.alone) this.change(alone);
     for (const part of root.querySelectorAll(ASKING)) part.inert = alone;
-    if (alone) for (const entry of root.querySelectorAll(".wb-control-entry")) entry.value = entry.defaultValue;
     content.classList.toggle("wb-alone", alone);
-    content.setAttribute("aria-busy", stale || this.unanswered.size > 0);
+    content.setAttribute("aria-busy", !alone && (stale || this.unanswered.size > 0));
     content.dataset.mark = alone ? LOST : this.unanswered.size ? BUSY : mark;
+  }
+
+  // Nobody answers any more: the controls show what the figures are of. Somebody answers again: what was missed is asked for.
+  change(alone) {
+    this.alone = alone;
+    if (!alone) return this.view.store.ask(NOTHING);
+    this.unanswered.clear();
+    for (const control of this.view.controls()) control.giveUp();
+    for (const entry of this.view.root.querySelectorAll(".wb-control-entry")) entry.value = entry.defaultValue;
   }
 
   close() {

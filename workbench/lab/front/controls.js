@@ -137,13 +137,19 @@ export class Control {
     this.channel.waits(this, false);
   }
 
-  // Nobody is left to answer: show the value that holds, as the figures do.
+  // The value that the figures on the page are of.
+  settle() {
+    this.settled = this.channel.content.shown;
+  }
+
+  // Nobody is left to answer: show that value again.
   giveUp() {
-    this.number = this.channel.content.shown.answered ?? 0;
-    this.waiting = undefined;
+    clearTimeout(this.timer);
+    clearTimeout(this.slow);
+    this.slow = this.waiting = undefined;
+    this.underWay = this.number = 0;
     this.edited = false;
-    this.proceed();
-    this.answered();
+    this.channel.content.shown = this.settled ?? this.channel.content.shown;
     this.show();
   }
 

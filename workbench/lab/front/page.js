@@ -262,6 +262,10 @@ class Panel extends Parts {
     return place;
   }
 
+  controls() {
+    return [...this.parts.values()].map(({ part }) => part).filter((part) => part instanceof Control);
+  }
+
   canvases() {
     return ["canvas", "detail"].filter((key) => !this.place(key).hidden).map((key) => this.parts.get(key).part);
   }

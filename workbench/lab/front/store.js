@@ -90,8 +90,8 @@ class Store {
     }
   }
 
-  ask() {
-    this.model.send({ number: this.number });
+  ask(shown = this.number) {
+    this.model.send({ number: shown });
   }
 
   // To Python.
