@@ -86,9 +86,9 @@ def chart(notebook: NotebookPage, number: int) -> Locator:
 
 
 def unfold(notebook: NotebookPage) -> None:
-    """Show the controls that are folded away."""
+    """Show the controls that are folded away, if any are."""
     more = notebook.page.locator(".wb-panel .wb-more")
-    if more.get_attribute("aria-expanded") == "false":
+    if more.is_visible() and more.get_attribute("aria-expanded") == "false":
         more.click()
 
 

@@ -33,6 +33,7 @@ export class Toolbar {
     pushButton(this.row, "reset", "show everything", () => view.reset());
     keepKeys(this.row);
     this.blink = pushButton(this.row, "blink", view.channel.content.words.blink, () => view.set({ blink: !view.settings.blink }));
+    this.blink.setAttribute("aria-label", "blink");
     this.addColours();
     this.saving = sheet(this.row, "save picture", "save a picture as PNG or SVG");
     this.saving.root.addEventListener("toggle", () => this.listPictures());
