@@ -27,7 +27,8 @@ MAPS, TOOLS = ".wb-canvas >> nth=0", ".wb-bar-place"
 LINKED = """async (sources) => {
     const addresses = {};
     const address = (name) => addresses[name] ??= URL.createObjectURL(new Blob([
-        sources[name].replace(/from "[.][/]([\\w.]+)"/g, (_, other) => `from "${address(other)}"`)], { type: "text/javascript" }));
+        sources[name].replace(/from "[.][/]([\\w.]+)"/g, (_, other) => `from "${address(other)}"`),
+    ], { type: "text/javascript" }));
     for (const name of Object.keys(sources).filter((name) => /^(canvas|ticks)/.test(name)))
         Object.assign(window, await import(address(name)));
 }"""

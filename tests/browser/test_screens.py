@@ -37,7 +37,8 @@ HIDDEN = """panel => {
     return Object.entries(parts).map(([name, part]) => {
         const box = part?.getBoundingClientRect();
         const visible = box && box.width > 40 && box.height > 15;
-        return [name, visible ? Math.max(0, box.bottom - screen.bottom, box.right - screen.right, screen.top - box.top) : null];
+        const out = () => Math.max(0, box.bottom - screen.bottom, box.right - screen.right, screen.top - box.top);
+        return [name, visible ? out() : null];
     });
 }"""
 OVERLAPS = """panel => [...panel.querySelectorAll(".wb-part")].filter((part) => part.scrollWidth > part.clientWidth + 2
@@ -95,7 +96,8 @@ def test_any_number_of_panels_has_three_widgets_each_and_the_scripts_once(page: 
         notebook.run_cell(f"panel = {source}\npanel.wait()\npanel")
     notebook.run_cell("display(panel)")
     eventually(lambda: notebook.page.locator(".wb-panel").count() == len(PANELS) + 1)
-    made = notebook.python("""[type(made).__name__ for made in __import__("ipywidgets").widgets.widget._instances.values()]""")
+    instances = '__import__("ipywidgets").widgets.widget._instances'
+    made = notebook.python(f"[type(made).__name__ for made in {instances}.values()]")
     kinds = [kind.strip(" '\n") for kind in made.strip("[]").split(",")]
     assert sorted(kinds) == sorted(["FrontEnd", *["Page", "Layout"] * len(PANELS)])
     assert not (complaints := watch.complaints()), "\n".join(complaints)

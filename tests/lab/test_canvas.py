@@ -14,7 +14,6 @@ from workbench.lab.page import Page
 from workbench.lab.part import Part
 
 
-
 def picture(value: int = 0, marks: tuple[Marks, ...] = ()) -> Picture:
     return Picture(f"shade {value}", np.full((4, 8), value, np.uint8), (0, 8, 0, 4), marks=marks)
 

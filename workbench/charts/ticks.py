@@ -1,7 +1,7 @@
 """The ticks of all charts: a few round values with short texts, the same in an SVG and in a live chart that is zoomed.
 
 A browser zooms without Python, so the two functions also stand in `ticks.js`, for Bokeh and for pictures. Bokeh's own ticks
-of logarithmic axes run together in narrow charts, or are a single one. `tests/browser/test_charts.py` compares the two forms.
+of logarithmic axes run together in narrow charts, or are a single one. `tests/browser/test_charts.py` compares the forms.
 """
 
 from __future__ import annotations

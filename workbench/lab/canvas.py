@@ -40,7 +40,8 @@ class Canvas(Part):
     kind = "canvas"
 
     def __init__(self) -> None:
-        empty = {f"pane_{number}": {} for number in range(PANES)} | {f"marks_{number}": [] for number in range(PANES)}
+        empty: dict[str, Any] = {f"pane_{number}": {} for number in range(PANES)}
+        empty |= {f"marks_{number}": [] for number in range(PANES)}
         words = {word: meaning(word) for word in WORDS}
         home = [0.0, 1.0, 0.0, 1.0]
         super().__init__(tables=colours.tables(), words=words, home=home, window=[], front=None, **empty)

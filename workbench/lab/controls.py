@@ -33,7 +33,8 @@ class Control(Part, ABC):
         self.asking = False
         self.gesture = 0.0
         explained = meaning(about) if about else GLOSSARY.get(label, "")
-        super().__init__(**{"field": field, "label": label, "meaning": explained, "unit": "", "texts": [], "shown": {}, **content})
+        usual: dict[str, Any] = {"unit": "", "texts": [], "shown": {}}
+        super().__init__(field=field, label=label, meaning=explained, **{**usual, **content})
         self._ask: Ask = lambda **fields: None
         self._state: Any = None
         self._text = ""                     # what was typed last

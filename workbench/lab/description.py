@@ -52,7 +52,7 @@ class Marks:
     `places` has a row for each: (x, y, radius) of circles, (x0, y0, x1, y1) of lines, (x, y) of points,
     (left, right, bottom, top) of boxes. `ids` makes them clickable: the panel receives the id of a clicked shape. `titles`
     names each shape under the pointer. `dash` has the lengths of lines and gaps in pixels; points with a dash are rings.
-    `opacity` is that of these shapes alone; those that are only drawn `near` need a window of a quarter of the whole, or less.
+    `opacity` is that of these shapes alone; those that are `near` are drawn in a window of a quarter of the whole, or less.
 
     >>> Marks("circles", [[0.5, 0.5, 0.1]], "#ffffff", "halos").places.shape
     (1, 3)

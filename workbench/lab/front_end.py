@@ -1,7 +1,7 @@
 """The scripts and style sheets for the browser, which are sent once for all widgets of a kernel.
 
-They are plain ES modules in `front/`. The browser links them (`front/loader.js`), so nothing is built and no module sees the
-names of another. Given a path instead of text, anywidget would watch the file and therefore keep every widget and its
+They are plain ES modules in `front/`. The browser links them (`front/loader.js`), so nothing is built, and no module sees
+the names of another. Given a path instead of text, anywidget would watch the file and therefore keep every widget and its
 content alive.
 """
 

@@ -38,9 +38,8 @@ def answer(given: Sequence[str | Fact], prefix: str = "") -> str:
     '<p class="wb-answer">costs <span class="wb-fact good"><b>✓ 8.1</b> <small>x</small></span></p>'
     """
     prefix = prefix or f"wb-tip-{next(_numbers)}"
-    said = " ".join(
-        html.escape(part) if isinstance(part, str) else _figure(part, f"{prefix}-{number}") for number, part in enumerate(given)
-    )
+    parts = enumerate(given)
+    said = " ".join(html.escape(part) if isinstance(part, str) else _figure(part, f"{prefix}-{at}") for at, part in parts)
     return f'<p class="wb-answer">{said}</p>' if given else ""
 
 

@@ -78,8 +78,8 @@ class Frame(Part):
 
     def __init__(self, panel: Requests, title: str, live: str) -> None:
         super().__init__(
-            title=title, live=live, text="", failed=False, share=0.0, busy=False, back=False, forth=False, stale=False, mark="",
-            awaited=False, areas={},
+            title=title, live=live, text="", failed=False, share=0.0, busy=False, back=False, forth=False, stale=False,
+            mark="", awaited=False, areas={},
         )
         self._does = {"undo": panel.undo, "redo": panel.redo, "cancel": panel.cancel}
 
@@ -187,7 +187,8 @@ class View:
         """Show the answer and the pictures now, and everything else after a moment without changes."""
         with self.widget.at_once():
             self.canvas.show(shown.pictures, home, window, shown.front)
-            self.detail.show([] if shown.detail is None else [shown.detail], shown.detail and shown.detail.window)
+            close_up = [] if shown.detail is None else [shown.detail]
+            self.detail.show(close_up, *(picture.window for picture in close_up))
             self.copy.set(text=self.panel.code())
             self.overview.show({name: table for name, table in shown.tables.items() if table.above})
             self.answer.set(html=markup.answer(shown.answer, f"wb-answer-{self.widget.own_id}"))
@@ -230,10 +231,10 @@ class View:
 
     def _place_charts(self, shown: Shown) -> None:
         """The charts in the order of the panel; one that is coming stays where it is among them."""
-        ordered = [*(name for name in shown.charts if name in self.charts), *(name for name in self.charts if name not in shown.charts)]
+        ordered = [*shown.charts, *(name for name in self.charts if name not in shown.charts)]
         beside = [name for name in shown.beside if name in self.charts]
-        below = [name for name in ordered if name not in beside]
-        self._arrange({"beside": [self.charts[name].key for name in beside], "below": [self.charts[name].key for name in below]})
+        places = {"beside": beside, "below": [name for name in ordered if name not in beside]}
+        self._arrange({place: [self.charts[name].key for name in names] for place, names in places.items()})
 
     def _remove_chart(self, name: str) -> None:
         chart = self.charts.pop(name)

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from workbench.lab.chart_view import ChartView
 
 import workbench as wb
 from lab.bounds_panel.samples import ALL, FIELDS, PARTICLES, quiet, sample
@@ -11,7 +12,6 @@ from workbench.bounds.run import Run
 from workbench.charts.description import Series
 from workbench.lab.bounds_panel import BoundsState, draw, spectra_of, try_bound
 from workbench.lab.bounds_panel.plots import rate_distortion_chart
-from workbench.lab.chart_view import ChartView
 
 
 def shown(name, runs=(), **changes):

@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from workbench.lab.chart_view import ChartView
 
 import workbench as wb
 from lab.clusters_panel import samples
 from workbench.charts.description import Series, Span
 from workbench.clusters.keep.repair import Step
 from workbench.clusters.matching import SPLIT
-from workbench.lab.chart_view import ChartView
 from workbench.lab.clusters_panel import Chosen, Trace, chosen_mark, draw, shown_outcome
 from workbench.lab.clusters_panel.curves import descent_chart, mass_function_chart
 from workbench.lab.clusters_panel.density import shown_axes

@@ -7,13 +7,13 @@ import math
 
 import numpy as np
 import pytest
+from workbench.lab.chart_view import ChartView
 
 import workbench as wb
 from lab.limits_panel.samples import ALL, results, sample
 from workbench.bounds.run import Run
 from workbench.charts.description import Cells
 from workbench.charts.looks import COLOURS, colour
-from workbench.lab.chart_view import ChartView
 from workbench.lab.limits_panel import LimitsState, draw
 from workbench.lab.limits_panel.gap_chart import CAUSES, gap_chart
 from workbench.lab.limits_panel.measuring import codecs_for, nearest

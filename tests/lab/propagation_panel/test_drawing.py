@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from workbench.lab.chart_view import ChartView
 
 import workbench as wb
 from lab.propagation_panel.samples import ALL, results, sample, state_of
 from workbench.charts.description import Cells, Series
-from workbench.lab.chart_view import ChartView
 from workbench.lab.propagation_panel import draw
 from workbench.lab.propagation_panel.arrays import arrangement, largest_slice
 from workbench.lab.propagation_panel.counting import Counted
