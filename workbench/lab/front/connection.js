@@ -1,7 +1,7 @@
 // Whether anybody answers: a request without an answer dims the figures, and without its kernel a panel has nothing to ask.
 
 const BUSY = "kernel busy: the change waits";
-const LOST = "not connected: run the cell again";
+const LOST = `not connected: ${document.body.dataset.voila ? "reload this page" : "run the cell again"}`;
 const NOTHING = -1; // the number of a page that shows nothing
 const ASKING = ".wb-above, .wb-row, .wb-saving > :not(:has(.wb-copy))"; // what asks the kernel for something; copying needs none
 

@@ -6,7 +6,7 @@ const MARGIN = 14;
 const GAP = 10;
 const [LOW, CHART, HIGH] = [150, 185, 280]; // pixels of charts: at least, what is left for them, at most
 const SIDE = 300; // pixels of width for what stands beside the pictures
-const SCREENS = ".jp-WindowedPanel-outer, .jp-LinkedOutputView"; // what a notebook, or a view of one output, is seen through
+const SCREENS = ".jp-WindowedPanel-outer, .jp-LinkedOutputView, #rendered_cells"; // a notebook, a view of one output, a page of Voilà
 
 export class Fitting {
   constructor(view) {
