@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
+import html
 import html.parser
+import io
 import re
+import urllib.parse
+import xml.etree.ElementTree
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import workbench as wb
 from lab.bounds_panel.samples import sample
 from workbench.charts.description import Axis, Chart, Series
 from workbench.lab import report, static_picture
 from workbench.lab.description import Axes, Fact, Marks, Picture, Shown, Table
-from workbench.lab.last_picture import static_bundle
+from workbench.lab.last_picture import AGE, LastPicture, static_bundle
 
 
 class Texts(html.parser.HTMLParser):
@@ -90,14 +98,80 @@ def test_the_picture_for_a_notebook_without_a_kernel_is_small_and_says_what_it_i
         name: Chart(name, axis, axis, (Series(name, np.linspace(0, 1, count), np.zeros(count)),))
         for name, count in (("short", 2), ("endless", 100_000))
     }
-    shown = Shown(pictures, charts=charts, facts=(Fact("ratio", "8.1", unit="x"),), settings={"codec": "sz3"})
+    ratio = Fact("ratio", "8.1", "good", "times smaller", unit="x")
+    shown = Shown(("It is", ratio), pictures, charts=charts, facts=(ratio,), settings={"codec": "sz3"}, remark="A remark.")
     bundle = static_bundle("Bounds", "a field", shown, "wb-last-1")
     assert len(bundle["text/html"]) < 300_000
     assert bundle["text/html"].count("<img") == 5
     assert 'alt="short: x by x. short: 0 at 1."' in bundle["text/html"]
+    assert 'It is <span class="wb-fact good"><b>✓ 8.1</b> <small>x</small></span></p>' in bundle["text/html"]
+    assert "times smaller" not in bundle["text/html"]   # a tooltip, where there is no style sheet
     assert "ratio 8.1 x" in bundle["text/html"]
+    assert "A remark." in bundle["text/html"]
     assert "codec: sz3" in bundle["text/html"]
     assert "run the cell" in bundle["text/plain"]
+
+
+def images(page: str) -> list[str]:
+    """The drawings that are images, in their order."""
+    return [urllib.parse.unquote(html.unescape(found)) for found in re.findall(r'src="data:image/svg\+xml,([^"]+)"', page)]
+
+
+def test_the_picture_for_a_notebook_has_its_axes_and_colour_bar_and_the_front_one_is_first() -> None:
+    marks = Marks("circles", [[0.5, 0.5, 0.1]], "#56b4e9", "broken halo")
+    axes = {"axes": Axes("x", "y", "Mpc/h"), "quantity": "surface density"}
+    one, other = replace(picture(), title="original"), picture(marks=(marks,), **axes)
+    first, second = images(static_bundle("A", "b", Shown(pictures=(one, other), front=1), "wb-last-1")["text/html"])
+    texts = re.findall(r">([^<>]+)</text>", first)
+    assert {"decoded", "x [Mpc/h]", "y [Mpc/h]", "0.2", "0.5", "80", "broken halo (1)"} <= set(texts)
+    assert "surface density [particles], log scale" in texts
+    assert "original" in second
+    for drawing in (first, second):
+        xml.etree.ElementTree.fromstring(drawing)
+
+
+def test_a_colour_bar_is_one_image_with_the_colours_of_its_picture() -> None:
+    shown = picture(low=1.0, high=3.0, logarithmic=False, palette=("#ff0000", "#00ff00", "#0000ff"), empty=True)
+    (bar,) = re.findall(r'class="wb-scale".*?base64,([^"]+)"', static_picture.figure(shown))
+    colours = np.array(Image.open(io.BytesIO(base64.b64decode(bar))))[0]
+    assert {tuple(colour) for colour in colours.tolist()} == {(255, 0, 0), (0, 255, 0), (0, 0, 255)}
+
+
+def test_every_cell_that_shows_a_panel_has_its_newest_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[tuple[str, Any]] = []
+
+    class Handle:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def update(self, content: Any, **kwargs: Any) -> None:
+            shown.append((self.name, content))
+
+    def display(content: Any, raw: bool, display_id: str) -> Handle:
+        shown.append((display_id, content))
+        return Handle(display_id)
+
+    monkeypatch.setattr("IPython.display.display", display)
+
+    async def twice() -> None:
+        last = LastPicture()
+        last.display({"text/plain": "one"})
+        last.display({"text/plain": "one"})
+        last.follow(lambda: {"text/plain": "two"})
+        await asyncio.sleep(1.5 * AGE)
+
+    asyncio.run(twice())
+    names = {name for name, _ in shown}
+    assert len(names) == 1   # an update reaches all outputs of this name
+    assert [content["text/plain"] for _, content in shown] == ["one", "one", "two"]
+
+
+def test_a_report_begins_with_the_answer() -> None:
+    ratio = Fact("ratio", "8.1", meaning="times smaller")
+    page = report.body("Bounds", "a field", Shown(("It is", ratio), facts=(ratio,), remark="A remark."), "")
+    said = Texts(page).text
+    assert said.index("It is 8.1") < said.index("ratio")
+    assert "A remark." in said
 
 
 def test_the_sizes_of_tables_are_told() -> None:

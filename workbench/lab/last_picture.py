@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from workbench.charts.description import Chart
-from workbench.lab import static_picture
+from workbench.lab import markup, static_picture
 from workbench.lab.description import Picture, Shown
 from workbench.lab.turns import Patience
 
@@ -26,7 +26,7 @@ KEPT = "=:/,;+()'!*@$?&.-_~ "  # characters of SVG that a data URL need not quot
 
 
 class LastPicture:
-    """The second output of the cell that shows a panel."""
+    """The second output of every cell that shows a panel. One name for all, so a change reaches each of them."""
 
     def __init__(self) -> None:
         self.key = f"wb-last-{secrets.token_hex(4)}"
@@ -38,7 +38,7 @@ class LastPicture:
         """Add the output to the running cell."""
         from IPython.display import display
 
-        self._output = display(content, raw=True, display_id=True)   # type: ignore[no-untyped-call]
+        self._output = display(content, raw=True, display_id=self.key)   # type: ignore[no-untyped-call]
 
     def follow(self, make: Callable[[], dict[str, str]]) -> None:
         """Replace the output after a moment, by what is shown then: changes that never rest must not leave it behind."""
@@ -58,19 +58,26 @@ def static_bundle(title: str, subject: str, shown: Shown, key: str) -> dict[str,
     'Bounds(a field): the panel as this notebook has kept it; run the cell for the live one'
     """
     told = f"{title}({subject}): the panel as this notebook has kept it; run the cell for the live one"
-    pictures = [*shown.pictures, *([shown.detail] if shown.detail else [])]
-    parts = [_style(key), f"<p><b>{html.escape(title)}</b> {html.escape(subject)}</p>", _settings(shown)]
-    images, charts = "", "".join(map(_chart, shown.charts.values()))
+    heading = f"<p><b>{html.escape(title)}</b> {html.escape(subject)}</p>"
+    words = [heading, _settings(shown), _answer(shown), _figures(shown), *map(_sentence, (shown.remark, shown.note))]
+    charts = [shown.charts[name] for name in sorted(shown.charts, key=lambda name: name not in shown.beside)]
+    images, drawings = "", "".join(map(_chart, charts))
     for side in SIDES:
-        images = "".join(_image(picture, side) for picture in pictures)
-        if len(images) < MOST_BYTES - len(charts):
+        images = "".join(_image(picture, side) for picture in _pictures(shown))
+        if len(images) < MOST_BYTES - len(drawings):
             break
-    row = "".join(f'<div style="display: flex; flex-wrap: wrap; gap: 10px">{each}</div>' for each in (images, charts))
+    row = "".join(f'<div style="display: flex; flex-wrap: wrap; gap: 10px">{each}</div>' for each in (images, drawings))
     hint = "<p><small>The panel as this notebook has kept it. Run the cell for the live one.</small></p>"
     return {
-        "text/html": f'<div class="wb-last {key}">{"".join(parts)}{row}{_figures(shown)}{hint}</div>',
+        "text/html": f'<div class="wb-last {key}">{_style(key)}{"".join(words)}{row}{hint}</div>',
         "text/plain": told,
     }
+
+
+def _pictures(shown: Shown) -> list[Picture]:
+    """All pictures, the one in front first."""
+    ordered = sorted(enumerate(shown.pictures), key=lambda numbered: numbered[0] != shown.front)
+    return [*(picture for _, picture in ordered), *([shown.detail] if shown.detail else [])]
 
 
 def _style(key: str) -> str:
@@ -84,24 +91,30 @@ def _style(key: str) -> str:
 
 
 def _settings(shown: Shown) -> str:
-    told = "; ".join(f"{name}: {value}" for name, value in shown.settings.items())
-    return f"<p>{html.escape(told)}</p>" if told else ""
+    return _sentence("; ".join(f"{name}: {value}" for name, value in shown.settings.items()))
+
+
+def _answer(shown: Shown) -> str:
+    """The sentence without the meanings of its figures, which pages without style sheets would show within it."""
+    return markup.answer([part if isinstance(part, str) else replace(part, meaning="") for part in shown.answer])
+
+
+def _sentence(text: str) -> str:
+    return f"<p>{html.escape(text)}</p>" if text else ""
 
 
 def _figures(shown: Shown) -> str:
-    told = "; ".join(f"{fact.name} {fact.value} {fact.unit}".strip() for fact in shown.facts)
-    return f"<p>{html.escape(told)}</p>" if told else ""
+    return _sentence("; ".join(f"{fact.name} {fact.value} {fact.unit}".strip() for fact in shown.facts))
 
 
 def _image(picture: Picture, side: int) -> str:
     """A picture as an image of at most so many pixels, since notebooks that are not trusted leave SVG out."""
     step = -(-max(picture.pixels.shape) // side)
     small = replace(picture, pixels=picture.pixels[::step, ::step])
-    drawn = static_picture.svg(small)
+    drawn = static_picture.complete(small)
     if len(drawn) > MOST_BYTES // 3:   # thousands of marks
-        drawn = static_picture.svg(small, marked=False)
-    return (f'<figure style="margin: 0; flex: 1 1 220px; max-width: 420px">{_img(drawn, static_picture.described(picture))}'
-            f'<figcaption>{html.escape(picture.title)}</figcaption></figure>')
+        drawn = static_picture.complete(small, marked=False)
+    return f'<div style="flex: 1 1 220px; max-width: 460px">{_img(drawn, static_picture.described(picture))}</div>'
 
 
 def _chart(chart: Chart) -> str:

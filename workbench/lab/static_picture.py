@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,8 +13,11 @@ from workbench.charts.looks import INK
 from workbench.lab import colours
 from workbench.lab.description import Marks, Picture
 
-BAR_STEPS = 64             # colours of the colour bar
-MARGIN = 64, 46            # beside and below a picture with axes, if it were 500 wide
+# In five hundredths of the width of a picture:
+MARGIN = 64, 46            # beside and below a picture with axes
+TEXT, LETTER = 16, 8.2     # the height of a text, and the mean width of a letter
+HEAD, BAR, ROW = 28, 46, 24   # the heights of the title, of the colour bar with its texts, and of a row of the legend
+FONT = f'font-family="system-ui, sans-serif" fill="{INK}"'
 
 STYLE = """
 .wb-figure { margin: 0; flex: 1 1 280px; min-width: 0; max-width: 560px; }
@@ -37,7 +41,43 @@ def figure(shown: Picture) -> str:
 
 
 def svg(shown: Picture, marked: bool = True) -> str:
-    """The picture and its marks as self-contained SVG."""
+    """The picture and its marks, with its axes, as self-contained SVG."""
+    _, width = shown.pixels.shape
+    beside, below = _margins(shown)
+    return _document(shown, (beside, 0, below, 0), _inside(shown, marked), width / 500)
+
+
+def complete(shown: Picture, marked: bool = True) -> str:
+    """The same with its title, colour bar and legend, for places that show nothing but an image."""
+    height, width = shown.pixels.shape
+    unit, (beside, below) = width / 500, _margins(shown)
+    at = (height / unit + below) * unit
+    rows = [*_bar(shown, at + 8 * unit, unit)]
+    low = at + (BAR * unit if rows else 0)
+    legend, lines = _key(shown, low, unit) if marked else ([], 0)
+    title = f'<text y="{-10 * unit:.2f}" font-weight="600">{html.escape(shown.title)}</text>'
+    words = f'<g {FONT} font-size="{TEXT * unit:.3g}">{title}{"".join([*rows, *legend])}</g>'
+    edges = beside, HEAD, below + (BAR if rows else 0) + ROW * lines, 8 if beside else 0
+    return _document(shown, edges, _inside(shown, marked) + words, unit)
+
+
+def _document(shown: Picture, edges: tuple[float, float, float, float], content: str, unit: float) -> str:
+    """SVG with room at the left, above, below and at the right of the picture."""
+    height, width = shown.pixels.shape
+    left, above, below, right = (unit * each for each in edges)
+    box = f"{-left:g} {-above:g} {left + width + right:g} {above + height + below:g}"
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" width="{width}" height="{height}" role="img" '
+        f'aria-label="{html.escape(described(shown))}">{content}</svg>'
+    )
+
+
+def _margins(shown: Picture) -> tuple[float, float]:
+    return MARGIN if shown.axes.across else (0, 0)
+
+
+def _inside(shown: Picture, marked: bool) -> str:
+    """The picture with its marks and axes."""
     height, width = shown.pixels.shape
     left, right, bottom, top = shown.window
     smooth = "auto" if width >= 200 else "pixelated"
@@ -47,15 +87,10 @@ def svg(shown: Picture, marked: bool = True) -> str:
     )
     scale = np.array([width / (right - left), height / (top - bottom)])
     origin = np.array([left, top])
-    marks = "".join(_marks(each, origin, scale, width / 500) for each in shown.marks) if marked else ""
-    beside, below = (width / 500 * margin if shown.axes.across else 0.0 for margin in MARGIN)
+    marks = "".join(_marks(each, origin, scale, width / 500) for each in shown.marks if marked and not each.near)
     if shown.axes.across:
         marks = f'<svg width="{width}" height="{height}">{marks}</svg>{"".join(_edges(shown, width / 500))}'
-    box = f"{-beside:g} 0 {width + beside:g} {height + below:g}"
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" width="{width}" height="{height}" role="img" '
-        f'aria-label="{html.escape(described(shown))}">{image}{marks}</svg>'
-    )
+    return image + marks
 
 
 def _edges(shown: Picture, unit: float) -> Iterator[str]:
@@ -63,7 +98,7 @@ def _edges(shown: Picture, unit: float) -> Iterator[str]:
     height, width = shown.pixels.shape
     named = [f"{name} [{shown.axes.unit}]" if shown.axes.unit else name for name in (shown.axes.across, shown.axes.up)]
     x, y = Axis(named[0], *shown.window[:2]), Axis(named[1], *shown.window[2:])
-    yield f'<g font-family="system-ui, sans-serif" font-size="{16 * unit:.3g}" fill="{INK}" text-anchor="middle">'
+    yield f'<g {FONT} font-size="{TEXT * unit:.3g}" text-anchor="middle">'
     for value, text in x.ticks:
         yield f'<text x="{width * x.share(value):.1f}" y="{height + 18 * unit:.1f}">{text}</text>'
     for value, text in y.ticks:
@@ -76,7 +111,7 @@ def _edges(shown: Picture, unit: float) -> Iterator[str]:
 
 def described(shown: Picture) -> str:
     """What the picture shows, in words: its title, its scale and its marks."""
-    marks = [f"{len(each):,} {each.label}" for each in shown.marks if each.label and len(each)]
+    marks = [f"{len(each):,} {each.label}" for each in _named(shown)]
     ends = f": {_ends(shown)}" if _has_scale(shown) else ""
     return ", ".join([f"{shown.title}{ends}", *marks])
 
@@ -96,27 +131,58 @@ def _scale(shown: Picture) -> str:
     """The colour bar with its ends."""
     if not _has_scale(shown):
         return ""
-    table = colours.table(shown.colours)[np.linspace(0, 255, BAR_STEPS).astype(int)]
-    steps = "".join(
-        f'<rect x="{place}" width="1" height="1" fill="#{red:02x}{green:02x}{blue:02x}"/>'
-        for place, (red, green, blue) in enumerate(table.tolist())
-    )
-    bar = (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {BAR_STEPS} 1" preserveAspectRatio="none" '
-           f'shape-rendering="crispEdges" role="img" aria-label="colour bar {html.escape(_ends(shown))}">{steps}</svg>')
+    bar = (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 256 1" preserveAspectRatio="none" role="img" '
+           f'aria-label="colour bar {html.escape(_ends(shown))}">{_colours(shown, 0, 256, 1)}</svg>')
     kind = " (logarithmic)" if shown.logarithmic else ""
     high = html.escape(f"{shown.high:.4g} {shown.unit}".rstrip() + kind)
     quantity = f"<span>{html.escape(shown.quantity)}</span>" if shown.quantity else ""
     return f'<div class="wb-scale">{quantity}<span>{shown.low:.4g}</span>{bar}<span>{high}</span></div>'
 
 
+def _colours(shown: Picture, top: float, width: float, height: float) -> str:
+    """All colours of a picture, from low to high: one image, since shapes beside each other have seams."""
+    levels = replace(shown, pixels=np.arange(1 if shown.empty else 0, 256, dtype=np.uint8)[None])
+    place = f'y="{top:.2f}" width="{width:g}" height="{height:.2f}"'
+    return f'<image href="{colours.data_url(levels)}" {place} preserveAspectRatio="none"/>'
+
+
+def _bar(shown: Picture, top: float, unit: float) -> Iterator[str]:
+    """The colour bar over the width of the picture, and below it what it means."""
+    if not _has_scale(shown):
+        return
+    width = shown.pixels.shape[1]
+    yield _colours(shown, top, width, 11 * unit)
+    named = f"{shown.quantity} [{shown.unit}]" if shown.quantity and shown.unit else shown.quantity or shown.unit
+    middle = f"{named}, log scale".removeprefix(", ") if shown.logarithmic else named
+    texts = ("start", 0.0, f"{shown.low:.4g}"), ("middle", width / 2, middle), ("end", width, f"{shown.high:.4g}")
+    for anchor, place, text in texts:
+        yield f'<text x="{place:g}" y="{top + 28 * unit:.2f}" text-anchor="{anchor}">{html.escape(text)}</text>'
+
+
+def _key(shown: Picture, top: float, unit: float) -> tuple[list[str], int]:
+    """The legend in rows, as many as it needs, and their number."""
+    entries, across, row = [], 0.0, 0
+    for each in _named(shown):
+        name = f"{each.label} ({len(each):,})"
+        wide = 36 + LETTER * len(name) + 16
+        if across and across + wide > 500:
+            across, row = 0.0, row + 1
+        place = f"translate({across * unit:.2f} {top + (ROW * row + 2) * unit:.2f}) scale({unit:.4g})"
+        text = f'<text x="34" y="12" font-size="{TEXT}">{html.escape(name)}</text>'
+        entries.append(f'<g transform="{place}">{_sample(each)}{text}</g>')
+        across += wide
+    return entries, row + 1 if entries else 0
+
+
+def _named(shown: Picture) -> list[Marks]:
+    return [each for each in shown.marks if each.label and len(each)]
+
+
 def _legend(shown: Picture) -> str:
     """A sample of each kind of mark, with its name and number."""
-    entries = [
-        f"<li>{_sample(each)}{html.escape(each.label)} ({len(each):,})</li>" for each in shown.marks
-        if each.label and len(each)
-    ]
+    entries = [f"<li>{_drawn(_sample(each))}{html.escape(each.label)} ({len(each):,})</li>" for each in _named(shown)]
     grey = "#{:02x}{:02x}{:02x}".format(*colours.NOTHING)
-    missing = [f"<li>{_patch(grey)}no value</li>"] if _has_gaps(shown) else []
+    missing = [f"<li>{_drawn(_patch(grey))}no value</li>"] if _has_gaps(shown) else []
     return f'<ul class="wb-legend">{"".join([*entries, *missing])}</ul>' if entries or missing else ""
 
 
@@ -124,8 +190,12 @@ def _has_gaps(shown: Picture) -> bool:
     return shown.empty and bool((shown.pixels == 0).any())
 
 
+def _drawn(sample: str) -> str:
+    return f'<svg viewBox="0 0 26 12" aria-hidden="true">{sample}</svg>'
+
+
 def _patch(colour: str) -> str:
-    return f'<svg viewBox="0 0 26 12" aria-hidden="true"><rect width="26" height="12" fill="{colour}"/></svg>'
+    return f'<rect width="26" height="12" fill="{colour}"/>'
 
 
 def _sample(marks: Marks) -> str:
@@ -134,12 +204,13 @@ def _sample(marks: Marks) -> str:
     inside = f'<path d="M3 6h20" stroke="{marks.colour}" stroke-width="2.5"{dash}/>'
     if marks.shape == "points":
         inside = f'<circle cx="13" cy="6" r="3.5" fill="{marks.colour}"/>'
-    return f'<svg viewBox="0 0 26 12" aria-hidden="true"><rect width="26" height="12" fill="#1c1830"/>{inside}</svg>'
+    return _patch("#1c1830") + inside
 
 
 def _marks(marks: Marks, origin: np.ndarray, scale: np.ndarray, unit: float) -> str:
     places = marks.places.astype(float)
     style = f'fill="none" stroke="{marks.colour}" stroke-width="{marks.width * unit:.2f}"'
+    faint = f' opacity="{marks.opacity:g}"' if marks.opacity < 1 else ""
     dash = " ".join(f"{float(length) * unit:.1f}" for length in marks.dash.split())
     style += f' stroke-dasharray="{dash}"' if dash else ""
     if marks.shape == "circles":
@@ -157,7 +228,7 @@ def _marks(marks: Marks, origin: np.ndarray, scale: np.ndarray, unit: float) -> 
             shapes = [f'<path d="M{x:.1f} {y:.1f}L{u:.1f} {v:.1f}"/>' for (x, y), (u, v) in pairs]
         else:
             shapes = [f'<path d="M{x:.1f} {y:.1f}H{u:.1f}V{v:.1f}H{x:.1f}z"/>' for (x, y), (u, v) in pairs]
-    return f"<g {style}>{''.join(shapes)}</g>"
+    return f"<g {style}{faint}>{''.join(shapes)}</g>"
 
 
 def _placed(points: np.ndarray, origin: np.ndarray, scale: np.ndarray) -> np.ndarray:
