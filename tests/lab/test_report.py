@@ -99,7 +99,8 @@ def test_the_picture_for_a_notebook_without_a_kernel_is_small_and_says_what_it_i
         for name, count in (("short", 2), ("endless", 100_000))
     }
     ratio = Fact("ratio", "8.1", "good", "times smaller", unit="x")
-    shown = Shown(("It is", ratio), pictures, charts=charts, facts=(ratio,), settings={"codec": "sz3"}, remark="A remark.")
+    told = {"answer": ("It is", ratio), "facts": (ratio,), "settings": {"codec": "sz3"}, "remark": "A remark."}
+    shown = Shown(pictures=pictures, charts=charts, **told)
     bundle = static_bundle("Bounds", "a field", shown, "wb-last-1")
     assert len(bundle["text/html"]) < 300_000
     assert bundle["text/html"].count("<img") == 5
@@ -126,14 +127,15 @@ def test_the_picture_for_a_notebook_has_its_axes_and_colour_bar_and_the_front_on
     assert {"decoded", "x [Mpc/h]", "y [Mpc/h]", "0.2", "0.5", "80", "broken halo (1)"} <= set(texts)
     assert "surface density [particles], log scale" in texts
     assert "original" in second
-    for drawing in (first, second):
-        xml.etree.ElementTree.fromstring(drawing)
+    for drawing in (first, second):   # an image is shown as large as its picture asks, whatever stands below it
+        root = xml.etree.ElementTree.fromstring(drawing)
+        assert [root.get("width"), root.get("height")] == root.get("viewBox", "").split()[2:]
 
 
 def test_a_colour_bar_is_one_image_with_the_colours_of_its_picture() -> None:
     shown = picture(low=1.0, high=3.0, logarithmic=False, palette=("#ff0000", "#00ff00", "#0000ff"), empty=True)
     (bar,) = re.findall(r'class="wb-scale".*?base64,([^"]+)"', static_picture.figure(shown))
-    colours = np.array(Image.open(io.BytesIO(base64.b64decode(bar))))[0]
+    colours = np.array(Image.open(io.BytesIO(base64.b64decode(bar))).convert("RGB"))[0]
     assert {tuple(colour) for colour in colours.tolist()} == {(255, 0, 0), (0, 255, 0), (0, 0, 255)}
 
 
@@ -168,7 +170,7 @@ def test_every_cell_that_shows_a_panel_has_its_newest_picture(monkeypatch: pytes
 
 def test_a_report_begins_with_the_answer() -> None:
     ratio = Fact("ratio", "8.1", meaning="times smaller")
-    page = report.body("Bounds", "a field", Shown(("It is", ratio), facts=(ratio,), remark="A remark."), "")
+    page = report.body("Bounds", "a field", Shown(answer=("It is", ratio), facts=(ratio,), remark="A remark."), "")
     said = Texts(page).text
     assert said.index("It is 8.1") < said.index("ratio")
     assert "A remark." in said

@@ -8,6 +8,7 @@ and hides the error when it is not.
 from __future__ import annotations
 
 import html
+import itertools
 import secrets
 import urllib.parse
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from workbench.lab.description import Picture, Shown
 from workbench.lab.turns import Patience
 
 MOST_BYTES = 280_000
+MOST_MARKS = 800               # of a picture: further kinds of marks are left out
 SIDES = (360, 240, 160, 100)   # pixels of a picture along its longer side; the first that is small enough is taken
 AGE = 1.0                      # seconds after which the picture in the notebook follows a change
 KEPT = "=:/,;+()'!*@$?&.-_~ "  # characters of SVG that a data URL need not quote
@@ -110,10 +112,9 @@ def _figures(shown: Shown) -> str:
 def _image(picture: Picture, side: int) -> str:
     """A picture as an image of at most so many pixels, since notebooks that are not trusted leave SVG out."""
     step = -(-max(picture.pixels.shape) // side)
-    small = replace(picture, pixels=picture.pixels[::step, ::step])
-    drawn = static_picture.complete(small)
-    if len(drawn) > MOST_BYTES // 3:   # thousands of marks
-        drawn = static_picture.complete(small, marked=False)
+    counts = itertools.accumulate(map(len, picture.marks))
+    marks = tuple(each for each, count in zip(picture.marks, counts, strict=True) if count <= MOST_MARKS)
+    drawn = static_picture.complete(replace(picture, pixels=picture.pixels[::step, ::step], marks=marks))
     return f'<div style="flex: 1 1 220px; max-width: 460px">{_img(drawn, static_picture.described(picture))}</div>'
 
 

@@ -14,7 +14,7 @@ from workbench.lab import colours
 from workbench.lab.description import Marks, Picture
 
 # In five hundredths of the width of a picture:
-MARGIN = 64, 46            # beside and below a picture with axes
+MARGIN = 64, 46, 16        # at the left, below and at the right of a picture with axes
 TEXT, LETTER = 16, 8.2     # the height of a text, and the mean width of a letter
 HEAD, BAR, ROW = 28, 46, 24   # the heights of the title, of the colour bar with its texts, and of a row of the legend
 FONT = f'font-family="system-ui, sans-serif" fill="{INK}"'
@@ -40,43 +40,44 @@ def figure(shown: Picture) -> str:
     return f'<figure class="wb-figure">{svg(shown)}<figcaption>{caption}</figcaption></figure>'
 
 
-def svg(shown: Picture, marked: bool = True) -> str:
+def svg(shown: Picture) -> str:
     """The picture and its marks, with its axes, as self-contained SVG."""
     _, width = shown.pixels.shape
-    beside, below = _margins(shown)
-    return _document(shown, (beside, 0, below, 0), _inside(shown, marked), width / 500)
+    beside, below, right = _margins(shown)
+    return _document(shown, (beside, 0, below, right), _inside(shown), width / 500)
 
 
-def complete(shown: Picture, marked: bool = True) -> str:
+def complete(shown: Picture) -> str:
     """The same with its title, colour bar and legend, for places that show nothing but an image."""
     height, width = shown.pixels.shape
-    unit, (beside, below) = width / 500, _margins(shown)
+    unit, (beside, below, right) = width / 500, _margins(shown)
     at = (height / unit + below) * unit
     rows = [*_bar(shown, at + 8 * unit, unit)]
     low = at + (BAR * unit if rows else 0)
-    legend, lines = _key(shown, low, unit) if marked else ([], 0)
+    legend, lines = _key(shown, low, unit)
     title = f'<text y="{-10 * unit:.2f}" font-weight="600">{html.escape(shown.title)}</text>'
     words = f'<g {FONT} font-size="{TEXT * unit:.3g}">{title}{"".join([*rows, *legend])}</g>'
-    edges = beside, HEAD, below + (BAR if rows else 0) + ROW * lines, 8 if beside else 0
-    return _document(shown, edges, _inside(shown, marked) + words, unit)
+    edges = beside, HEAD, below + (BAR if rows else 0) + ROW * lines, right
+    return _document(shown, edges, _inside(shown) + words, unit)
 
 
 def _document(shown: Picture, edges: tuple[float, float, float, float], content: str, unit: float) -> str:
     """SVG with room at the left, above, below and at the right of the picture."""
     height, width = shown.pixels.shape
     left, above, below, right = (unit * each for each in edges)
-    box = f"{-left:g} {-above:g} {left + width + right:g} {above + height + below:g}"
+    wide, high = left + width + right, above + height + below
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" width="{width}" height="{height}" role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{-left:g} {-above:g} {wide:g} {high:g}" width="{wide:g}" '
+        f'height="{high:g}" role="img" '
         f'aria-label="{html.escape(described(shown))}">{content}</svg>'
     )
 
 
-def _margins(shown: Picture) -> tuple[float, float]:
-    return MARGIN if shown.axes.across else (0, 0)
+def _margins(shown: Picture) -> tuple[float, float, float]:
+    return MARGIN if shown.axes.across else (0, 0, 0)
 
 
-def _inside(shown: Picture, marked: bool) -> str:
+def _inside(shown: Picture) -> str:
     """The picture with its marks and axes."""
     height, width = shown.pixels.shape
     left, right, bottom, top = shown.window
@@ -87,7 +88,7 @@ def _inside(shown: Picture, marked: bool) -> str:
     )
     scale = np.array([width / (right - left), height / (top - bottom)])
     origin = np.array([left, top])
-    marks = "".join(_marks(each, origin, scale, width / 500) for each in shown.marks if marked and not each.near)
+    marks = "".join(_marks(each, origin, scale, width / 500) for each in shown.marks if not each.near)
     if shown.axes.across:
         marks = f'<svg width="{width}" height="{height}">{marks}</svg>{"".join(_edges(shown, width / 500))}'
     return image + marks
@@ -175,7 +176,7 @@ def _key(shown: Picture, top: float, unit: float) -> tuple[list[str], int]:
 
 
 def _named(shown: Picture) -> list[Marks]:
-    return [each for each in shown.marks if each.label and len(each)]
+    return [each for each in shown.marks if each.label and len(each) and not each.near]
 
 
 def _legend(shown: Picture) -> str:
