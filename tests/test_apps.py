@@ -38,6 +38,9 @@ PICTURES = sorted((ROOT / "app" / "pictures").glob("*.svg"))
 TRY = '<h2 id="try">What to try</h2>'
 ON_THE_SCREEN = """() => [...document.querySelectorAll(".wb-panel .wb-picture, .wb-panel .wb-chart")]
     .every(part => part.getBoundingClientRect().bottom <= innerHeight)"""
+COVERED = """heads => heads
+    .map(head => [".wb-chart-name", ".wb-chart-tools"].map(part => head.querySelector(part).getBoundingClientRect()))
+    .filter(([name, tools]) => name.right > tools.left && name.bottom > tools.top)"""
 SPARE_TIME = 60.0   # seconds; a few are enough
 
 
@@ -166,9 +169,9 @@ def browser() -> Iterator[Any]:
 
 
 @contextlib.contextmanager
-def opened(browser: Any, address: str, scheme: str = "light") -> Iterator[tuple[Any, list[str]]]:
+def opened(browser: Any, address: str, **kind: Any) -> Iterator[tuple[Any, list[str]]]:
     """A page, and what it complains of or asks of another server."""
-    context = browser.new_context(viewport={"width": 1366, "height": 768}, color_scheme=scheme)
+    context = browser.new_context(**{"viewport": {"width": 1366, "height": 768}, **kind})
     page, wrong = context.new_page(), []
     page.on("console", lambda said: wrong.append(said.text) if said.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: wrong.append(str(error)))
@@ -181,7 +184,7 @@ def opened(browser: Any, address: str, scheme: str = "light") -> Iterator[tuple[
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_front_page_shows_its_pictures_and_fits_the_screen(app: App, browser: Any, scheme: str) -> None:
-    with opened(browser, f"{app.address}?token=secret", scheme) as (page, wrong):
+    with opened(browser, f"{app.address}?token=secret", color_scheme=scheme) as (page, wrong):
         page.wait_for_load_state()
         assert page.evaluate("() => [...document.images].every(image => image.complete && image.naturalWidth)")
         assert page.evaluate("() => document.documentElement.scrollHeight") <= 768
@@ -205,6 +208,33 @@ def test_a_page_says_that_its_panel_is_loading_until_it_is_there(app: App, brows
         page.get_by_role("heading", name="What to try").wait_for()
         assert serious_findings(page, ".top") == []
     assert wrong == []
+
+
+@pytest.mark.slow
+def test_figures_are_walked_by_arrow_keys(app: App, browser: Any) -> None:
+    with opened(browser, f"{app.address}voila/render/panel.ipynb?token=secret") as (page, _):
+        page.locator(".wb-term").first.wait_for(state="attached", timeout=1000 * SPARE_TIME)
+        page.wait_for_function("() => document.querySelectorAll('.wb-term').length > 2")
+        for fold in page.locator(".wb-all").all():
+            fold.evaluate("fold => (fold.open = true)")
+        page.locator(".wb-term").first.focus()
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowLeft")
+        assert page.evaluate("() => [...document.querySelectorAll('.wb-term')].indexOf(document.activeElement)") == 1
+        assert page.locator(".wb-term[tabindex='0']").count() == 1
+
+
+@pytest.mark.slow
+def test_tools_are_large_enough_for_fingers_and_cover_no_title(app: App, browser: Any) -> None:
+    small = {"viewport": {"width": 800, "height": 1100}, "has_touch": True, "is_mobile": True}
+    with opened(browser, f"{app.address}voila/render/panel.ipynb?token=secret", **small) as (page, _):
+        page.locator(".wb-panel .wb-chart canvas").first.wait_for(timeout=1000 * SPARE_TIME)
+        tools = page.locator(".wb-panel :is(summary, button:not(.wb-term)):visible")
+        sizes = tools.evaluate_all("all => all.map(tool => [tool.title, tool.offsetWidth, tool.offsetHeight])")
+        assert len(sizes) > 10
+        assert [each for each in sizes if min(each[1:]) < 24] == []
+        assert page.locator(".wb-chart-head").evaluate_all(COVERED) == []
 
 
 @pytest.mark.slow

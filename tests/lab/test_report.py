@@ -189,6 +189,12 @@ def test_figures_of_a_group_stand_together_with_their_meanings() -> None:
     assert f'id="{described}">times smaller<' in page
 
 
+def test_figures_are_one_stop_of_the_tab_key() -> None:
+    named = (Fact("codec", "sz3"), *(Fact(name, "8.1", meaning="of the archive") for name in ("ratio", "bits", "size")))
+    stops = re.findall(r'class="wb-term"( tabindex="-1")?', report.body("Bounds", "a field", Shown(facts=named), ""))
+    assert stops == ["", ' tabindex="-1"', ' tabindex="-1"']
+
+
 def test_a_report_is_not_written_through_what_lies_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A link under the name of the unfinished file, which nobody can guess; if somebody does, nothing is written."""
     monkeypatch.setattr("secrets.token_hex", lambda _: "guessed")

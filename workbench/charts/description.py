@@ -252,7 +252,8 @@ class Chart:
     def _values(self, part: Part) -> str:
         """The values of a series at all places that have names, or the last one; boxes by their tooltips, if few."""
         if isinstance(part, Cells):
-            return f"{part.name}: {', '.join(part.tooltips)}" if 0 < len(part.tooltips) <= MOST_SAID else ""
+            told = part.tooltips if self.x.names and len(part.tooltips) <= MOST_SAID else ()
+            return f"{part.name}: {', '.join(told)}" if told else ""
         if not isinstance(part, Series):
             return ""
         there = np.flatnonzero(np.isfinite(part.x) & np.isfinite(part.y))

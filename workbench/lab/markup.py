@@ -1,6 +1,7 @@
 """Figures, tables and notes as HTML: the same pieces on the page, in a saved report and in a notebook without a kernel.
 
-No script is needed: the explanation of a figure appears when its name is pointed at, tapped or reached by the keyboard.
+No script is needed: the explanation of a figure appears when its name is pointed at, tapped or reached by the keyboard. All
+names are one stop of the Tab key; on the page, arrow keys go from each to the next (`front/buttons.js`).
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ def facts(given: Iterable[Fact], prefix: str = "") -> str:
     1
     """
     prefix = prefix or f"wb-tip-{next(_numbers)}"
-    numbered = enumerate(given)
+    numbered = list(enumerate(given))
+    first = next((number for number, fact in numbered if fact.meaning), 0)   # the stop of the Tab key
     groups = itertools.groupby(numbered, key=lambda pair: pair[1].group)
-    return f'<div class="wb-facts">{"".join(_group(name, members, prefix) for name, members in groups)}</div>'
+    return f'<div class="wb-facts">{"".join(_group(name, members, prefix, first) for name, members in groups)}</div>'
 
 
 def answer(given: Sequence[str | Fact], prefix: str = "") -> str:
@@ -54,22 +56,23 @@ def _figure(fact: Fact, tip: str) -> str:
             f'<span class="wb-tip" role="tooltip" id="{tip}">{html.escape(fact.meaning)}</span>')
 
 
-def _group(name: str, members: Iterable[tuple[int, Fact]], prefix: str) -> str:
+def _group(name: str, members: Iterable[tuple[int, Fact]], prefix: str, first: int) -> str:
     """The figures of a group; a unit that all of them have stands beside its name."""
     found = list(members)
     units = {fact.unit for _, fact in found}
     shared = units.pop() if name and len(found) > 2 and len(units) == 1 else ""
-    entries = "".join(_fact(fact, f"{prefix}-{number}", shared) for number, fact in found)
+    entries = "".join(_fact(fact, f"{prefix}-{number}", shared, number == first) for number, fact in found)
     said = html.escape(f"{name}, {shared}" if shared else name)
     head = f'<div class="wb-group-name" aria-hidden="true">{said}</div>' if name else ""
     return f'<div class="wb-group" role="group" aria-label="{said or "figures"}">{head}<dl>{entries}</dl></div>'
 
 
-def _fact(fact: Fact, tip: str, shared: str) -> str:
+def _fact(fact: Fact, tip: str, shared: str, reached: bool) -> str:
     name = html.escape(fact.name)
     term = f"<span>{name}</span>"
     if fact.meaning:
-        term = (f'<button type="button" class="wb-term" aria-describedby="{tip}"><span>{name}</span></button>'
+        stop = "" if reached else ' tabindex="-1"'
+        term = (f'<button type="button" class="wb-term"{stop} aria-describedby="{tip}"><span>{name}</span></button>'
                 f'<span class="wb-tip" role="tooltip" id="{tip}">{html.escape(fact.meaning)}</span>')
     unit = f" <small>{html.escape(fact.unit)}</small>" if fact.unit != shared else ""
     kind = " ".join(filter(None, ("wb-fact", fact.verdict)))

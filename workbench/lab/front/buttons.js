@@ -38,11 +38,36 @@ export class Words {
 export class Html {
   constructor(channel, el) {
     this.root = element("div", "wb-html", el);
+    this.root.addEventListener("keydown", (event) => this.walk(event));
   }
 
   show({ html }) {
-    if (this.html !== html) this.root.innerHTML = html;
+    if (this.html === html) return;
     this.html = html;
+    const at = this.terms().indexOf(document.activeElement);
+    this.root.innerHTML = html;
+    if (at >= 0) this.reach(at);
+  }
+
+  terms() {
+    return [...this.root.querySelectorAll(".wb-term")];
+  }
+
+  // The names of figures are one stop of the Tab key, and arrow keys go from each to the next.
+  walk(event) {
+    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    const at = this.terms().indexOf(event.target);
+    if (!step || at < 0) return;
+    event.preventDefault();
+    event.stopPropagation();
+    this.reach(at + step);
+  }
+
+  reach(number) {
+    const terms = this.terms();
+    const chosen = terms.at(number % terms.length);
+    for (const term of terms) term.tabIndex = term === chosen ? 0 : -1;
+    chosen?.focus();
   }
 }
 
