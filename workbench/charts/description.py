@@ -256,10 +256,11 @@ class Chart:
             return f"{part.name}: {', '.join(told)}" if told else ""
         if not isinstance(part, Series):
             return ""
-        there = np.flatnonzero(np.isfinite(part.x) & np.isfinite(part.y))
+        x, y = np.asarray(part.x), np.asarray(part.y)
+        there = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
         if not self.x.names or len(there) > MOST_SAID:
-            there = there[[np.argmax(part.x[there])]]
-        return f"{part.name}: {', '.join(f'{part.y[at]:.4g} at {self.place(part.x[at])}' for at in there)}"
+            there = there[[np.argmax(x[there])]]
+        return f"{part.name}: {', '.join(f'{y[at]:.4g} at {self.place(x[at])}' for at in there)}"
 
     def place(self, x: float) -> str:
         """A place on the x axis in words."""

@@ -15,9 +15,10 @@ from workbench.lab.cloud_view.widget import Cloud
 from workbench.lab.clusters_panel.panel import ClustersPanel, clusters
 from workbench.lab.limits_panel.panel import LimitsPanel, limits
 from workbench.lab.panel import Panel
+from workbench.lab.picture import StillPicture, picture
 from workbench.lab.propagation_panel.panel import PropagationPanel, propagation
 
 __all__ = [
-    "BoundsPanel", "Cloud", "ClustersPanel", "DatasetPanel", "LimitsPanel", "Panel", "PropagationPanel", "bounds", "chart",
-    "cloud", "clusters", "limits", "propagation",
+    "BoundsPanel", "Cloud", "ClustersPanel", "DatasetPanel", "LimitsPanel", "Panel", "PropagationPanel", "StillPicture",
+    "bounds", "chart", "cloud", "clusters", "limits", "picture", "propagation",
 ]

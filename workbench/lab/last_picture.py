@@ -10,7 +10,6 @@ from __future__ import annotations
 import html
 import itertools
 import secrets
-import urllib.parse
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -18,13 +17,14 @@ from typing import Any
 from workbench.charts.description import Chart
 from workbench.lab import markup, static_picture
 from workbench.lab.description import Picture, Shown
+from workbench.lab.picture import image
 from workbench.lab.turns import Patience
 
 MOST_BYTES = 280_000
 MOST_MARKS = 800               # of a picture: further kinds of marks are left out
 SIDES = (360, 240, 160, 100)   # pixels of a picture along its longer side; the first that is small enough is taken
 AGE = 1.0                      # seconds after which the picture in the notebook follows a change
-KEPT = "=:/,;+()'!*@$?&.-_~ "  # characters of SVG that a data URL need not quote
+FULL = "width: 100%"
 
 
 class LastPicture:
@@ -115,15 +115,10 @@ def _image(picture: Picture, side: int) -> str:
     counts = itertools.accumulate(map(len, picture.marks))
     marks = tuple(each for each, count in zip(picture.marks, counts, strict=True) if count <= MOST_MARKS)
     drawn = static_picture.complete(replace(picture, pixels=picture.pixels[::step, ::step], marks=marks))
-    return f'<div style="flex: 1 1 220px; max-width: 460px">{_img(drawn, static_picture.described(picture))}</div>'
+    return f'<div style="flex: 1 1 220px; max-width: 460px">{image(drawn, static_picture.described(picture), FULL)}</div>'
 
 
 def _chart(chart: Chart) -> str:
     """A chart as an image, unless it has more shapes than a notebook should keep."""
-    image = _img(chart.svg, chart.words)
-    return f'<div style="flex: 1 1 360px; max-width: 640px">{image}</div>' if len(image) < MOST_BYTES // 8 else ""
-
-
-def _img(drawn: str, said: str) -> str:
-    address = html.escape("data:image/svg+xml," + urllib.parse.quote(drawn, safe=KEPT))
-    return f'<img src="{address}" alt="{html.escape(said)}" style="width: 100%">'
+    drawn = image(chart.svg, chart.words, FULL)
+    return f'<div style="flex: 1 1 360px; max-width: 640px">{drawn}</div>' if len(drawn) < MOST_BYTES // 8 else ""
