@@ -59,7 +59,7 @@ def test_a_report_tells_everything_without_scripts(tmp_path: Path) -> None:
     assert "Bounds: interpolation, absolute 0.01" in page.text
     for words in ("8 of 16 across axis 0", "times smaller", "Lossbench", "NumPy", "UTC"):
         assert words in page.text, words
-    for label in ("Errors: share of the values by error", "Power spectrum: deviation of the power", "colour bar"):
+    for label in ("Errors: share of the values by error", "Power spectrum: deviation of the power", "decoded: "):
         assert any(label in said for said in page.svgs), label
     assert text.count('class="wb-live"') == 3
 
@@ -68,7 +68,7 @@ def test_a_picture_has_its_colour_bar_and_its_legend_in_words() -> None:
     marks = Marks("circles", [[0.5, 0.5, 0.1], [0.2, 0.2, 0.1]], "#56b4e9", "broken halo", dashed=True)
     page = Texts(static_picture.figure(picture(marks=(marks,), empty=True)))
     assert "0.5" in page.text
-    assert "80 particles (logarithmic)" in page.text
+    assert "particles, log scale" in page.text
     assert "broken halo (2)" in page.text
     assert "no value" in page.text
     assert page.svgs[0] == "decoded: from 0.5 to 80 particles, logarithmic, 2 broken halo"
@@ -134,9 +134,23 @@ def test_the_picture_for_a_notebook_has_its_axes_and_colour_bar_and_the_front_on
 
 def test_a_colour_bar_is_one_image_with_the_colours_of_its_picture() -> None:
     shown = picture(low=1.0, high=3.0, logarithmic=False, palette=("#ff0000", "#00ff00", "#0000ff"), empty=True)
-    (bar,) = re.findall(r'class="wb-scale".*?base64,([^"]+)"', static_picture.figure(shown))
+    _, bar = re.findall(r'base64,([^"]+)"', static_picture.figure(shown))
     colours = np.array(Image.open(io.BytesIO(base64.b64decode(bar))).convert("RGB"))[0]
     assert {tuple(colour) for colour in colours.tolist()} == {(255, 0, 0), (0, 255, 0), (0, 0, 255)}
+
+
+def test_what_a_colour_bar_means_is_below_its_ends_where_it_is_long() -> None:
+    def lines(quantity: str) -> set[str]:
+        drawn = static_picture.complete(picture(quantity=quantity))
+        return set(re.findall(r'y="([\d.]+)" text-anchor="(?:start|middle|end)"', drawn))
+
+    assert len(lines("mass")) == 1
+    assert len(lines("change of the value by the rms of all values")) == 2
+
+
+def test_points_with_a_dash_are_rings() -> None:
+    points = Marks("points", [[0.5, 0.5]], "#ff3df0", "hit value", dash="2 2")
+    assert static_picture.complete(picture(marks=(points,))).count('fill="none" stroke="#ff3df0"') == 2
 
 
 def test_every_cell_that_shows_a_panel_has_its_newest_picture(monkeypatch: pytest.MonkeyPatch) -> None:

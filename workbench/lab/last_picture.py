@@ -24,7 +24,7 @@ MOST_BYTES = 280_000
 MOST_MARKS = 800               # of a picture: further kinds of marks are left out
 SIDES = (360, 240, 160, 100)   # pixels of a picture along its longer side; the first that is small enough is taken
 AGE = 1.0                      # seconds after which the picture in the notebook follows a change
-FULL = "width: 100%"
+WIDE, FULL = 360, "width: 100%"   # pixels that a picture is about as wide as
 
 
 class LastPicture:
@@ -102,7 +102,7 @@ def _answer(shown: Shown) -> str:
 
 
 def _sentence(text: str) -> str:
-    return f"<p>{html.escape(text)}</p>" if text else ""
+    return f'<p style="margin: 4px 0">{html.escape(text)}</p>' if text else ""
 
 
 def _figures(shown: Shown) -> str:
@@ -114,7 +114,7 @@ def _image(picture: Picture, side: int) -> str:
     step = -(-max(picture.pixels.shape) // side)
     counts = itertools.accumulate(map(len, picture.marks))
     marks = tuple(each for each, count in zip(picture.marks, counts, strict=True) if count <= MOST_MARKS)
-    drawn = static_picture.complete(replace(picture, pixels=picture.pixels[::step, ::step], marks=marks))
+    drawn = static_picture.complete(replace(picture, pixels=picture.pixels[::step, ::step], marks=marks), WIDE)
     return f'<div style="flex: 1 1 220px; max-width: 460px">{image(drawn, static_picture.described(picture), FULL)}</div>'
 
 

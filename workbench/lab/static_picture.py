@@ -13,7 +13,8 @@ from workbench.charts.looks import INK
 from workbench.lab import colours
 from workbench.lab.description import Marks, Picture
 
-# In five hundredths of the width of a picture:
+WIDE, NARROW = 500, 400    # pixels that a picture is about as wide as, where it is shown: alone, and beside others
+# In such pixels:
 MARGIN = 64, 46, 16        # at the left, below and at the right of a picture with axes
 TEXT, LETTER = 16, 8.2     # the height of a text, and the mean width of a letter
 HEAD, BAR, ROW = 28, 46, 24   # the heights of the title, of the colour bar with its texts, and of a row of the legend
@@ -21,44 +22,36 @@ FONT = f'font-family="system-ui, sans-serif" fill="{INK}"'
 
 STYLE = """
 .wb-figure { margin: 0; flex: 1 1 280px; min-width: 0; max-width: 560px; }
-.wb-figure svg { display: block; width: 100%; height: auto; } .wb-figure figcaption { font-size: 13px; line-height: 1.4; }
-.wb-figure .wb-scale { display: flex; align-items: center; gap: 8px; margin-top: 3px; }
-.wb-figure .wb-scale svg { flex: 1; height: 10px; width: auto; min-width: 40px; }
-.wb-figure .wb-legend { display: flex; flex-wrap: wrap; gap: 2px 14px; margin: 2px 0 0; padding: 0; list-style: none; }
-.wb-figure .wb-legend svg { display: inline-block; width: 26px; height: 12px; margin-right: 5px; vertical-align: -1px; }
+.wb-figure svg { display: block; width: 100%; height: auto; }
 """
 
 
 def figure(shown: Picture) -> str:
-    """The picture with its title, colour bar and legend.
+    """The picture with all that belongs to it, as a part of a page.
 
     >>> waves = Picture("waves", np.zeros((2, 3), np.uint8), (0, 3, 0, 2), low=0.0, high=5.0, unit="m")
     >>> "waves: from 0 to 5 m" in figure(waves)
     True
     """
-    caption = f'<b>{html.escape(shown.title)}</b>{_scale(shown)}{_legend(shown)}'
-    return f'<figure class="wb-figure">{svg(shown)}<figcaption>{caption}</figcaption></figure>'
+    return f'<figure class="wb-figure">{complete(shown, NARROW)}</figure>'
 
 
 def svg(shown: Picture) -> str:
     """The picture and its marks, with its axes, as self-contained SVG."""
-    _, width = shown.pixels.shape
-    beside, below, right = _margins(shown)
-    return _document(shown, (beside, 0, below, right), _inside(shown), width / 500)
+    unit, (beside, below, right) = shown.pixels.shape[1] / WIDE, _margins(shown)
+    return _document(shown, (beside, 0, below, right), _inside(shown, unit), unit)
 
 
-def complete(shown: Picture) -> str:
-    """The same with its title, colour bar and legend, for places that show nothing but an image."""
+def complete(shown: Picture, wide: float = WIDE) -> str:
+    """The same with its title, colour bar and legend; texts suit a picture that is shown about as `wide` as this."""
     height, width = shown.pixels.shape
-    unit, (beside, below, right) = width / 500, _margins(shown)
-    at = (height / unit + below) * unit
-    rows = [*_bar(shown, at + 8 * unit, unit)]
-    low = at + (BAR * unit if rows else 0)
-    legend, lines = _key(shown, low, unit)
+    unit, (beside, below, right) = width / wide, _margins(shown)
+    low = height + below * unit
+    bar, high = _bar(shown, low + 8 * unit, unit, wide)
+    legend, lines = _key(shown, low + high * unit, unit, wide)
     title = f'<text y="{-10 * unit:.2f}" font-weight="600">{html.escape(shown.title)}</text>'
-    words = f'<g {FONT} font-size="{TEXT * unit:.3g}">{title}{"".join([*rows, *legend])}</g>'
-    edges = beside, HEAD, below + (BAR if rows else 0) + ROW * lines, right
-    return _document(shown, edges, _inside(shown) + words, unit)
+    words = f'<g {FONT} font-size="{TEXT * unit:.3g}">{"".join([title, *bar, *legend])}</g>'
+    return _document(shown, (beside, HEAD, below + high + ROW * lines, right), _inside(shown, unit) + words, unit)
 
 
 def _document(shown: Picture, edges: tuple[float, float, float, float], content: str, unit: float) -> str:
@@ -77,7 +70,7 @@ def _margins(shown: Picture) -> tuple[float, float, float]:
     return MARGIN if shown.axes.across else (0, 0, 0)
 
 
-def _inside(shown: Picture) -> str:
+def _inside(shown: Picture, unit: float) -> str:
     """The picture with its marks and axes."""
     height, width = shown.pixels.shape
     left, right, bottom, top = shown.window
@@ -88,9 +81,9 @@ def _inside(shown: Picture) -> str:
     )
     scale = np.array([width / (right - left), height / (top - bottom)])
     origin = np.array([left, top])
-    marks = "".join(_marks(each, origin, scale, width / 500) for each in shown.marks if not each.near)
+    marks = "".join(_marks(each, origin, scale, unit) for each in shown.marks if not each.near)
     if shown.axes.across:
-        marks = f'<svg width="{width}" height="{height}">{marks}</svg>{"".join(_edges(shown, width / 500))}'
+        marks = f'<svg width="{width}" height="{height}">{marks}</svg>{"".join(_edges(shown, unit))}'
     return image + marks
 
 
@@ -128,18 +121,6 @@ def _ends(shown: Picture) -> str:
     return f"{quantity}from {shown.low:.4g} to {shown.high:.4g} {shown.unit}".rstrip() + kind
 
 
-def _scale(shown: Picture) -> str:
-    """The colour bar with its ends."""
-    if not _has_scale(shown):
-        return ""
-    bar = (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 256 1" preserveAspectRatio="none" role="img" '
-           f'aria-label="colour bar {html.escape(_ends(shown))}">{_colours(shown, 0, 256, 1)}</svg>')
-    kind = " (logarithmic)" if shown.logarithmic else ""
-    high = html.escape(f"{shown.high:.4g} {shown.unit}".rstrip() + kind)
-    quantity = f"<span>{html.escape(shown.quantity)}</span>" if shown.quantity else ""
-    return f'<div class="wb-scale">{quantity}<span>{shown.low:.4g}</span>{bar}<span>{high}</span></div>'
-
-
 def _colours(shown: Picture, top: float, width: float, height: float) -> str:
     """All colours of a picture, from low to high: one image, since shapes beside each other have seams."""
     levels = replace(shown, pixels=np.arange(1 if shown.empty else 0, 256, dtype=np.uint8)[None])
@@ -147,30 +128,35 @@ def _colours(shown: Picture, top: float, width: float, height: float) -> str:
     return f'<image href="{colours.data_url(levels)}" {place} preserveAspectRatio="none"/>'
 
 
-def _bar(shown: Picture, top: float, unit: float) -> Iterator[str]:
-    """The colour bar over the width of the picture, and below it what it means."""
+def _bar(shown: Picture, top: float, unit: float, most: float) -> tuple[list[str], float]:
+    """The colour bar over the width of the picture, with what it means below, and their height."""
     if not _has_scale(shown):
-        return
-    width = shown.pixels.shape[1]
-    yield _colours(shown, top, width, 11 * unit)
+        return [], 0
     named = f"{shown.quantity} [{shown.unit}]" if shown.quantity and shown.unit else shown.quantity or shown.unit
-    middle = f"{named}, log scale".removeprefix(", ") if shown.logarithmic else named
-    texts = ("start", 0.0, f"{shown.low:.4g}"), ("middle", width / 2, middle), ("end", width, f"{shown.high:.4g}")
-    for anchor, place, text in texts:
-        yield f'<text x="{place:g}" y="{top + 28 * unit:.2f}" text-anchor="{anchor}">{html.escape(text)}</text>'
+    middle = ", ".join(filter(None, [named, "log scale" if shown.logarithmic else ""]))
+    ends = f"{shown.low:.4g}", f"{shown.high:.4g}"
+    lower = ROW - 4 if LETTER * (len("".join(ends)) + len(middle)) + 24 > most else 0   # beside the ends, or below them
+    width, line = shown.pixels.shape[1], top + 28 * unit
+    texts = ("start", 0.0, 0, ends[0]), ("middle", width / 2, lower, middle), ("end", width, 0, ends[1])
+    return [_colours(shown, top, width, 11 * unit), *(
+        f'<text x="{place:g}" y="{line + down * unit:.2f}" text-anchor="{anchor}">{html.escape(text)}</text>'
+        for anchor, place, down, text in texts if text
+    )], BAR + lower
 
 
-def _key(shown: Picture, top: float, unit: float) -> tuple[list[str], int]:
+def _key(shown: Picture, top: float, unit: float, most: float) -> tuple[list[str], int]:
     """The legend in rows, as many as it needs, and their number."""
+    samples = [(f"{each.label} ({len(each):,})", _sample(each)) for each in _named(shown)]
+    if _has_gaps(shown):
+        samples.append(("no value", _patch("#{:02x}{:02x}{:02x}".format(*colours.NOTHING))))
     entries, across, row = [], 0.0, 0
-    for each in _named(shown):
-        name = f"{each.label} ({len(each):,})"
+    for name, sample in samples:
         wide = 36 + LETTER * len(name) + 16
-        if across and across + wide > 500:
+        if across and across + wide > most:
             across, row = 0.0, row + 1
         place = f"translate({across * unit:.2f} {top + (ROW * row + 2) * unit:.2f}) scale({unit:.4g})"
         text = f'<text x="34" y="12" font-size="{TEXT}">{html.escape(name)}</text>'
-        entries.append(f'<g transform="{place}">{_sample(each)}{text}</g>')
+        entries.append(f'<g transform="{place}">{sample}{text}</g>')
         across += wide
     return entries, row + 1 if entries else 0
 
@@ -179,20 +165,8 @@ def _named(shown: Picture) -> list[Marks]:
     return [each for each in shown.marks if each.label and len(each) and not each.near]
 
 
-def _legend(shown: Picture) -> str:
-    """A sample of each kind of mark, with its name and number."""
-    entries = [f"<li>{_drawn(_sample(each))}{html.escape(each.label)} ({len(each):,})</li>" for each in _named(shown)]
-    grey = "#{:02x}{:02x}{:02x}".format(*colours.NOTHING)
-    missing = [f"<li>{_drawn(_patch(grey))}no value</li>"] if _has_gaps(shown) else []
-    return f'<ul class="wb-legend">{"".join([*entries, *missing])}</ul>' if entries or missing else ""
-
-
 def _has_gaps(shown: Picture) -> bool:
     return shown.empty and bool((shown.pixels == 0).any())
-
-
-def _drawn(sample: str) -> str:
-    return f'<svg viewBox="0 0 26 12" aria-hidden="true">{sample}</svg>'
 
 
 def _patch(colour: str) -> str:
@@ -204,7 +178,7 @@ def _sample(marks: Marks) -> str:
     dash = f' stroke-dasharray="{marks.dash}"' if marks.dash else ""
     inside = f'<path d="M3 6h20" stroke="{marks.colour}" stroke-width="2.5"{dash}/>'
     if marks.shape == "points":
-        inside = f'<circle cx="13" cy="6" r="3.5" fill="{marks.colour}"/>'
+        inside = f'<circle cx="13" cy="6" r="3.5" {_look_of_points(marks, 1.8)}/>'
     return _patch("#1c1830") + inside
 
 
@@ -218,7 +192,7 @@ def _marks(marks: Marks, origin: np.ndarray, scale: np.ndarray, unit: float) -> 
         centres, radii = _placed(places[:, :2], origin, scale), np.maximum(places[:, 2] * scale[0], 3 * unit)
         shapes = [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{r:.1f}"/>' for (x, y), r in zip(centres, radii, strict=True)]
     elif marks.shape == "points":
-        style = f'fill="{marks.colour}"'
+        style = _look_of_points(marks, 1.8 * unit)
         centres = _placed(places, origin, scale)
         shapes = [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{marks.width * unit:.2f}"/>' for x, y in centres]
     else:
@@ -230,6 +204,12 @@ def _marks(marks: Marks, origin: np.ndarray, scale: np.ndarray, unit: float) -> 
         else:
             shapes = [f'<path d="M{x:.1f} {y:.1f}H{u:.1f}V{v:.1f}H{x:.1f}z"/>' for (x, y), (u, v) in pairs]
     return f"<g {style}{faint}>{''.join(shapes)}</g>"
+
+
+def _look_of_points(marks: Marks, width: float) -> str:
+    """Points with a dash are rings."""
+    ring = f'fill="none" stroke="{marks.colour}" stroke-width="{width:.2f}"'
+    return ring if marks.dashed else f'fill="{marks.colour}"'
 
 
 def _placed(points: np.ndarray, origin: np.ndarray, scale: np.ndarray) -> np.ndarray:
