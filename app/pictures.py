@@ -66,14 +66,13 @@ def limits(panel: Any) -> list[str]:
 def propagation(panel: Any) -> list[str]:
     """The value that is hit, and the error at every stage."""
     shown = done(panel)
-    hit = replace(shown.pictures[1], marks=tuple(replace(each, width=4) for each in shown.pictures[1].marks))
-    return halves(hit, shown.charts["errors"])
+    return halves(shown.pictures[1], shown.charts["errors"], 0)
 
 
-def halves(picture: Picture, chart: Chart) -> list[str]:
+def halves(picture: Picture, chart: Chart, centre: float = 0.5) -> list[str]:
     """A picture, and a chart beside it."""
     half = WIDE / 2
-    seen = cropped(picture, 0.9, half / HIGH)
+    seen = cropped(picture, 0.9, half / HIGH, centre)
     return [placed(seen, (0, 0, half, HIGH)), placed_chart(chart, (half + 6, 12, half - 14, HIGH - 24))]
 
 

@@ -13,7 +13,7 @@ from workbench.charts.looks import INK
 from workbench.lab import colours
 from workbench.lab.description import Marks, Picture
 
-WIDE, NARROW = 500, 400    # pixels that a picture is about as wide as, where it is shown: alone, and beside others
+WIDE, NARROW = 500, 340    # pixels that a picture is about as wide as, where it is shown: alone, and beside others
 # In such pixels:
 MARGIN = 64, 46, 16        # at the left, below and at the right of a picture with axes
 TEXT, LETTER = 16, 8.2     # the height of a text, and the mean width of a letter
@@ -135,7 +135,8 @@ def _bar(shown: Picture, top: float, unit: float, most: float) -> tuple[list[str
     named = f"{shown.quantity} [{shown.unit}]" if shown.quantity and shown.unit else shown.quantity or shown.unit
     middle = ", ".join(filter(None, [named, "log scale" if shown.logarithmic else ""]))
     ends = f"{shown.low:.4g}", f"{shown.high:.4g}"
-    lower = ROW - 4 if LETTER * (len("".join(ends)) + len(middle)) + 24 > most else 0   # beside the ends, or below them
+    crowded = LETTER * (2 * max(map(len, ends)) + len(middle)) + 24 > most
+    lower = ROW - 4 if crowded else 0
     width, line = shown.pixels.shape[1], top + 28 * unit
     texts = ("start", 0.0, 0, ends[0]), ("middle", width / 2, lower, middle), ("end", width, 0, ends[1])
     return [_colours(shown, top, width, 11 * unit), *(
