@@ -66,7 +66,8 @@ def limits(panel: Any) -> list[str]:
 def propagation(panel: Any) -> list[str]:
     """The value that is hit, and the error at every stage."""
     shown = done(panel)
-    return halves(shown.pictures[1], shown.charts["errors"], 0)
+    hit = replace(shown.pictures[1], marks=tuple(replace(each, width=16) for each in shown.pictures[1].marks))
+    return halves(hit, shown.charts["errors"], 0)
 
 
 def halves(picture: Picture, chart: Chart, centre: float = 0.5) -> list[str]:
