@@ -98,18 +98,16 @@ class DatasetPanel(BoundsPanel):
         codecs = tuple(codec.id for codec in applicable(data))   # which are others for integers
         kind = type(data), len(shape), shape[0] if len(shape) == 4 else 0, codecs
         if kind not in self._controls:
-            exact = Toggle("exact", "keep exactly")
             every = Button("compress all", lambda: self.ask("archive"), "the size of all, with what is chosen for each")
             goals = goals_of(data)
             goals |= {GOALS["total"].words: "total"} if goals else {}
-            rows = [
-                Row(*self._bound_controls(), exact), Row(*self._search_controls(goals), self._compare_button(), every),
-                Row(*self._view_controls(), place="strip"),
-            ]
-            self._controls[kind] = rows, self._slider, self._index, self._told
+            self._controls[kind] = self._control_rows(goals, every), self._slider, self._index, self._told
         rows, self._slider, self._index, self._told = self._controls[kind]
         self._saver = self._saver or SaveArchive(f"{self.name}.zip", self.save_archive, begin=self._begin_saving)
         return [*rows, Row(self._saver, self._saver.download, place="foot")]
+
+    def _bound_controls(self) -> list[Any]:
+        return [*super()._bound_controls(), Toggle("exact", "keep exactly")]
 
     def draw(self, state: BoundsState, results: Results) -> Shown:
         """What the panel of this variable shows, with the table of all variables."""

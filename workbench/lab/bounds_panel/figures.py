@@ -61,13 +61,13 @@ def _kept(data: Particles | Field, trial: Trial) -> Fact:
 
 def _error(data: Particles | Field, run: Run) -> list[str | Fact]:
     """The PSNR of fields, the distances that particles have moved; nothing if all is exact."""
-    name, figure, unit = "PSNR", "psnr", "dB"
+    name, figure, unit, digits = "PSNR", "psnr", "dB", 4
     if isinstance(data, Particles):
-        name, figure, unit = "rms distance", "rms_distance", unit_of(data)
+        name, figure, unit, digits = "rms distance", "rms_distance", unit_of(data), 3
     value = float(run.figures.get(figure, math.nan))
     if not math.isfinite(value) or value == 0:
         return []
-    return ["·", name, Fact(name, short(value), meaning=FIGURES.get(figure, ""), unit=unit)]
+    return ["·", name, Fact(name, short(value, digits), meaning=FIGURES.get(figure, ""), unit=unit)]
 
 
 def facts(data: Particles | Field, trial: Trial, plain: Run | None = None) -> tuple[Fact, ...]:

@@ -41,6 +41,7 @@ from workbench.lab.description import Reading, Shown
 from workbench.lab.engine import Fields, Results, Stage
 from workbench.lab.jobs import Job
 from workbench.lab.panel import Panel
+from workbench.lab.part import Part
 from workbench.lab.saving import SaveArchive
 from workbench.lab.unusual import unusual
 from workbench.lab.view import View
@@ -92,10 +93,16 @@ class BoundsPanel(Panel[BoundsState]):
     def rows(self) -> Sequence[Row]:
         """The bound and the search for one above, the view below the pictures."""
         save = SaveArchive(f"{self.name}.zip", self.save_archive, self.when_settled)
-        return [
-            Row(*self._bound_controls()), Row(*self._search_controls(goals_of(self.data)), self._compare_button()),
-            Row(*self._view_controls(), place="strip"), Row(save, save.download, place="foot"),
-        ]
+        return [*self._control_rows(goals_of(self.data)), Row(save, save.download, place="foot")]
+
+    def _control_rows(self, goals: Mapping[str, Goal], *more: Part) -> list[Row]:
+        """The controls of the bound, of the search for one, with more behind, and of the view."""
+        bound, compare = self._bound_controls(), [self._compare_button(), *more]
+        self._told = Words(wide=True)
+        view = Row(*self._view_controls(), place="strip")
+        if not goals:
+            return [Row(*bound, *compare), view]
+        return [Row(*bound), Row(*self._search_controls(goals), *compare), view]
 
     def _bound_controls(self) -> list[Any]:
         """The controls that choose the codec and the bound."""
@@ -110,10 +117,7 @@ class BoundsPanel(Panel[BoundsState]):
         return [*choose, self._slider]
 
     def _search_controls(self, goals: Mapping[str, Goal]) -> list[Any]:
-        """The controls that search for a bound, with what was found; data without goals have none."""
-        self._told = Words(wide=True)
-        if not goals:
-            return []
+        """The controls that search for a bound, with what was found."""
         find = Button("find", self.find, "search for the bound that meets the target, with a few compressions of all data")
         return [Choice("target", "target", goals, about="target"), Number("goal", "at", about="number of the target"),
                 find, self._told]
