@@ -27,6 +27,10 @@ def opened(values, **choices):
     (np.where(WAVES < -1, np.nan, np.exp(3 * WAVES)), (True, "full")),
     (np.sinh(4 * WAVES), (False, "1-99")),                               # of both signs
     (np.where(np.arange(WAVES.size).reshape(48, 64) == 9, 1e6, 280 + WAVES), (False, "1-99")),   # one outlier
+    (np.where(np.arange(64) == 9, 1e6, 280 + WAVES), (False, "full")),   # a column of its own, which percentiles keep
+    ((WAVES < 1.5).astype(float), (False, "full")),                      # of two values
+    ((WAVES < 1.5).astype("u1"), (False, "full")),
+    (np.geomspace(1.0, 1e6, 64 * 48).reshape(64, 48), (True, "full")),
     (np.full((8, 8), 2.5), (False, "full")),
     (np.full((8, 8), np.nan), (False, "full")),
     (HALOS.astype("i4"), (True, "full")),

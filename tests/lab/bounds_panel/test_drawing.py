@@ -180,7 +180,7 @@ def test_the_smallest_codec_is_told_once_codecs_were_compared():
     state = BoundsState("sz3", eb=0.01)
     trial = try_bound(data, state, quiet)
     failed = Run({"id": "a"}, "a", wb.Absolute(0.01), error="no")
-    for factor, words in ((0.5, "zfp is the smallest of 2 codecs within this bound"), (2, "sz3 is the smallest of 2 codecs")):
+    for factor, words in ((0.5, "zfp is the smallest of 2 codecs within this bound: "), (2, "sz3 is the smallest of 2")):
         figures = {**trial.run.figures, "bits_per_value": factor * trial.run["bits_per_value"]}
         other = dataclasses.replace(trial.run, label="zfp", codec={"id": "zfp"}, figures=figures)
         assert draw(data, state, trial, others=(failed, other)).remark.startswith(words)

@@ -123,7 +123,7 @@ def test_integers_have_whole_errors_within_their_bound(dtype: str) -> None:
             panel.change(kind="relative", eb=0.1)
             assert panel.result["trial"].run["max_error"] <= 0.1 * float(values.max())
             assert not panel.change(kind="pointwise")
-    with pytest.raises(WorkbenchError, match="the bound of integers must be absolute or relative to the range; got pointwise"):
+    with pytest.raises(WorkbenchError, match="must be absolute or relative to the range; got pointwise"):
         wb.lab.bounds(values, kind="pointwise")
 
 

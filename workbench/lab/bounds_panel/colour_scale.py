@@ -1,7 +1,8 @@
 """Which scale of colours shows the values of a field: a linear one leaves skewed values in a single colour.
 
-Most values, eight in ten, have to have at least a tenth of the colours. A linear scale is kept if they have; else a
-logarithmic one is taken, if no value is negative and they have so many there; else the limits are percentiles.
+The middle half of the values has to have at least a twentieth of the colours. If it has not on a linear scale, a logarithmic
+one is taken, provided that no value is negative and the middle half of the positive ones has so many there; else limits at
+percentiles, if these leave out at least half of the range.
 """
 
 from __future__ import annotations
@@ -18,17 +19,18 @@ from workbench.lab.slices import DECADES
 
 Scale = Literal["linear", "logarithmic", "percentiles"]
 
-MOST = 0.1, 0.9     # the quantiles between which most values are
-LEAST = 0.1         # of the colours, for these
-SAMPLE = 2**18      # values
+MIDDLE = 0.25, 0.75   # the quantiles around the middle half
+LEAST = 0.05          # of the colours, for these
+LIMITS = 0.01, 0.99   # the percentiles
+SAMPLE = 2**18        # values
 
 
 def scale_of(field: Field, low: float, high: float) -> Scale:
     """The scale of the colours that suits values between these ends; a few values in equal steps stand for all.
 
-    >>> skewed = [np.array([1.0, 2.0, 4.0, 8.0, 2000.0]), np.array([-1.0, 1.0, 2.0, 3.0, 2000.0])]
-    >>> [scale_of(Field(np.repeat(values, 9)), values.min(), values.max()) for values in skewed]
-    ['logarithmic', 'percentiles']
+    >>> decades = np.geomspace(1.0, 1e6, 100)
+    >>> [scale_of(Field(values), values.min(), values.max()) for values in (np.arange(9.0), decades)]
+    ['linear', 'logarithmic']
     """
     return remembered(field, "colour scale", "", lambda: _found(field, low, high))
 
@@ -37,15 +39,18 @@ def _found(field: Field, low: float, high: float) -> Scale:
     if not 0 < high - low < math.inf:
         return "linear"
     values = _sampled(field)
-    ends = np.quantile(values, MOST)
-    if ends[1] - ends[0] >= LEAST * (high - low):
+    if _between(values, MIDDLE) >= LEAST * (high - low):
         return "linear"
-    if low >= 0:
-        least = max(float(values.min(initial=high, where=values > 0)), high * 10.0**-DECADES)
-        ends = np.log(np.maximum(ends, least))
-        if ends[1] - ends[0] >= LEAST * math.log(high / least):
-            return "logarithmic"
-    return "percentiles"
+    positive = values[values > 0]
+    least = max(float(positive.min(initial=high)), high * 10.0**-DECADES)
+    if low >= 0 and least < high and _between(np.log(np.maximum(positive, least)), MIDDLE) >= LEAST * math.log(high / least):
+        return "logarithmic"
+    return "percentiles" if _between(values, LIMITS) <= (high - low) / 2 else "linear"
+
+
+def _between(values: np.ndarray, quantiles: tuple[float, float]) -> float:
+    ends = np.quantile(values, quantiles)
+    return float(ends[1] - ends[0])
 
 
 def _sampled(field: Field) -> np.ndarray:
