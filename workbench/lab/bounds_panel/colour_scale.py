@@ -1,8 +1,8 @@
 """Which scale of colours shows the values of a field: a linear one leaves skewed values in a single colour.
 
-The middle half of the values has to have at least a twentieth of the colours. If it has not on a linear scale, a logarithmic
-one is taken, provided that no value is negative and the middle half of the positive ones has so many there; else limits at
-percentiles, if these leave out at least half of the range.
+The middle half of the values has to have at least a twentieth of the colours. If it has not on a linear scale, a
+logarithmic one is taken, provided that no value is negative and the middle half of the positive ones has so many there;
+else limits at percentiles, if these leave out at least half of the range.
 """
 
 from __future__ import annotations
@@ -43,8 +43,10 @@ def _found(field: Field, low: float, high: float) -> Scale:
         return "linear"
     positive = values[values > 0]
     least = max(float(positive.min(initial=high)), high * 10.0**-DECADES)
-    if low >= 0 and least < high and _between(np.log(np.maximum(positive, least)), MIDDLE) >= LEAST * math.log(high / least):
-        return "logarithmic"
+    if low >= 0 and least < high:
+        logarithms = np.log(np.maximum(positive, least))
+        if _between(logarithms, MIDDLE) >= LEAST * math.log(high / least):
+            return "logarithmic"
     return "percentiles" if _between(values, LIMITS) <= (high - low) / 2 else "linear"
 
 
