@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from workbench.charts.description import Chart
-from workbench.lab import static_picture
+from workbench.lab import markup, static_picture
 from workbench.lab.description import Picture, Shown
 from workbench.lab.turns import Patience
 
@@ -89,8 +89,9 @@ def _settings(shown: Shown) -> str:
 
 
 def _figures(shown: Shown) -> str:
+    """All figures, or else what is said in their place."""
     told = "; ".join(f"{fact.name} {fact.value} {fact.unit}".strip() for fact in shown.facts)
-    return f"<p>{html.escape(told)}</p>" if told else ""
+    return f"<p>{html.escape(told)}</p>" if told else markup.answer(shown.answer)
 
 
 def _image(picture: Picture, side: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -32,12 +33,14 @@ def figure(shown: Picture) -> str:
     >>> "waves: from 0 to 5 m" in figure(waves)
     True
     """
+    shown = narrowed(shown)
     caption = f'<b>{html.escape(shown.title)}</b>{_scale(shown)}{_legend(shown)}'
     return f'<figure class="wb-figure">{svg(shown)}<figcaption>{caption}</figcaption></figure>'
 
 
 def svg(shown: Picture, marked: bool = True) -> str:
     """The picture and its marks as self-contained SVG."""
+    shown = narrowed(shown)
     height, width = shown.pixels.shape
     left, right, bottom, top = shown.window
     smooth = "auto" if width >= 200 else "pixelated"
@@ -56,6 +59,32 @@ def svg(shown: Picture, marked: bool = True) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" width="{width}" height="{height}" role="img" '
         f'aria-label="{html.escape(described(shown))}">{image}{marks}</svg>'
     )
+
+
+def narrowed(shown: Picture) -> Picture:
+    """The picture with its suggested limits as the ends of its scale; the page applies them itself.
+
+    >>> levels = np.arange(1, 256, dtype=np.uint8).reshape(5, 51)
+    >>> found = narrowed(Picture("waves", levels, (0, 51, 0, 5), low=0.0, high=254.0, limits="1-99", empty=True))
+    >>> found.low, found.high, found.pixels.min().item(), found.pixels.max().item()
+    (3.0, 251.0, 1, 255)
+    """
+    there = shown.pixels[shown.pixels > 0]
+    if shown.limits == "full" or shown.palette or shown.colours == "difference" or not there.size:
+        return shown
+    top, share = int(np.iinfo(shown.pixels.dtype).max), float(shown.limits.split("-")[0]) / 100
+    low, high = np.rint(np.quantile(there, (share, 1 - share)))
+    high = max(high, low + 1)
+    scaled = np.clip((shown.pixels - low) / (high - low) * (top - 1) + 1, 1, top)
+    pixels = np.where(shown.pixels > 0, np.rint(scaled), 0).astype(shown.pixels.dtype)
+    ends = [_value(shown, (level - 1) / (top - 1)) for level in (low, high)]
+    return replace(shown, pixels=pixels, low=ends[0], high=ends[1], limits="full")
+
+
+def _value(shown: Picture, share: float) -> float:
+    if shown.logarithmic:
+        return float(shown.low * (shown.high / shown.low) ** share)
+    return float(shown.low + share * (shown.high - shown.low))
 
 
 def _edges(shown: Picture, unit: float) -> Iterator[str]:
