@@ -4,7 +4,6 @@ import dataclasses
 
 import numpy as np
 import pytest
-from workbench.lab.chart_view import ChartView
 
 import workbench as wb
 from lab.bounds_panel.samples import ALL, FIELDS, PARTICLES, quiet, sample
@@ -13,6 +12,7 @@ from workbench.charts.description import Series
 from workbench.lab.bounds_panel import BoundsState, draw, spectra_of, try_bound
 from workbench.lab.bounds_panel.number_texts import short
 from workbench.lab.bounds_panel.plots import rate_distortion_chart
+from workbench.lab.chart_part import ChartPart
 
 
 def shown(name, runs=(), **changes):
@@ -41,9 +41,9 @@ def test_every_chart_can_be_drawn_and_changed(name):
     before, after = shown(name), shown(name, eb=BoundsState.for_(sample(name)).eb / 8)
     assert "rate-distortion" in before.charts or name in ("constant", "nothing", "one point")
     for chart, element in before.charts.items():
-        view = ChartView(element)
+        view = ChartPart(element)
         view.show(after.charts.get(chart, element))
-        figure = view._plot.state
+        figure = view.plot.state
         assert figure.background_fill_alpha == figure.border_fill_alpha == 0
         assert figure.toolbar_location is None
         assert figure.tags[0]["about"].startswith(figure.tags[0]["name"])
