@@ -105,6 +105,6 @@ def on_one_screen(notebook: NotebookPage) -> bool:
 
 
 def fact(notebook: NotebookPage, name: str) -> str:
-    """The figure beside this name."""
+    """The figure beside this name, which may be folded."""
     entry = notebook.page.locator(".wb-fact", has=notebook.page.get_by_text(name, exact=True))
-    return entry.locator("b").inner_text()
+    return entry.locator("b").text_content() or ""

@@ -295,12 +295,12 @@ class Button(Part):
 
 
 class Words(Part):
-    """Some words in a row, such as the number of what is shown."""
+    """Some words in a row, such as the number of what is shown. Those that are `wide` take all the room that is left."""
 
     kind = "words"
 
-    def __init__(self, text: str = "") -> None:
-        super().__init__(text=text)
+    def __init__(self, text: str = "", wide: bool = False) -> None:
+        super().__init__(text=text, wide=wide)
 
 
 Place = Literal["above", "folded", "top", "side", "strip", "foot"]

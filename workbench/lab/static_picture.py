@@ -38,12 +38,14 @@ def figure(shown: Picture) -> str:
 
 def svg(shown: Picture) -> str:
     """The picture and its marks, with its axes, as self-contained SVG."""
+    shown = narrowed(shown)
     unit, (beside, below, right) = shown.pixels.shape[1] / WIDE, _margins(shown)
     return _document(shown, (beside, 0, below, right), _inside(shown, unit), unit)
 
 
 def complete(shown: Picture, wide: float = WIDE) -> str:
     """The same with its title, colour bar and legend; texts suit a picture that is shown about as `wide` as this."""
+    shown = narrowed(shown)
     height, width = shown.pixels.shape
     unit, (beside, below, right) = width / wide, _margins(shown)
     low = height + below * unit
@@ -52,6 +54,32 @@ def complete(shown: Picture, wide: float = WIDE) -> str:
     title = f'<text y="{-10 * unit:.2f}" font-weight="600">{html.escape(shown.title)}</text>'
     words = f'<g {FONT} font-size="{TEXT * unit:.3g}">{"".join([title, *bar, *legend])}</g>'
     return _document(shown, (beside, HEAD, below + high + ROW * lines, right), _inside(shown, unit) + words, unit)
+
+
+def narrowed(shown: Picture) -> Picture:
+    """The picture with its suggested limits as the ends of its scale; the page applies them itself.
+
+    >>> levels = np.arange(1, 256, dtype=np.uint8).reshape(5, 51)
+    >>> found = narrowed(Picture("waves", levels, (0, 51, 0, 5), low=0.0, high=254.0, limits="1-99", empty=True))
+    >>> found.low, found.high, found.pixels.min().item(), found.pixels.max().item()
+    (3.0, 251.0, 1, 255)
+    """
+    there = shown.pixels[shown.pixels > 0]
+    if shown.limits == "full" or shown.palette or shown.colours == "difference" or not there.size:
+        return shown
+    top, share = int(np.iinfo(shown.pixels.dtype).max), float(shown.limits.split("-")[0]) / 100
+    low, high = np.rint(np.quantile(there, (share, 1 - share)))
+    high = max(high, low + 1)
+    scaled = np.clip((shown.pixels - low) / (high - low) * (top - 1) + 1, 1, top)
+    pixels = np.where(shown.pixels > 0, np.rint(scaled), 0).astype(shown.pixels.dtype)
+    ends = [_value(shown, (level - 1) / (top - 1)) for level in (low, high)]
+    return replace(shown, pixels=pixels, low=ends[0], high=ends[1], limits="full")
+
+
+def _value(shown: Picture, share: float) -> float:
+    if shown.logarithmic:
+        return float(shown.low * (shown.high / shown.low) ** share)
+    return float(shown.low + share * (shown.high - shown.low))
 
 
 def _document(shown: Picture, edges: tuple[float, float, float, float], content: str, unit: float) -> str:

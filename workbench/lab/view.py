@@ -197,6 +197,7 @@ class View:
             self.remark.set(html=markup.note(shown.remark))
             self._withdraw(self.copy.content["text"])
             self._await(bool(self.charts))   # until the new ones are drawn
+            self._reserve(shown)
         charts = [functools.partial(self._show_chart, name, shown) for name in shown.charts]
         steps = [functools.partial(self._arrange_charts, shown), *charts, functools.partial(self._show_drawers, shown)]
         if shown.charts:
@@ -204,6 +205,12 @@ class View:
         if not self._rest.begin(*steps, ready=lambda: not chart_library.loading()):
             for step in steps:
                 step()
+
+    def _reserve(self, shown: Shown) -> None:
+        """Keep room for the first charts, so that pictures need not shrink when these come."""
+        names = {*shown.charts, *getattr(shown.charts, "coming", ())} if not self.charts else set()
+        places = {"beside": names & set(shown.beside), "below": names - set(shown.beside)}
+        self._arrange({"reserved": [place for place, coming in places.items() if coming]})
 
     def _await(self, awaited: bool) -> None:
         self.frame.set(awaited=awaited)

@@ -13,7 +13,8 @@ from workbench.data import Field, Particles
 from workbench.data.units import unit_of_values
 from workbench.guarantees import Limit
 from workbench.lab import levels, projection, slices
-from workbench.lab.bounds_panel.state import BoundsState
+from workbench.lab.bounds_panel.colour_scale import scale_of
+from workbench.lab.bounds_panel.state import BoundsState, extremes
 from workbench.lab.bounds_panel.trial import Trial
 from workbench.lab.description import Picture
 from workbench.lab.projection import Projection
@@ -28,15 +29,13 @@ def pictures(data: Particles | Field, state: BoundsState, trial: Trial | None) -
     return _of_field(data, state, trial) if len(data.shape) > 1 else ()
 
 
-def note(data: Particles | Field, state: BoundsState, trial: Trial | None) -> str:
-    """The meaning of a pixel, and what the pictures leave out."""
-    if isinstance(data, Particles):
-        return "seen along an axis: particles per area, and how many more or fewer after decoding"
-    if len(data.shape) == 1:
+def note(data: Particles | Field, state: BoundsState) -> str:
+    """The meaning of a pixel that shows several values."""
+    if isinstance(data, Particles) or len(data.shape) == 1:
         return ""
     rows, columns = _original(data, state)[1]
     if rows * columns == 1:
-        return "one pixel for each value; errors in units of the bound" if _in_units(trial) else "one pixel for each value"
+        return ""
     return f"each pixel is the mean of up to {rows} x {columns} values, and of the error the largest among them"
 
 
@@ -62,6 +61,7 @@ def _original(field: Field, state: BoundsState) -> tuple[Picture, tuple[int, int
         picture = Picture(
             "original", pixels, raster.window, "values", low, high, logarithmic=state.logarithmic,
             unit=unit_of_values(field), empty=True, axes=state.cut.axes(field), quantity=field.name or "value",
+            limits="full" if state.logarithmic or scale_of(field, *extremes(field)) == "linear" else "1-99",
         )
         return picture, raster.block
 
@@ -87,10 +87,6 @@ def _decoded(field: Field, decoded: Field, limit: Limit, state: BoundsState, ori
 def _largest(values: np.ndarray) -> float:
     finite = np.abs(values[np.isfinite(values)])
     return float(finite.max(initial=0.0)) or 1.0
-
-
-def _in_units(trial: Trial | None) -> bool:
-    return trial is not None and trial.outcome is not None and trial.limit.value > 0
 
 
 def _view(state: BoundsState) -> tuple[object, ...]:

@@ -26,6 +26,7 @@ export class Button {
 
 export class Words {
   constructor(channel, el) {
+    el.classList.toggle("wb-fills", channel.content.wide);
     this.root = element("span", "wb-words", el, { role: "status" });
   }
 

@@ -26,6 +26,16 @@ function reveal(place, table) {
   place.scrollTop += Math.min(row.top - top, 0) || Math.max(row.bottom - bottom, 0);
 }
 
+// Emphasises another row of a table that is otherwise the same.
+function choose(place, table) {
+  for (const line of place.querySelectorAll("tbody tr")) {
+    const chosen = Number(line.dataset.row) === table.chosen;
+    line.classList.toggle("chosen", chosen);
+    if (chosen) line.setAttribute("aria-current", "true");
+    else line.removeAttribute("aria-current");
+  }
+}
+
 // A place for a table that is always open.
 class Stand {
   constructor() {
@@ -37,6 +47,7 @@ class Stand {
 class Drawer {
   constructor(title, parent) {
     this.box = element("details", "wb-drawer", parent);
+    this.box.addEventListener("toggle", () => this.box.open && this.opened?.());
     this.title = element("summary", "", this.box);
     this.title.textContent = title;
     this.inside = element("div", "wb-sideways", this.box);
@@ -60,15 +71,18 @@ export class Drawers {
       this.drawers.delete(name);
     }
     for (const table of tables) {
-      const described = JSON.stringify(table);
+      const described = JSON.stringify({ ...table, chosen: null });
       const held = this.drawers.get(table.name) ?? { drawer: this.code ? new Drawer("", null) : new Stand() };
       this.drawers.set(table.name, held);
       const { box } = held.drawer;
       if (box.parentElement !== this.el) this.el.insertBefore(box, this.code?.box ?? null); // one that moves loses the focus
-      if (held.text === described) continue;
-      held.text = described;
       held.drawer.title.textContent = table.title;
-      this.fill(held.drawer.inside, table);
+      held.drawer.opened = () => {
+        if (held.text !== described) this.fill(held.drawer.inside, table);
+        else if (held.chosen !== table.chosen) this.emphasise(held.drawer.inside, table);
+        [held.text, held.chosen] = [described, table.chosen];
+      };
+      if (!this.code || box.open) held.drawer.opened(); // rows of a closed drawer are made when it is opened
     }
     if (!this.code) return;
     const code = element("pre", "", null, text);
@@ -90,9 +104,14 @@ export class Drawers {
     }
     const { scrollTop, scrollLeft } = place;
     place.replaceChildren(made);
+    this.emphasise(place, table);
     Object.assign(place, { scrollTop, scrollLeft });
-    if (!this.code) requestAnimationFrame(() => reveal(place, made)); // once it has a place on the page
     if (focus) made.querySelector(`[data-place="${focus}"]`)?.focus();
+  }
+
+  emphasise(place, table) {
+    choose(place, table);
+    if (!this.code) requestAnimationFrame(() => reveal(place, place.firstElementChild)); // once it has a place on the page
   }
 
   heading(head, table, name, column, place) {
@@ -120,9 +139,9 @@ export class Drawers {
   }
 
   row(body, table, row) {
-    const line = element("tr", row === table.chosen ? "chosen" : "", body);
+    const line = element("tr", "", body);
+    line.dataset.row = row;
     const action = table.fixed.includes(row) ? "" : table.action;
-    if (row === table.chosen) line.setAttribute("aria-current", "true");
     table.rows[row].forEach((text, column) => {
       const cell = element("td", table.numeric[column] ? "number" : "", line);
       if (column > 0 || !action) {

@@ -42,7 +42,8 @@ export class Fitting {
     const charts = (place) => this.view.chartsIn(place).filter((chart) => chart.frame.el.clientWidth);
     const [besides, belows] = [charts(side), charts(below)];
     const around = Math.max(0, ...canvases.map((canvas) => canvas.around()));
-    const room = available - from(middle) - strip.offsetHeight - (belows.length ? CHART + GAP : 0) - MARGIN;
+    const under = belows.length || this.view.reserved?.includes("below") ? CHART + GAP : 0;
+    const room = available - from(middle) - strip.offsetHeight - under - MARGIN;
     const tall = STEP * Math.floor(Math.min(MOST, Math.max(LEAST, room - around)) / STEP);
     const grows = tall - (this.tall ?? -Infinity);
     if (available !== this.available || grows < 0 || grows >= JITTER) [this.available, this.tall] = [available, tall];

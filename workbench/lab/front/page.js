@@ -241,7 +241,8 @@ class Panel extends Parts {
       }
     }
     this.more.hidden = !this.folded.children.length;
-    this.side.hidden = !areas.beside?.length && !areas.side?.length;
+    this.reserved = areas.reserved ?? []; // places of charts that are still to come
+    this.side.hidden = !areas.beside?.length && !areas.side?.length && !this.reserved.includes("beside");
   }
 
   row(place, keys) {
