@@ -1,0 +1,26 @@
+"""The causes of bits above the bound, with their names and colours, the same in all charts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from workbench.charts.looks import area_colour
+
+CAUSES: Mapping[str, str] = {   # of `OperatingPoint.parts`, in the order in which bars are stacked
+    "tiles": "tiles", "pointwise bound": "each value", "documents": "description", "prediction and coding": "coding",
+}
+MEANINGS: Mapping[str, str] = {
+    "tiles": "tiles that are coded independently of each other",
+    "each value": "a bound on each value instead of their mean square error",
+    "description": "of the data and of how they were coded, in the archive",
+    "coding": "prediction and coding, which may be better",
+    "one variance": "one variance for all regions",
+    "region borders": "a part of the bound: regions count as independent of each other",
+    "smaller errors": "errors smaller than the error bound allows",
+    "larger errors": "a mean square error larger than that of errors spread evenly within the error bound",
+}
+
+
+def colour_of(cause: str) -> str:
+    """The colour of a cause."""
+    return area_colour(list(MEANINGS).index(cause))
