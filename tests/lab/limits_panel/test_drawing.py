@@ -208,7 +208,7 @@ def test_without_a_codec_steps_are_the_known_costs():
     found = results("two")["figures"]
     steps = {step.cause: step.bits for step in of_theory(found).steps}
     assert steps["tiles"] == found.tiled - found.rate
-    assert steps["description"] == found.description
+    assert steps["model"] == found.description
     chart = draw(sample("two"), state_of("two"), results("two")).charts["waterfall"]
     assert chart.title == "What practice adds"
     assert "interpolation" not in chart.words
@@ -311,9 +311,16 @@ def test_what_failed_and_what_lost_nothing_is_said():
     assert len(found.tables["operating points"].rows) == len(points("two"))
 
 
-def test_warnings_stand_in_the_note():
+def test_warnings_are_told_of_and_listed():
     news = dataclasses.replace(results("two")["news"], warnings=("region 7 is odd",))
-    assert "region 7 is odd" in draw(sample("two"), state_of("two"), {**results("two"), "news": news}).note
+    found = draw(sample("two"), state_of("two"), {**results("two"), "news": news})
+    assert "1 warning about the model" in found.note
+    assert found.tables["warnings"].rows == (("region 7 is odd",),)
+
+
+def test_a_codec_below_the_bound_is_marked_in_the_answer():
+    point = dataclasses.replace(points("two")[0], interval=(99.0, 100.0))
+    assert draw(sample("two"), state_of("two"), results("two"), [point]).answer[-2].verdict == "bad"
 
 
 @pytest.mark.parametrize("name", ["coast", "four"])

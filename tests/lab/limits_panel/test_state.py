@@ -90,9 +90,9 @@ def test_the_slider_of_tiles_shows_what_it_is_told_and_asks_for_what_is_chosen()
     slider.connect(lambda **fields: asked.append(fields))
     slider.show(LimitsState(0.1, tile=6))   # which is between its steps
     assert slider.content["texts"] == ["4", "6", "8", "whole field"]
-    assert slider.content["text"] == "6"
+    assert slider.content["shown"]["text"] == "6"
     slider.show(LimitsState(0.1))
-    assert slider.content["text"] == "whole field"
+    assert slider.content["shown"]["text"] == "whole field"
     assert asked == []
     slider.moved(2)
     assert asked == [{"tile": 8}]

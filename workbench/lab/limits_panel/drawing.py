@@ -58,7 +58,10 @@ def draw(field: Field, state: LimitsState, results: Mapping[str, Any], measured:
         charts=charts(field, state, model, known, news, points),
         beside=("rate-distortion",),
         facts=facts(field, state, results),
-        tables={"regions": region_table(model), "operating points": point_table(points, state)},
+        tables={
+            "regions": region_table(model), "operating points": point_table(points, state),
+            "warnings": Table(("warning",), () if news is None else tuple((each,) for each in news.warnings)),
+        },
         note=_note(field, state, news, measured),
         settings=settings(field, state),
     )
@@ -82,7 +85,12 @@ def settings(field: Field, state: LimitsState) -> dict[str, str]:
 
 
 def _note(field: Field, state: LimitsState, news: News | None, measured: Sequence[Measured]) -> str:
-    parts = [note(field, state), *(() if news is None else news.warnings)]
+    parts = [note(field, state)]
+    if news is not None and news.gaussianity is not None and news.gaussianity.visibly_not:
+        parts.append("the field is clearly not Gaussian, so a codec may be below the bound")
+    if news is not None and news.warnings:
+        count = len(news.warnings)
+        parts.append(f"{count} warning{'s' if count > 1 else ''} about the model, in the table")
     failed = {each.label: each.error for each in measured if isinstance(each, Run) and each.error}
     parts += [f"{label} failed: {error}" for label, error in failed.items()]
     exact = sorted({each.label for each in measured if isinstance(each, Run) and not each.error})
@@ -119,11 +127,9 @@ def _best_codec(state: LimitsState, model: Model, point: OperatingPoint) -> tupl
     limit = limit_of(point)
     gap = point.bits - model.limits.rate(uniform_mse(limit))
     here = "Best codec here:" if limit == state.eb else f"Best codec at the bound {limit:.3g}:"
-    below = "; less, so the model does not describe the field" if point.below else ""
-    return (
-        f"{here} {point.run.label},", Fact("bits", _short(point.bits), "", f"bits per value of the archive{below}"),
-        f"({gap:+.2f}).",
-    )
+    below = ", less than the bound: the model does not describe the field" if point.below else ""
+    bits = Fact("bits", _short(point.bits), "bad" if point.below else "", f"bits per value{below}")
+    return f"{here} {point.run.label},", bits, f"({gap:+.2f})."
 
 
 def _short(bits: float) -> str:

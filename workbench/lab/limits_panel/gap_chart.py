@@ -18,7 +18,7 @@ def gap_chart(points: Sequence[OperatingPoint]) -> Chart:
     """A row for each point, the first at the top; causes have fixed colours and a fixed order."""
     rows = len(points)
     pieces = [piece for row, point in enumerate(points) for piece in _pieces(point, rows - 1 - row)]
-    x = Axis.around("bits per value above the bound", [0.0, *(end for piece in pieces for end in piece[1][::2])], room=0.06)
+    x = Axis.around("bits per value", [0.0, *(end for piece in pieces for end in piece[1][::2])], room=0.06)
     names = [(rows - 1.0 - row, f"{point.run.label}  {point.bits:.3g}") for row, point in enumerate(points)]
     return Chart(
         "Bits above the bound, by cause", x, Axis("", -0.5, max(rows, 1) - 0.5, names=names),

@@ -39,12 +39,12 @@ def pictures(field: Field, state: LimitsState, model: Model | None, news: News |
 
 
 def note(field: Field, state: LimitsState) -> str:
-    """The meaning of a pixel."""
+    """The meaning of a pixel that has several values."""
     if len(field.shape) == 1:
         return ""
     rows, columns = (cells.stop - cells.start for cells in state.cut.cells(field))
     if max(rows, columns) <= state.pixels:
-        return "one pixel for each value"
+        return ""
     block = " x ".join(str(-(-count // min(count, state.pixels))) for count in (rows, columns))
     return f"each pixel is the mean of up to {block} values, and the region of the one in its middle"
 
@@ -67,8 +67,8 @@ def _regions(field: Field, labels: np.ndarray, cut: Cut) -> Picture:
     count = int(labels.max()) + 1
     pixels = levels.bytes_of(np.where(seen < 0, np.nan, seen + 1), 1.0, float(count))
     return Picture(
-        "regions", pixels, cut.covered(field), "values", 1.0, float(count), empty=True, axes=cut.axes(field), quantity="region",
-        palette=tuple(area_colour(region) for region in range(count)),
+        "regions", pixels, cut.covered(field), "values", 1.0, float(count), empty=True, axes=cut.axes(field),
+        quantity="region", palette=tuple(area_colour(region) for region in range(count)),
     )
 
 

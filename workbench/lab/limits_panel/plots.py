@@ -42,18 +42,12 @@ def charts(
     theory = known.tiled, known.band, known.figures
     close, chosen, found = tuple(nearest(points, state.distortion)), best(points, state.eb), known.figures
     makers: dict[str, Callable[[], Chart]] = {}   # in the order in which they come
-    if len(field.shape) == 1:
-        makers["values"] = lambda: _kept(field, "values", (), state.window, lambda: values_chart(field, state))
     if model is not None and spectra:
         makers["spectra"] = lambda: _kept(model, "spectra", (), level, lambda: spectra_chart(spectra, level))
     if known.curves is not None:
         makers["rate-distortion"] = lambda: _kept(
             known.curves, "rates", (*theory, *points), state.above,
             lambda: rate_chart(lines(known, state.above), points, state.above, here),
-        )
-    if len(field.shape) == 1 and news is not None:
-        makers["new information"] = lambda: _kept(
-            news, "news", (), (state.window, state.eb), lambda: news_chart(field, state, news)
         )
     if model is not None and chosen is not None:
         makers["waterfall"] = lambda: _kept(
@@ -65,6 +59,12 @@ def charts(
         )
     if close:
         makers["gap"] = lambda: _kept(field, "gap", close, None, lambda: gap_chart(close))
+    if len(field.shape) == 1:
+        makers["values"] = lambda: _kept(field, "values", (), state.window, lambda: values_chart(field, state))
+    if len(field.shape) == 1 and news is not None:
+        makers["new information"] = lambda: _kept(
+            news, "news", (), (state.window, state.eb), lambda: news_chart(field, state, news)
+        )
     sources = {"spectra": model, "rate-distortion": known.curves, "new information": news, "waterfall": found}
     return Charts(makers, [name for name, source in sources.items() if source is None])
 

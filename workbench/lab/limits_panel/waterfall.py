@@ -54,7 +54,7 @@ def of_theory(found: Figures) -> Waterfall:
     """What is added without regard to a codec; each cost is that of the bound with this one change."""
     adds = {
         "tiles": found.tiled - found.rate, "one variance": found.pooled, "each value": found.pointwise - found.rate,
-        "description": found.description,
+        "model": found.description,
     }
     steps = tuple(Step(cause, bits) for cause, bits in adds.items() if bits >= VISIBLE)
     return _from_bound("What practice adds", found.rate, found.borders, steps, "in practice")
