@@ -27,7 +27,7 @@ CODEC_COLOURS = (
     "#c2609a", "#8a6fd1", "#93800f", "#0f8fa4", "#a9714b", "#d4524f", "#5f8a2e", "#6d7f96",
     "#66734a", "#84546c", "#cc7884", "#4890fc",
 )
-AREA_COLOURS = ("#467ab2", "#c36615", "#794f4a", "#39b7b5", "#9aad6e", "#4c8bfd")   # distinct without red or green, too
+AREA_COLOURS = ("#467ab2", "#c36615", "#39b7b5", "#9aad6e", "#4c8bfd", "#794f4a")   # distinct without red or green, too
 MARKS: Mapping[Marker, str] = {   # 8 units wide, around the origin
     "circle": "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", "square": "M-4 -4h8v8h-8z",
     "diamond": "M0 -4.8l3.2 4.8l-3.2 4.8l-3.2 -4.8z", "triangle": "M0 -5l5 9h-10z",

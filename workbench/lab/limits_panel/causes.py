@@ -12,10 +12,10 @@ CAUSES: Mapping[str, str] = {   # of `OperatingPoint.parts`, in the order in whi
 MEANINGS: Mapping[str, str] = {
     "tiles": "tiles that are coded independently of each other",
     "each value": "a bound on each value instead of their mean square error",
-    "archive": "the description of the data, and of how they were coded, in the archive",
     "coding": "prediction and coding, which may be better",
-    "one variance": "one variance for all regions",
+    "archive": "the description of the data, and of how they were coded, in the archive",
     "region borders": "a part of the bound: regions count as independent of each other",
+    "one variance": "one variance for all regions",
     "model": "the map of the regions and the parameters of the model, which a decoder needs",
     "smaller errors": "errors smaller than the error bound allows",
     "larger errors": "a mean square error larger than that of errors spread evenly within the error bound",
