@@ -9,23 +9,7 @@ import math
 
 import numpy as np
 
-from workbench.lab.description import Limits
-
-SKEWED = 4.0   # so many times more than 98% of the values span all of them, if a few would take most of the colours
 MIDDLE, STEPS = 128, 127     # the byte of zero in a picture of differences, and the number of steps to each side
-
-
-def limits_for(values: np.ndarray) -> Limits:
-    """Limits of the colours that show most of the values: percentiles, if a few values are far from all others.
-
-    >>> limits_for(np.arange(1000.0)), limits_for(np.append(np.arange(1000.0), 1e5))
-    ('full', '1-99')
-    """
-    known = values[np.isfinite(values)]
-    if not known.size:
-        return "full"
-    lowest, low, high, highest = np.quantile(known, [0.0, 0.01, 0.99, 1.0])
-    return "1-99" if low < high and highest - lowest > SKEWED * (high - low) else "full"
 
 
 def bytes_of(

@@ -13,6 +13,8 @@ from workbench.charts.looks import area_colour
 from workbench.data import Field
 from workbench.data.units import unit_of_values
 from workbench.lab import levels, slices
+from workbench.lab.bounds_panel.colour_scale import scale_of
+from workbench.lab.bounds_panel.state import extremes
 from workbench.lab.description import Picture
 from workbench.lab.limits_panel.state import LimitsState
 from workbench.lab.limits_panel.theory import Model, News
@@ -55,7 +57,7 @@ def _original(field: Field, cut: Cut) -> Picture:
     pixels = levels.bytes_of(raster.values, low, high, levels=np.uint16)
     return Picture(
         "field", pixels, raster.window, "values", low, high, unit=unit_of_values(field), empty=True, axes=cut.axes(field),
-        quantity=field.name or "value", limits=levels.limits_for(raster.values),
+        quantity=field.name or "value", limits="full" if scale_of(field, *extremes(field)) == "linear" else "1-99",
     )
 
 
