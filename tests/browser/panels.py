@@ -24,11 +24,13 @@ def prepared(shared: Opened, name: str, height: int, data: str) -> Opened:
 
 
 @contextlib.contextmanager
-def opened_panel(page: Opened, source: str, last: str) -> Iterator[NotebookPage]:
-    """A panel as it is in the beginning, with its result `last`; at the end nothing may have gone wrong unseen."""
+def opened_panel(page: Opened, source: str, last: str, seen: str = DECODED) -> Iterator[NotebookPage]:
+    """A panel as it is in the beginning, with its result `last` and the picture that is `seen`; at the end nothing may have
+    gone wrong unseen.
+    """
     notebook, watch = page
     notebook.run_cell(f"panel = {source}\npanel")
-    notebook.drawn(DECODED)
+    notebook.drawn(seen)
     idle(notebook, last)
     eventually(lambda: int(notebook.python("len(panel._view.charts)")) == notebook.page.locator(CHARTS).count() > 0)
     yield notebook

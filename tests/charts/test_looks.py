@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from workbench.charts.description import Point, joined
-from workbench.charts.looks import CODEC_COLOURS, COLOURS, DASHES, MARKS, Look, looks_of
+from workbench.charts.looks import AREA_COLOURS, CODEC_COLOURS, COLOURS, DASHES, MARKS, Look, looks_of
 from workbench.codecs import registry
 
 LOOKS = registry.looks()
@@ -76,3 +76,11 @@ def test_joined_points_have_these_looks() -> None:
     assert Look(zfp.colour, zfp.marker, zfp.dash) == LOOKS["zfp"]   # type: ignore[arg-type]
     assert Look(sz3.colour, sz3.marker, sz3.dash) == LOOKS["sz3"]   # type: ignore[arg-type]
     assert list(zfp.x) == [1.0, 2.0]
+
+
+def test_areas_differ_for_everybody_and_from_every_page() -> None:
+    for (one, other), sight in itertools.product(itertools.combinations(AREA_COLOURS, 2), SIGHT):
+        assert difference(one, other, sight) > 25
+    for colour in AREA_COLOURS:
+        light = float((TO_XYZ @ linear(colour))[1])
+        assert min(1.05 / (light + 0.05), (light + 0.05) / (0.0056 + 0.05)) > 2.3   # on white, and on a dark page

@@ -27,6 +27,7 @@ CODEC_COLOURS = (
     "#c2609a", "#8a6fd1", "#93800f", "#0f8fa4", "#a9714b", "#d4524f", "#5f8a2e", "#6d7f96",
     "#66734a", "#84546c", "#cc7884", "#4890fc",
 )
+AREA_COLOURS = ("#467ab2", "#c36615", "#39b7b5", "#9aad6e", "#4c8bfd", "#794f4a")   # distinct without red or green, too
 MARKS: Mapping[Marker, str] = {   # 8 units wide, around the origin
     "circle": "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", "square": "M-4 -4h8v8h-8z",
     "diamond": "M0 -4.8l3.2 4.8l-3.2 4.8l-3.2 -4.8z", "triangle": "M0 -5l5 9h-10z",
@@ -89,6 +90,11 @@ def colour(number: int) -> str:
     ('#2f7fc1', True)
     """
     return COLOURS[number % len(COLOURS)]
+
+
+def area_colour(number: int) -> str:
+    """The colour of the area of this number, such as a part of a bar; colours repeat after six."""
+    return AREA_COLOURS[number % len(AREA_COLOURS)]
 
 
 def marker(number: int) -> Marker:

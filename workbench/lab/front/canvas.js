@@ -8,6 +8,7 @@ import { marksOf, outline, paintMark } from "./canvas_marks.js";
 import { Pane } from "./canvas_pane.js";
 import { Readings } from "./canvas_reading.js";
 import { Legend, Toolbar } from "./canvas_toolbar.js";
+import { sameScale } from "./canvas_values.js";
 
 const PANES = 4;
 const SETTLED = 80; // ms without movement before a new window is sent to Python
@@ -366,10 +367,12 @@ export class Canvas {
     }
   }
 
-  // The picture that a pane shows alternately: the second one the first, and one in front the first, or the second.
+  // The picture that a pane shows alternately: the second one the first, and one in front the first, or the second. Colours
+  // of different scales cannot be compared.
   partner(pane) {
-    if (this.front === null) return pane.number === 1 ? this.panes[0] : undefined;
-    return this.panes[pane.number === 0 ? 1 : 0];
+    if (this.front === null && pane.number !== 1) return undefined;
+    const other = this.panes[pane.number === 0 ? 1 : 0];
+    return other && sameScale(pane.sent, other.sent) ? other : undefined;
   }
 
   // The pixels of `source` with the marks of `pane`; also for a saved picture, in another resolution.

@@ -75,7 +75,7 @@ export class Toolbar {
   // The settings as they are now, in the controls.
   show(settings, limits) {
     this.showTabs();
-    this.blink.hidden = this.view.panes.length < 2;
+    this.blink.hidden = !this.view.seen.some((pane) => this.view.partner(pane));
     this.blink.setAttribute("aria-pressed", String(settings.blink));
     this.map.value = settings.colours;
     this.limits.value = settings.limits;
