@@ -274,11 +274,16 @@ export class Canvas {
     this.resize();
   }
 
-  // Pictures with few cells need not be large.
+  // Whether there is nothing but marks.
+  get bare() {
+    return this.panes.length > 0 && this.panes.every(({ sent, marks }) => sent.low === sent.high && marks.length > 0);
+  }
+
+  // Pictures with few cells need not be large, but marks alone have none.
   get highest() {
     const cells = Math.max(0, ...this.seen.map(({ sent }) => Math.max(sent.width, sent.height)));
     const [first] = this.seen;
-    const longest = first?.image ? Math.max(PLAIN, PER_CELL * cells) : 0;
+    const longest = this.bare ? MOST : first?.image ? Math.max(PLAIN, PER_CELL * cells) : 0;
     return Math.round(Math.min(this.tall, longest * Math.min(1, this.shape())));
   }
 

@@ -76,6 +76,7 @@ export class Toolbar {
   show(settings, limits) {
     this.showTabs();
     this.blink.hidden = this.view.panes.length < 2;
+    this.colours.root.hidden = this.view.bare;
     this.blink.setAttribute("aria-pressed", String(settings.blink));
     this.map.value = settings.colours;
     this.limits.value = settings.limits;
@@ -159,7 +160,7 @@ export class Toolbar {
 export class Legend {
   constructor(view) {
     this.view = view;
-    this.root = element("div", "wb-legend", view.root, { role: "group", "aria-label": "layers" });
+    this.root = element("div", "wb-legend", view.channel.bar ?? view.root, { role: "group", "aria-label": "layers" });
     keepKeys(this.root);
     this.listed = "";
   }
