@@ -15,7 +15,7 @@ from workbench.charts.description import Chart
 from workbench.clusters.keep.words import clusters_in_words
 from workbench.data import Particles
 from workbench.lab.clusters_panel.breakage import Breakage, Halos, Outcome
-from workbench.lab.clusters_panel.chosen import broken_counts, chosen_facts, sentence_of_chosen
+from workbench.lab.clusters_panel.chosen import broken_counts, chosen_facts
 from workbench.lab.clusters_panel.curves import descent_chart, mass_function_chart
 from workbench.lab.clusters_panel.density import shown_axes
 from workbench.lab.clusters_panel.detail import Sight, detail, sight_of
@@ -54,7 +54,6 @@ def draw(
         pictures=pictures,
         front=0 if state.original else next((n for n, each in enumerate(outcomes.values(), 1) if each is outcome), 0),
         detail=closeup,
-        remark=sentence_of_chosen(particles, state, halos, outcome),
         beside=("mass function", "descent"),
         charts=Charts(_charts(state, halos, breakage, kept if part is kept else None, trace)),
         facts=facts,
@@ -138,9 +137,9 @@ def _answer(
     bits = Fact("bits per particle", f"{part.bits_per_particle:.2f}", meaning=meaning("bits per particle"))
     cost = () if kept is None else (Fact("cost of keeping", f"{kept.overhead:+.2f}", meaning=meaning("cost of keeping")),)
     if isinstance(part, Kept):
-        return (*_kept_answer(state, part, count), "·", bits, "bits per particle ·", *cost, "for keeping")
+        return (*_kept_answer(state, part, count), "·", bits, "bits/particle ·", *cost, "for keeping")
     known = ("· keeping costs", *cost) if cost else ()
-    return (*_broken_answer(part.outcome, count), "·", bits, "bits per particle", *known)
+    return (*_broken_answer(part.outcome, count), "·", bits, "bits/particle", *known)
 
 
 def _kept_answer(state: ClustersState, kept: Kept, count: int) -> tuple[str | Fact, ...]:
@@ -165,7 +164,7 @@ def _frame(sight: Sight, axes: list[int]) -> Marks:
     """The frame of the detail in the large pictures."""
     across, up = (sight.middle[axis] for axis in axes)
     reach = sight.reach
-    return Marks("boxes", np.array([[across - reach, across + reach, up - reach, up + reach]]), AFTER, "close-up", 1.2)
+    return Marks("boxes", np.array([[across - reach, across + reach, up - reach, up + reach]]), AFTER, width=1.2)
 
 
 def _facts(particles: Particles, state: ClustersState, halos: Halos, part: Breakage | Kept | None) -> tuple[Fact, ...]:

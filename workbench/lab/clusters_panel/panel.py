@@ -16,6 +16,7 @@ from workbench.lab.bounds_panel.state import applicable
 from workbench.lab.cells import name_of
 from workbench.lab.clusters_panel import drawing
 from workbench.lab.clusters_panel.breakage import Breakage, Halos, Outcome, break_halos, groups_of
+from workbench.lab.clusters_panel.chosen import sentence_of_chosen
 from workbench.lab.clusters_panel.cloud_of import CloudPart
 from workbench.lab.clusters_panel.code import code
 from workbench.lab.clusters_panel.keeping import Kept, Trace, keep_halos
@@ -96,7 +97,7 @@ class ClustersPanel(Panel[ClustersState]):
         preserve = Button("preserve", self.preserve, "keep every halo, and watch the descent", primary=True)
         self._previous = Button("◀ previous", self.previous_link, "look at the pair before (key p)", key="p")
         self._next = Button("next ▶", self.next_link, "look at the next pair that broke (key n)", key="n")
-        self._place_of_link = Words()
+        self._place_of_link, self._sentence = Words(), Words()
         self._close = Button("no close-up", lambda: self.change(chosen=None))
         self._saving = SaveArchive(self.archive_name, self.save_archive, self.when_settled)
         seldom = [
@@ -109,7 +110,7 @@ class ClustersPanel(Panel[ClustersState]):
         return [
             Row(self._length, self._bound, codecs, preserve), Row(*seldom, place="folded"),
             Row(*look, self._previous, self._place_of_link, self._next, self._close, place="over"),
-            Row(self.cloud.embedded, place="pictures"), Row(self._saving, self._saving.download, place="foot"),
+            Row(self._sentence, place="detail"), Row(self.cloud.embedded, place="pictures"), Row(self._saving, self._saving.download, place="foot"),
         ]
 
     def draw(self, state: ClustersState, results: Results) -> Shown:
@@ -265,6 +266,7 @@ class ClustersPanel(Panel[ClustersState]):
             self._close.set(enabled=self.state.chosen is not None)
             assert self.cloud is not None
             halos = self._engine.results()["halos"]
+            self._sentence.set(text=sentence_of_chosen(self.particles, self.state, halos, self._outcome))
             self.cloud.show(self.state, halos, self._outcome, KEPT if self._shows_kept(self.state) else DECODED)
 
     def _put_aside(self, aside: bool) -> None:

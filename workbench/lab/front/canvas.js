@@ -295,7 +295,7 @@ export class Canvas {
 
   // What stands around the pictures: the height of titles, axes, colour bars, legend and tools.
   around() {
-    return this.root.offsetHeight - (this.seen[0]?.canvas.offsetHeight ?? 0);
+    return this.root.parentElement.offsetHeight - (this.seen[0]?.canvas.offsetHeight ?? 0);
   }
 
   shape() {

@@ -27,7 +27,9 @@ class Channel {
   constructor(view, key) {
     [this.view, this.key] = [view, key];
     [this.front, this.host] = [view.store.front, view.host];
-    this.bar = key === "canvas" ? view.bar : undefined; // a place for tools
+    this.bar = key === "canvas" ? view.bar : undefined; // a place for tools,
+    this.legends = view.bar; // and for what marks mean
+    this.name = key === "detail" ? "close-up" : "";
   }
 
   get content() {
@@ -131,7 +133,7 @@ class Panel extends Parts {
     this.foot = element("div", "wb-saving", el);
     this.footRows = element("div", "wb-rows", this.foot);
     for (const key of ["copy", "report", "download-report"]) this.foot.append(this.place(key));
-    this.areas = { above: this.unfolded, folded: this.folded, top: this.top, over: this.over, pictures: this.instead, side: this.sideRows, strip: this.stripRows, foot: this.footRows };
+    this.areas = { above: this.unfolded, folded: this.folded, top: this.top, over: this.over, pictures: this.instead, detail: this.beneath, side: this.sideRows, strip: this.stripRows, foot: this.footRows };
     this.press = this.press.bind(this);
     document.addEventListener("keydown", this.press, true); // before the notebook, which has these keys too
     store.enter(this);
@@ -184,6 +186,7 @@ class Panel extends Parts {
     this.strip.append(this.place("note"));
     this.pictures.append(this.place("canvas"), this.place("detail"));
     this.place("detail").classList.add("wb-detail");
+    this.beneath = element("div", "wb-rows wb-beneath", this.place("detail"));
     this.instead = element("div", "wb-rows wb-instead", this.pictures);
     this.below = element("div", "wb-charts", content);
     content.append(this.place("drawers"));
