@@ -63,7 +63,7 @@ class CloudPart:
         self._made_of: tuple[Any, ...] = ()
         self._rest = Rest(RESTED)
         self.toggle = Button("in 3-D", lambda: self.want(not self.wanted), meaning("in 3-D"))
-        self.toggle.set(pressed=False, enabled=particles.dimensions == 3)
+        self.toggle.set(pressed=False)
         self.embedded = Embedded()
         self.embedded.set(hidden=True)
 

@@ -110,7 +110,8 @@ class ClustersPanel(Panel[ClustersState]):
         return [
             Row(self._length, self._bound, codecs, preserve), Row(*seldom, place="folded"),
             Row(*look, self._previous, self._place_of_link, self._next, self._close, place="over"),
-            Row(self._sentence, place="detail"), Row(self.cloud.embedded, place="pictures"), Row(self._saving, self._saving.download, place="foot"),
+            Row(self.cloud.embedded, place="pictures"), Row(self._sentence, place="detail"),
+            Row(self._saving, self._saving.download, place="foot"),
         ]
 
     def draw(self, state: ClustersState, results: Results) -> Shown:
