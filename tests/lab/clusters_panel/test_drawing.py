@@ -14,10 +14,10 @@ from workbench.clusters.matching import SPLIT
 from workbench.lab.chart_part import ChartPart
 from workbench.lab.clusters_panel import Chosen, Trace, chosen_mark, draw, shown_outcome
 from workbench.lab.clusters_panel.curves import descent_chart, mass_function_chart
-from workbench.lab.clusters_panel.density import shown_axes
 from workbench.lab.clusters_panel.detail import MOST_POINTS, sight_of
 from workbench.lab.clusters_panel.panes import MOST_HALOS, MOST_LINKS
 from workbench.lab.description import Marks, Picture, Shown
+from workbench.lab.projection import shown_axes
 
 CLUMPS = [name for name in samples.SETS if name.endswith("-D")]
 

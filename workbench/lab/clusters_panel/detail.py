@@ -17,12 +17,11 @@ from workbench.data import Particles
 from workbench.data.periodic import nearest_image
 from workbench.lab.clusters_panel.breakage import Halos, Links, Outcome
 from workbench.lab.clusters_panel.chosen import title_of_chosen
-from workbench.lab.clusters_panel.density import shown_axes
 from workbench.lab.clusters_panel.panes import AFTER, FALSE, JOINED, MISSING, OUTLINE, TORN, WHOLE, titles_of
 from workbench.lab.clusters_panel.state import Chosen, ClustersState
 from workbench.lab.description import Marks, Picture, Window
 from workbench.lab.levels import density_bytes, density_range
-from workbench.lab.projection import Projection, grid_of
+from workbench.lab.projection import Projection, grid_of, shown_axes
 from workbench.lab.remembered import remembered
 
 MOST_POINTS = 1000   # particles drawn one by one; beyond, their density

@@ -17,13 +17,13 @@ from workbench.data import Particles
 from workbench.lab.clusters_panel.breakage import Breakage, Halos, Outcome
 from workbench.lab.clusters_panel.chosen import broken_counts, chosen_facts
 from workbench.lab.clusters_panel.curves import descent_chart, mass_function_chart
-from workbench.lab.clusters_panel.density import shown_axes
 from workbench.lab.clusters_panel.detail import Sight, detail, sight_of
 from workbench.lab.clusters_panel.keeping import Kept, Trace
 from workbench.lab.clusters_panel.panes import AFTER, DECODED, KEPT, STATUS, panes
 from workbench.lab.clusters_panel.state import ClustersState
 from workbench.lab.description import Charts, Fact, Marks, Picture, Severity, Shown, Table
 from workbench.lab.glossary import meaning
+from workbench.lab.projection import shown_axes
 
 LARGEST_HALOS = 200   # in the table
 HALOS, ARCHIVE = "halos", "archive"   # groups of figures
@@ -160,7 +160,7 @@ def _broken_answer(outcome: Outcome, count: int) -> tuple[str | Fact, ...]:
     return broken, f"halos broken ({split:,} split, {merged:,} merged)" if split + merged else "halos broken"
 
 
-def _frame(sight: Sight, axes: list[int]) -> Marks:
+def _frame(sight: Sight, axes: tuple[int, int]) -> Marks:
     """The frame of the detail in the large pictures."""
     across, up = (sight.middle[axis] for axis in axes)
     reach = sight.reach

@@ -8,6 +8,7 @@ largest groups are drawn, and a sentence says how many there are.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,11 +16,10 @@ from workbench.clusters.matching import INTACT, MERGED, SPLIT
 from workbench.data import Particles
 from workbench.data.periodic import nearest_image
 from workbench.lab.clusters_panel.breakage import Halos, Links, Outcome
-from workbench.lab.clusters_panel.density import density_of, shown_axes
 from workbench.lab.clusters_panel.state import Chosen, ClustersState
+from workbench.lab.density import density_picture, pixels_of
 from workbench.lab.description import Marks, Picture, Window
-from workbench.lab.projection import frame_of, view_axes
-from workbench.lab.units import density_unit
+from workbench.lab.projection import frame_of, shown_axes
 
 MOST_HALOS, MOST_LINKS = 400, 300   # drawn at once, of each kind
 SHORT = 1 / 100                     # of the window: shorter lines get a point, to be visible
@@ -78,18 +78,14 @@ def panes(
     particles: Particles, state: ClustersState, halos: Halos, outcomes: Mapping[str, Outcome], shown: Outcome | None
 ) -> tuple[tuple[Picture, ...], str]:
     """The original and these outcomes by title, and a sentence about what is not drawn of the one that is `shown`."""
-    density = density_of(particles, state.axis, state.window, state.pixels)
-    window = density.window
-    given = {
-        "window": window, "colours": "density", "low": density.low, "high": density.high, "logarithmic": True,
-        "unit": density_unit(particles), "axes": view_axes(particles, state.axis),
-    }
-    circles, note = _circles(particles, state, halos, shown, window)
-    pictures, notes = [Picture(ORIGINAL, density.pixels, marks=circles, **given)], [note]   # type: ignore[arg-type]
+    original, _ = density_picture(particles, state.axis, state.window, state.pixels)
+    circles, note = _circles(particles, state, halos, shown, original.window)
+    pictures, notes = [replace(original, title=ORIGINAL, marks=circles)], [note]
     for title, outcome in outcomes.items():
-        circles, _ = _circles(particles, state, halos, outcome, window)
-        links, told = _links(particles, state, outcome, window)
-        pictures.append(Picture(title, density.of(outcome.decoded), marks=(*circles, *links), **given))   # type: ignore[arg-type]
+        circles, _ = _circles(particles, state, halos, outcome, original.window)
+        links, told = _links(particles, state, outcome, original.window)
+        pixels = pixels_of(outcome.decoded, state.axis, original)
+        pictures.append(replace(original, title=title, pixels=pixels, marks=(*circles, *links)))
         notes += told if outcome is shown else []
     return tuple(pictures), " ".join(filter(None, notes))
 
