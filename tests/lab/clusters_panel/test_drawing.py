@@ -404,7 +404,7 @@ def test_bars_have_the_lengths_that_they_stand_for(name):
     detail = drawn(name, chosen=Chosen.link(0, 1)).detail
     assert detail is not None
     for label, length in (("b", case.halos.groups.linking_length), ("ξ", case.state.bound)):
-        (bar,) = marks_of(detail, f"{label} = {length:.4g}")
+        (bar,) = marks_of(detail, f"{label} = {length:.3g}")
         left, low, right, high = bar.places[0].tolist()
         assert (right - left, high - low) == (pytest.approx(length, rel=1e-4), 0)
 

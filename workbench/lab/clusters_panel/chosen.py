@@ -26,8 +26,8 @@ def title_of_chosen(halos: Halos, outcome: Outcome | None, chosen: Chosen, min_m
     """
     if chosen.kind == "link":
         one, other = chosen.particles
-        name, whole = name_of_link(outcome, chosen), f"particles {one:,} and {other:,}"
-        return f"{name or whole} {_where(halos, chosen, min_members)}{'' if name or outcome is None else ': not broken'}"
+        pair = f"particles {one:,} and {other:,}" if outcome is None else f"not broken: particles {one:,} and {other:,}"
+        return f"{name_of_link(outcome, chosen) or pair} {_where(halos, chosen, min_members)}"
     place = halos.place(int(halos.groups.labels[chosen.particles[0]]))
     if place is None:
         return f"particle {chosen.particles[0]:,}, without friends"

@@ -92,7 +92,7 @@ def descent_chart(steps: tuple[Step, ...], share: float = 1.0) -> Chart:
     last = f"After {len(steps)} steps: {violations[-1]:,.0f} violations, loss {loss[-1]:.3g} ξ²." if steps else ""
     return Chart(
         f"Violations left, step by step{within}", Axis("step", 0.5, max(len(steps), 2) + 0.5),
-        Axis("violations, loss", -0.08, 1.08 * float(from_zero(highest)), names=zero_ticks(highest)), tuple(parts),
+        Axis("count, ξ²", -0.08, 1.08 * float(from_zero(highest)), names=zero_ticks(highest)), tuple(parts),
         f"Violations and loss by step{within}. {last}",
     )
 

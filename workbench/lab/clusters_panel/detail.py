@@ -241,7 +241,7 @@ def _rulers(sight: Sight, length: float, bound: float) -> list[Marks]:
             (left + long, height - tick, left + long, height + tick),
         ]
         colour = (RULER, AFTER)[line]
-        marks.append(Marks("lines", np.array(bar if long <= 1.8 * reach else []), colour, f"{name} = {long:.4g}", 2.0))
+        marks.append(Marks("lines", np.array(bar if long <= 1.8 * reach else []), colour, f"{name} = {long:.3g}", 2.0))
     return marks
 
 

@@ -186,6 +186,10 @@ export class Embedded {
     this.root.style.setProperty("--wb-tall", `${tall}px`);
   }
 
+  get most() {
+    return Infinity;
+  }
+
   around() {
     return this.root.offsetHeight - (this.root.querySelector(".wb-tall")?.offsetHeight ?? 0);
   }

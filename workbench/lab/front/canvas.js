@@ -280,11 +280,15 @@ export class Canvas {
   }
 
   // Pictures with few cells need not be large, but marks alone have none.
-  get highest() {
+  get most() {
     const cells = Math.max(0, ...this.seen.map(({ sent }) => Math.max(sent.width, sent.height)));
     const [first] = this.seen;
-    const longest = this.bare ? MOST : first?.image ? Math.max(PLAIN, PER_CELL * cells) : 0;
-    return Math.round(Math.min(this.tall, longest * Math.min(1, this.shape())));
+    const longest = this.bare ? Infinity : first?.image ? Math.max(PLAIN, PER_CELL * cells) : 0;
+    return longest * Math.min(1, this.shape());
+  }
+
+  get highest() {
+    return Math.round(Math.min(this.tall, this.most));
   }
 
   // How wide all pictures of this height are, with their axes.
