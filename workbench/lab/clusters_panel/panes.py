@@ -29,7 +29,7 @@ FAINT = 0.25                          # the opacity of intact halos
 
 # On the colours of densities, which run from dark blue over red to yellow. They remain distinct in red-green colour
 # blindness, and kinds differ in their lines as well.
-WHOLE, TORN, JOINED, AFTER = "#69c3ff", "#ffffff", "#ff8ae2", "#ffa02f"
+WHOLE, TORN, JOINED, AFTER = "#69c3ff", "#ffffff", "#2ee6a6", "#ffa02f"
 BROKEN, GROWN = "#ff8a3d", "#ffc86b"
 
 STATUS = {INTACT: "intact", SPLIT: "split", MERGED: "merged"}

@@ -279,12 +279,15 @@ export class Canvas {
     return this.panes.length > 0 && this.panes.every(({ sent, marks }) => sent.low === sent.high && marks.length > 0);
   }
 
-  // Pictures with few cells need not be large, but marks alone have none.
+  // Pictures with few cells need not be large, but marks alone have none. Zooming does not change the size.
   get most() {
-    const cells = Math.max(0, ...this.seen.map(({ sent }) => Math.max(sent.width, sent.height)));
     const [first] = this.seen;
-    const longest = this.bare ? Infinity : first?.image ? Math.max(PLAIN, PER_CELL * cells) : 0;
-    return longest * Math.min(1, this.shape());
+    const far = first && first.sent.window.join() === this.home().join();
+    if (far || !this.longest) {
+      const cells = Math.max(0, ...this.seen.map(({ sent }) => Math.max(sent.width, sent.height)));
+      this.longest = this.bare ? Infinity : first?.image ? Math.max(PLAIN, PER_CELL * cells) : 0;
+    }
+    return this.longest * Math.min(1, this.shape());
   }
 
   get highest() {
