@@ -147,6 +147,8 @@ def test_links_are_drawn_in_a_small_window_but_the_chosen_one_in_every_window():
         (True, False), (False, True),
     ]
     assert all(marks.near for marks in marks_of(picture, "false link"))
+    small = drawn("periodic 3-D", window=(0.4, 0.6, 0.4, 0.6)).pictures[1]
+    assert not any(marks.near for marks in small.marks)
     picture = drawn("periodic 3-D").pictures[1]
     assert all(marks.near for kind in ("missing link", "false link") for marks in marks_of(picture, kind))
 

@@ -119,28 +119,26 @@ def _links(
     for name, links, colour in ((MISSING, outcome.missing, TORN), (FALSE, outcome.false, JOINED)):
         inside = np.flatnonzero(_within(links.middles[:, shown_axes(particles, state.axis)], window))
         drawn = inside[:MOST_LINKS]
-        marks += _link_marks(name, links, drawn, state, outcome, window, colour)
+        chosen = np.flatnonzero((links.pairs == np.array(_ends_of(state.chosen))).all(axis=1))
+        marks += _link_marks(name, links, drawn, state, outcome, window, colour, near=not is_near)
+        marks += _link_marks(name, links, chosen, state, outcome, window, colour) if len(chosen) else []
         notes += [_left_out(len(inside), len(drawn), f"{name}s", "those of the largest groups")] if is_near else []
     return marks, notes
 
 
 def _link_marks(
-    name: str, links: Links, drawn: np.ndarray, state: ClustersState, outcome: Outcome, window: Window, colour: str
+    name: str, links: Links, rows: np.ndarray, state: ClustersState, outcome: Outcome, window: Window, colour: str,
+    near: bool = False,
 ) -> list[Marks]:
     """A line for each link, and a point in its middle if the line would be only a few pixels long."""
     axes, box = shown_axes(outcome.decoded, state.axis), outcome.decoded.box
-    chosen = np.flatnonzero((links.pairs == np.array(_ends_of(state.chosen))).all(axis=1))
+    one, other = (outcome.decoded.positions[links.pairs[rows, end]].astype(np.float64) for end in (0, 1))
+    ends = np.column_stack([one[:, axes], (one + nearest_image(other - one, box))[:, axes]])
+    lines = Marks("lines", ends, colour, name, 1.6, colour == TORN, rows, "", titles_of(name, rows, len(links)), near=near)
+    dotted = rows[links.lengths[rows] < SHORT * (window[1] - window[0])]
     size = 2.4 if name == MISSING else 1.5   # a ring and a dot
-    marks = []
-    for rows, near in [(drawn, True), (chosen, False)][: 1 + bool(len(chosen))]:
-        one, other = (outcome.decoded.positions[links.pairs[rows, end]].astype(np.float64) for end in (0, 1))
-        ends = np.column_stack([one[:, axes], (one + nearest_image(other - one, box))[:, axes]])
-        titles = titles_of(name, rows, len(links))
-        marks.append(Marks("lines", ends, colour, name, 1.6, colour == TORN, rows, "", titles, near=near))
-        dotted = rows[links.lengths[rows] < SHORT * (window[1] - window[0])]
-        titles, places = titles_of(name, dotted, len(links)), links.middles[dotted][:, axes]
-        marks.append(Marks("points", places, colour, name, size, name == MISSING, dotted, "", titles, near=near))
-    return marks
+    titles, places = titles_of(name, dotted, len(links)), links.middles[dotted][:, axes]
+    return [lines, Marks("points", places, colour, name, size, name == MISSING, dotted, "", titles, near=near)]
 
 
 def _ends_of(chosen: Chosen | None) -> tuple[int, ...]:
