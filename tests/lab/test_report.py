@@ -74,6 +74,17 @@ def test_a_picture_has_its_colour_bar_and_its_legend_in_words() -> None:
     assert page.svgs[0] == "decoded: from 0.5 to 80 particles, logarithmic, 2 broken halo"
 
 
+def test_marks_are_as_faint_as_on_the_page_and_those_for_a_closer_look_are_left_out() -> None:
+    places = [[0.5, 0.5, 0.1]]
+    faint = Marks("circles", places, "#56b4e9", "intact", opacity=0.25)
+    near = Marks("circles", places, "#fff", "link", near=True)
+    page = static_picture.figure(picture(marks=(faint, near)))
+    assert 'stroke="#56b4e9"' in page
+    assert 'opacity="0.25"' in page
+    assert "#fff" not in page
+    assert "link" not in page
+
+
 def test_a_picture_has_its_axes_with_the_ticks_of_charts() -> None:
     shown = picture(axes=Axes("x", "y", "Mpc/h"), quantity="surface density")
     page = Texts(static_picture.figure(shown))

@@ -303,14 +303,16 @@ class Words(Part):
         super().__init__(text=text, wide=wide)
 
 
-Place = Literal["above", "folded", "top", "side", "strip", "foot"]
+Place = Literal["above", "folded", "top", "over", "pictures", "detail", "side", "strip", "foot"]
 
 
 class Row:
     """Parts in a row at a `place` of the panel.
 
     The first rows are `above` everything, those that are `folded` behind the button *more controls*. Rows at the `top`
-    stand over the answer, at the `side` beside the pictures, in the `strip` below the pictures, at the `foot` below all.
+    stand over the answer, those `over` the pictures below it, those of the `pictures` in the place of these where they are
+    hidden, those of the `detail` beneath it, at the `side` beside the pictures, in the `strip` below them, at the `foot`
+    below all.
 
     >>> Row(Words("halos"), place="strip").place
     'strip'

@@ -14,12 +14,13 @@ from workbench.data.units import unit_of_values
 from workbench.guarantees import Limit
 from workbench.lab import levels, projection, slices
 from workbench.lab.bounds_panel.colour_scale import scale_of
-from workbench.lab.bounds_panel.state import BoundsState, extremes
+from workbench.lab.bounds_panel.state import BoundsState
 from workbench.lab.bounds_panel.trial import Trial
+from workbench.lab.density import density_picture, density_pixels
 from workbench.lab.description import Picture
+from workbench.lab.extremes import extremes
 from workbench.lab.projection import Projection
 from workbench.lab.remembered import remembered
-from workbench.lab.units import density_unit
 
 
 def pictures(data: Particles | Field, state: BoundsState, trial: Trial | None) -> tuple[Picture, ...]:
@@ -96,32 +97,13 @@ def _view(state: BoundsState) -> tuple[object, ...]:
 # Particles.
 
 def _of_particles(particles: Particles, state: BoundsState, trial: Trial | None) -> tuple[Picture, ...]:
-    original, counts = _density(particles, state)
+    original, counts = density_picture(particles, state.axis, state.window, state.pixels, state.logarithmic)
     if trial is None or trial.outcome is None:
         return (original,)
     decoded = trial.decoded
     assert isinstance(decoded, Particles)
     made = remembered(decoded, "pictures", _view(state), lambda: _moved(decoded, state, original, counts))
     return original, *made
-
-
-def _density(particles: Particles, state: BoundsState) -> tuple[Picture, np.ndarray]:
-    """The picture, and the counts."""
-
-    def made() -> tuple[Picture, np.ndarray]:
-        seen = Projection.of(particles, state.axis)
-        part = seen.within(state.window or seen.frame)
-        counts = part.counts(projection.grid_of(part.frame, len(part), state.pixels))
-        low, high = projection.density_scale(particles, state.axis, state.logarithmic)
-        area = projection.pixel_area(part.frame, counts.shape)
-        pixels = levels.density_bytes(counts, low * area, high * area, state.logarithmic)
-        picture = Picture(
-            "original", pixels, part.frame, "density", low, high, logarithmic=state.logarithmic,
-            unit=density_unit(particles), axes=projection.view_axes(particles, state.axis),
-        )
-        return picture, counts.astype(np.int32)
-
-    return remembered(particles, "pictures", _view(state), made)
 
 
 def _moved(decoded: Particles, state: BoundsState, original: Picture, counts: np.ndarray) -> tuple[Picture, Picture]:
@@ -131,7 +113,7 @@ def _moved(decoded: Particles, state: BoundsState, original: Picture, counts: np
     difference = found - counts
     most = levels.difference_range(difference)
     area = projection.pixel_area(original.window, shape)
-    pixels = levels.density_bytes(found, original.low * area, original.high * area, original.logarithmic)
+    pixels = density_pixels(original, found)
     changed = levels.difference_bytes(difference, most)
     return (
         replace(original, title="decoded", pixels=pixels),

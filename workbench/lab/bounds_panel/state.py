@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from workbench import backend, codecs
+from workbench import codecs
 from workbench.archive import choice
 from workbench.arguments import flag
 from workbench.bounds.run import Order, Question
@@ -23,7 +23,7 @@ from workbench.lab.bounds_panel.colour_scale import scale_of
 from workbench.lab.bounds_panel.goals import GOALS, Goal, target_of
 from workbench.lab.choices import finite, one_of, positive, told_how_to_change, whole, with_choices, within
 from workbench.lab.description import PIXELS, Window, checked_window
-from workbench.lab.remembered import remembered
+from workbench.lab.extremes import extremes
 from workbench.lab.slices import Cut
 
 Kind = Literal["absolute", "relative", "pointwise"]
@@ -209,18 +209,6 @@ def kind_of(bound: Bound) -> Kind:
     'pointwise'
     """
     return next(kind for kind, made in BOUNDS.items() if type(bound) is made)
-
-
-def extremes(data: Particles | Field) -> tuple[float, float]:
-    """The smallest and largest of the valid values, or of all coordinates; zeros when there are none."""
-    if isinstance(data, Particles):
-        return float(data.lower.min()), float(data.upper.max())
-
-    def found() -> tuple[float, float]:
-        shown = backend.to_host(data.values)[backend.to_host(data.valid)]
-        return (float(shown.min()), float(shown.max())) if shown.size else (0.0, 0.0)
-
-    return remembered(data, "extremes", "", found)
 
 
 def size_of(data: Particles | Field) -> float:

@@ -49,17 +49,23 @@ class Embedded(Part):
 
 
 class CloudPart:
-    """The button "in 3-D" of the panel, and the place in which the cloud appears."""
+    """The button "in 3-D" of the panel, and the cloud, which takes the place of the pictures.
 
-    def __init__(self, particles: Particles, choose: Callable[[Chosen], object]) -> None:
-        self._particles, self._choose = particles, choose
+    `choose` is called with a halo that was clicked, and `put_aside` with whether the pictures are to leave their place.
+    """
+
+    def __init__(
+        self, particles: Particles, choose: Callable[[Chosen], object], put_aside: Callable[[bool], object]
+    ) -> None:
+        self._particles, self._choose, self._put_aside = particles, choose, put_aside
         self._cloud: Cloud | None = None
         self._wanted: tuple[Any, ...] = ()
         self._made_of: tuple[Any, ...] = ()
         self._rest = Rest(RESTED)
         self.toggle = Button("in 3-D", lambda: self.want(not self.wanted), meaning("in 3-D"))
-        self.toggle.set(pressed=False, enabled=particles.dimensions == 3)
+        self.toggle.set(pressed=False)
         self.embedded = Embedded()
+        self.embedded.set(hidden=True)
 
     @property
     def wanted(self) -> bool:
@@ -69,6 +75,8 @@ class CloudPart:
     def want(self, wanted: bool) -> None:
         """Show a cloud, or remove it."""
         self.toggle.set(pressed=wanted)
+        self.embedded.set(hidden=not wanted)
+        self._put_aside(wanted)
         self._follow()
 
     def show(self, state: ClustersState, halos: Halos | None, outcome: Outcome | None, title: str) -> None:

@@ -12,7 +12,7 @@ from workbench.lab.clusters_panel.state import Chosen
 def place_of_link(outcome: Outcome, chosen: Chosen | None) -> tuple[int, str]:
     """How many broken links there are, and which is chosen, in words."""
     count = len(outcome.missing) + len(outcome.false)
-    return count, name_of_link(outcome, chosen) or f"{count:,} broken links"
+    return count, name_of_link(outcome, chosen) or (f"{count:,} broken links" if count else "no broken links")
 
 
 def link_after(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,12 @@ from workbench.lab.bounds_panel.state import applicable
 from workbench.lab.cells import name_of
 from workbench.lab.clusters_panel import drawing
 from workbench.lab.clusters_panel.breakage import Breakage, Halos, Outcome, break_halos, groups_of
+from workbench.lab.clusters_panel.chosen import sentence_of_chosen
 from workbench.lab.clusters_panel.cloud_of import CloudPart
 from workbench.lab.clusters_panel.code import code
 from workbench.lab.clusters_panel.keeping import Kept, Trace, keep_halos
 from workbench.lab.clusters_panel.link_steps import link_after, place_of_link
-from workbench.lab.clusters_panel.panes import chosen_mark
+from workbench.lab.clusters_panel.panes import DECODED, KEPT, ORIGINAL, chosen_mark
 from workbench.lab.clusters_panel.reading import particle_under, reading
 from workbench.lab.clusters_panel.state import Chosen, ClustersState
 from workbench.lab.controls import Button, Choice, LogSlider, Number, Row, Words
@@ -36,14 +37,18 @@ from workbench.lab.view import View
 SHARES_OF_LENGTH = (1e-3, 1.0)   # the ends of the slider of the bound
 UNITS = {"mean spacings": "spacing", "unit of the box": "length"}   # of the linking length
 LENGTHS = (0.05, 1.0)            # the ends of the slider of the linking length, in mean spacings
-SHOWS = {"decoded": "decoded", "halos kept": "kept"}
+LOOKS_AT: Mapping[str, dict[str, Any]] = {
+    ORIGINAL: {"original": True},
+    DECODED: {"original": False, "shows": "decoded"},
+    KEPT: {"original": False, "shows": "kept"},
+}
 
 
 def clusters(particles: Particles, **choices: Any) -> ClustersPanel:
     """A panel that shows which halos an error bound breaks, and keeps them: press *preserve*.
 
     `choices` are fields of `ClustersState`: bound, linking_length, unit, codec, order, min_members, keep_members, solver;
-    axis, window, chosen, shows.
+    axis, window, chosen, shows, original.
 
     >>> from workbench.data.synthetic import cosmic_web
     >>> panel = clusters(cosmic_web(n=16, seed=1), bound=0.03, min_members=10)
@@ -78,27 +83,23 @@ class ClustersPanel(Panel[ClustersState]):
             self.change(shows="kept")   # which keeps them first
 
     def rows(self) -> Sequence[Row]:
-        """The promise above, the view below."""
+        """The promise above everything, the choice of what is looked at above the map."""
         particles = self.particles
         self._bound = LogSlider("bound", "error bound ξ", *self._bounds(), about="error bound")
         self._length = LogSlider(
             "linking_length", "linking length b", *self._lengths(), about="linking length",
             spoken=lambda state: "mean spacings" if state.unit == "spacing" else "",
         )
-        self.cloud = CloudPart(particles, lambda halo: self.change(chosen=halo))
+        self.cloud = CloudPart(particles, lambda halo: self.change(chosen=halo), self._put_aside)
         codecs = Choice("codec", "codec", [codec.id for codec in applicable(particles)])
         axes = {"along x": 0, "along y": 1, "along z": 2} if particles.dimensions == 3 else {}
-        look = [
-            *([Choice("axis", "seen", axes, about="line of sight")] if axes else []),
-            Choice("shows", "second picture", SHOWS),
-            self.cloud.toggle,
-        ]
+        look = [Choice("axis", "seen", axes, about="line of sight"), self.cloud.toggle] if axes else []
         preserve = Button("preserve", self.preserve, "keep every halo, and watch the descent", primary=True)
         self._previous = Button("◀ previous", self.previous_link, "look at the pair before (key p)", key="p")
         self._next = Button("next ▶", self.next_link, "look at the next pair that broke (key n)", key="n")
-        self._place_of_link = Words()
+        self._place_of_link, self._sentence = Words(), Words()
+        self._close = Button("no close-up", lambda: self.change(chosen=None))
         self._saving = SaveArchive(self.archive_name, self.save_archive, self.when_settled)
-        close = Button("no close-up", lambda: self.change(chosen=None))
         seldom = [
             Choice("unit", "unit", UNITS, about="unit of the linking length"),
             Choice("order", "order", {"free": "free", "kept": "keep"}),
@@ -108,8 +109,9 @@ class ClustersPanel(Panel[ClustersState]):
         ]
         return [
             Row(self._length, self._bound, codecs, preserve), Row(*seldom, place="folded"),
-            Row(*look, self._previous, self._place_of_link, self._next, close, place="strip"),
-            Row(self.cloud.embedded, place="strip"), Row(self._saving, self._saving.download, place="foot"),
+            Row(*look, self._previous, self._place_of_link, self._next, self._close, place="over"),
+            Row(self.cloud.embedded, place="pictures"), Row(self._sentence, place="detail"),
+            Row(self._saving, self._saving.download, place="foot"),
         ]
 
     def draw(self, state: ClustersState, results: Results) -> Shown:
@@ -154,6 +156,10 @@ class ClustersPanel(Panel[ClustersState]):
         if mark is not None:
             self.change(chosen=mark)
 
+    def picture_chosen(self, title: str) -> None:
+        """Show this picture, and the figures of its archive; those of the original are the same."""
+        self.change(**LOOKS_AT[title])
+
     def row_chosen(self, table: str, row: int) -> None:
         """Show the halo of a row of the table in the close-up."""
         halos: Halos | None = self._engine.results().get("halos")
@@ -163,8 +169,8 @@ class ClustersPanel(Panel[ClustersState]):
     def reading(self, picture: int, x: float, y: float) -> Reading | None:
         """The particles at a place of the maps."""
         state, results = self.displayed
-        outcome = drawing.shown_outcome(state, results.get("breakage"), results.get("kept"))
-        return reading(self.particles, state, outcome, (x, y))
+        outcomes = drawing.outcomes_by_title(results.get("breakage"), results.get("kept"))
+        return reading(self.particles, state, outcomes.values(), (x, y))
 
     def reading_of_detail(self, x: float, y: float) -> Reading | None:
         """The particle at a place of the close-up."""
@@ -209,7 +215,7 @@ class ClustersPanel(Panel[ClustersState]):
 
     def _show_kept(self) -> None:
         if "kept" in self._engine.results():
-            super().change(shows="kept")
+            super().change(shows="kept", original=False)
 
     def next_link(self) -> None:
         """Show the next broken link: missing links first, and those of the largest halos first."""
@@ -246,7 +252,7 @@ class ClustersPanel(Panel[ClustersState]):
 
     @property
     def _outcome(self) -> Outcome | None:
-        """The outcome that the second picture shows."""
+        """The outcome that all figures belong to."""
         results = self._engine.results()
         return drawing.shown_outcome(self.state, results.get("breakage"), results.get("kept"))
 
@@ -258,9 +264,17 @@ class ClustersPanel(Panel[ClustersState]):
             self._place_of_link.set(text=words)
             for step in (self._previous, self._next):
                 step.set(enabled=count > 0)
+            self._close.set(enabled=self.state.chosen is not None)
             assert self.cloud is not None
             halos = self._engine.results()["halos"]
-            self.cloud.show(self.state, halos, self._outcome, "kept" if self._shows_kept(self.state) else "decoded")
+            self._sentence.set(text=sentence_of_chosen(self.particles, self.state, halos, self._outcome))
+            self.cloud.show(self.state, halos, self._outcome, KEPT if self._shows_kept(self.state) else DECODED)
+
+    def _put_aside(self, aside: bool) -> None:
+        """Leave the place of the pictures to the cloud, or take it back."""
+        if self._view is not None:
+            self._view.canvas.set(hidden=aside)
+            self._view.detail.set(hidden=aside)
 
     def _bounds(self) -> tuple[float, float]:
         least, most = SHARES_OF_LENGTH

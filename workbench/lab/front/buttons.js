@@ -166,18 +166,36 @@ export class Saving {
   }
 }
 
-// Another widget in a place of the panel.
+// Another widget in the place of the pictures, of which an element with the class wb-tall has the height that they would have.
 export class Embedded {
   constructor(channel, el) {
-    [this.channel, this.el] = [channel, el];
+    this.channel = channel;
+    this.root = element("div", "wb-embedded", el);
   }
 
   show({ widget }) {
     if (widget === this.widget) return;
     this.widget = widget;
     this.close();
-    this.el.replaceChildren();
-    if (widget) this.render(element("div", "", this.el), widget);
+    this.root.replaceChildren();
+    if (widget) this.render(element("div", "", this.root), widget);
+    else element("div", "wb-tall wb-note", this.root, PREPARING);
+  }
+
+  fit(tall) {
+    this.root.style.setProperty("--wb-tall", `${tall}px`);
+  }
+
+  get most() {
+    return Infinity;
+  }
+
+  around() {
+    return this.root.offsetHeight - (this.root.querySelector(".wb-tall")?.offsetHeight ?? 0);
+  }
+
+  widthOf() {
+    return screen.width; // all that there is
   }
 
   async render(place, widget) {

@@ -275,12 +275,24 @@ export class Canvas {
     this.resize();
   }
 
-  // Pictures with few cells need not be large.
-  get highest() {
-    const cells = Math.max(0, ...this.seen.map(({ sent }) => Math.max(sent.width, sent.height)));
+  // Whether there is nothing but marks.
+  get bare() {
+    return this.panes.length > 0 && this.panes.every(({ sent, marks }) => sent.low === sent.high && marks.length > 0);
+  }
+
+  // Pictures with few cells need not be large, but marks alone have none. Zooming does not change the size.
+  get most() {
     const [first] = this.seen;
-    const longest = first?.image ? Math.max(PLAIN, PER_CELL * cells) : 0;
-    return Math.round(Math.min(this.tall, longest * Math.min(1, this.shape())));
+    const far = first && first.sent.window.join() === this.home().join();
+    if (far || !this.longest) {
+      const cells = Math.max(0, ...this.seen.map(({ sent }) => Math.max(sent.width, sent.height)));
+      this.longest = this.bare ? Infinity : first?.image ? Math.max(PLAIN, PER_CELL * cells) : 0;
+    }
+    return this.longest * Math.min(1, this.shape());
+  }
+
+  get highest() {
+    return Math.round(Math.min(this.tall, this.most));
   }
 
   // How wide all pictures of this height are, with their axes.
@@ -291,7 +303,7 @@ export class Canvas {
 
   // What stands around the pictures: the height of titles, axes, colour bars, legend and tools.
   around() {
-    return this.root.offsetHeight - (this.seen[0]?.canvas.offsetHeight ?? 0);
+    return this.root.parentElement.offsetHeight - (this.seen[0]?.canvas.offsetHeight ?? 0);
   }
 
   shape() {

@@ -76,6 +76,7 @@ export class Toolbar {
   show(settings, limits) {
     this.showTabs();
     this.blink.hidden = !this.view.seen.some((pane) => this.view.partner(pane));
+    this.colours.root.hidden = this.view.bare;
     this.blink.setAttribute("aria-pressed", String(settings.blink));
     this.map.value = settings.colours;
     this.limits.value = settings.limits;
@@ -159,7 +160,7 @@ export class Toolbar {
 export class Legend {
   constructor(view) {
     this.view = view;
-    this.root = element("div", "wb-legend", view.root, { role: "group", "aria-label": "layers" });
+    this.root = element("div", "wb-legend", view.channel.legends ?? view.root, { role: "group", "aria-label": `layers ${view.channel.name}` });
     keepKeys(this.root);
     this.listed = "";
   }
@@ -180,7 +181,9 @@ export class Legend {
   }
 
   list(marks, gaps) {
+    const { name } = this.view.channel;
     this.root.replaceChildren();
+    if (name && marks.length) element("span", "wb-legend-name", this.root, name);
     for (const mark of marks) {
       const entry = element("label", "wb-entry", this.root, { title: this.view.channel.content.words.layer });
       const box = element("input", "", entry, { type: "checkbox", value: mark.label });
@@ -197,7 +200,7 @@ export class Legend {
       entry.append("no value");
     }
     this.opacity = null;
-    if (!marks.length) return;
+    if (!marks.length || name) return; // a close-up has nothing beneath its marks
     const title = this.view.channel.content.words.opacity;
     const slider = element("input", "wb-opacity", null, { type: "range", min: 0.1, max: 1, step: 0.1, title });
     this.opacity = labelled(this.root, "opacity", slider);

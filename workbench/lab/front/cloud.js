@@ -4,7 +4,7 @@
 import { Camera } from "./cloud_camera.js";
 import { Frame } from "./cloud_frame.js";
 import { Halos } from "./cloud_halos.js";
-import { MOST_CHANGED, Points, Unsupported } from "./cloud_points.js";
+import { MOST_CHANGED, Points, ROUND, Unsupported } from "./cloud_points.js";
 import { Tools } from "./cloud_tools.js";
 import { element, saveAs } from "./dom.js";
 
@@ -62,7 +62,7 @@ class CloudView {
   }
 
   build() {
-    this.stage = element("div", "wb-cloud-stage", this.root);
+    this.stage = element("div", "wb-cloud-stage wb-tall", this.root);
     this.canvas = element("canvas", "wb-cloud-points", this.stage);
     this.over = element("canvas", "wb-cloud-over", this.stage);
     this.over.setAttribute("aria-hidden", "true");
@@ -378,11 +378,11 @@ class CloudView {
   resize() {
     const width = this.stage.clientWidth;
     if (!width || !this.scene) return;
-    const height = this.model.get("tall");
+    this.stage.style.height = `var(--wb-tall, ${this.model.get("tall")}px)`; // in a panel, as high as its pictures
+    const height = this.stage.clientHeight;
     this.ratio = Math.min(window.devicePixelRatio || 1, 2);
     const sides = this.arrays.length;
     this.pane = { width: (width - GAP * (sides - 1)) / sides, height };
-    this.stage.style.height = `${height}px`;
     const [across, down] = [Math.round(width * this.ratio), Math.round(height * this.ratio)];
     if (this.points && this.size !== `${across} ${down}`) {
       this.size = `${across} ${down}`;

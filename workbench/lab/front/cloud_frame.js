@@ -82,8 +82,12 @@ export class Frame {
     }
     context.stroke();
     const name = unit ? `${NAMES[axis]} (${unit})` : NAMES[axis];
-    const far = 30 + (axis === 2 ? Math.abs(out[0]) * 4 : Math.abs(out[0]) * (context.measureText(name).width / 2));
-    this.write(context, name, (from[0] + to[0]) / 2 + far * out[0], (from[1] + to[1]) / 2 + far * out[1], axis === 2 ? -Math.PI / 2 : 0);
+    const half = context.measureText(name).width / 2;
+    const far = 30 + Math.abs(out[0]) * (axis === 2 ? 4 : half);
+    const inside = (place, room, size) => Math.min(Math.max(place, room), size - room); // the pane is narrow in a panel
+    const x = inside((from[0] + to[0]) / 2 + far * out[0], axis === 2 ? 8 : half + 4, pane.width);
+    const y = inside((from[1] + to[1]) / 2 + far * out[1], axis === 2 ? half + 4 : 8, pane.height);
+    this.write(context, name, x, y, axis === 2 ? -Math.PI / 2 : 0);
   }
 
   write(context, text, x, y, turned = 0) {
@@ -105,13 +109,13 @@ export class Frame {
   paintBar(context, camera, pane) {
     const pixels = camera.pixels(pane) / camera.distance / this.longest; // of a unit of length
     const length = roundStep((0.1 * pane.width) / pixels, 1); // so that the bar has 0.1 to 0.25 of the width
-    const [right, y] = [pane.width - 14, pane.height - 14];
+    const [left, y] = [14, pane.height - 14];
     context.fillStyle = WRITING;
-    context.fillRect(right - length * pixels, y, length * pixels, 2);
+    context.fillRect(left, y, length * pixels, 2);
     const text = `${written(length, length)} ${this.scene.unit}`.trim();
     context.font = FONT;
     const half = Math.max(length * pixels, context.measureText(text).width) / 2; // neither is cut off
-    this.write(context, text, right - half, y - 10);
+    this.write(context, text, left + half, y - 10);
   }
 
   paintRing(context, camera, pane, place, radius) {

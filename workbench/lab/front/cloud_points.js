@@ -9,7 +9,7 @@ const UNIFORMS = [
   "camera", "size", "palette", "haze", "left", "joined", "sums", "densities", "scale", "asDensity", "background",
   "leftHue", "joinedHue", "rim",
 ];
-const ROUND = 2.5; // pixels from which on a point is a disc
+export const ROUND = 2.5; // pixels from which on a point is a disc
 
 const PLACED = `#version 300 es
 layout(location = 0) in vec3 place;

@@ -47,7 +47,8 @@ export class Fitting {
     const tall = STEP * Math.floor(Math.min(MOST, Math.max(LEAST, room - around)) / STEP);
     const grows = tall - (this.tall ?? -Infinity);
     if (available !== this.available || grows < 0 || grows >= JITTER) [this.available, this.tall] = [available, tall];
-    for (const canvas of canvases) canvas.fit(this.tall);
+    const most = Math.min(...canvases.map((canvas) => canvas.most)); // so that all are equally high
+    for (const canvas of canvases) canvas.fit(Math.min(this.tall, most));
     this.share(canvases, pictures, side, middle.clientWidth);
     const beside = side.offsetTop >= pictures.offsetTop + pictures.offsetHeight ? HIGH : this.beside(besides, pictures, side);
     for (const chart of besides) chart.fit(beside);

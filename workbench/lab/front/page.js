@@ -27,7 +27,9 @@ class Channel {
   constructor(view, key) {
     [this.view, this.key] = [view, key];
     [this.front, this.host] = [view.store.front, view.host];
-    this.bar = key === "canvas" ? view.bar : undefined; // a place for tools
+    this.bar = key === "canvas" ? view.bar : undefined; // a place for tools,
+    this.legends = view.bar; // and for what marks mean
+    this.name = key === "detail" ? "close-up" : "";
   }
 
   get content() {
@@ -131,7 +133,7 @@ class Panel extends Parts {
     this.foot = element("div", "wb-saving", el);
     this.footRows = element("div", "wb-rows", this.foot);
     for (const key of ["copy", "report", "download-report"]) this.foot.append(this.place(key));
-    this.areas = { above: this.unfolded, folded: this.folded, top: this.top, side: this.sideRows, strip: this.stripRows, foot: this.footRows };
+    this.areas = { above: this.unfolded, folded: this.folded, top: this.top, over: this.over, pictures: this.instead, detail: this.beneath, side: this.sideRows, strip: this.stripRows, foot: this.footRows };
     this.press = this.press.bind(this);
     document.addEventListener("keydown", this.press, true); // before the notebook, which has these keys too
     store.enter(this);
@@ -172,6 +174,7 @@ class Panel extends Parts {
     this.all = element("details", "wb-all", this.answer);
     element("summary", "", this.all, "all figures");
     this.plain = element("div", "", this.answer);
+    this.over = element("div", "wb-rows wb-over", content);
     this.middle = element("div", "wb-middle", content);
     this.pictures = element("div", "wb-pictures", this.middle);
     this.side = element("div", "wb-side", this.middle);
@@ -182,6 +185,9 @@ class Panel extends Parts {
     this.stripRows = element("div", "wb-rows", this.strip);
     this.strip.append(this.place("note"));
     this.pictures.append(this.place("canvas"), this.place("detail"));
+    this.place("detail").classList.add("wb-detail");
+    this.beneath = element("div", "wb-rows wb-beneath", this.place("detail"));
+    this.instead = element("div", "wb-rows wb-instead", this.pictures);
     this.below = element("div", "wb-charts", content);
     content.append(this.place("drawers"));
   }
@@ -220,10 +226,10 @@ class Panel extends Parts {
   }
 
   showPictures({ canvas, detail }) {
-    const [pictures, close] = [canvas, detail].map((part) => Boolean(part.pane_0.pixels));
+    const [pictures, close] = [canvas, detail].map((part) => Boolean(part.pane_0.pixels) && !part.hidden);
     this.place("canvas").hidden = !pictures;
     this.place("detail").hidden = !close;
-    this.pictures.hidden = !pictures && !close;
+    this.pictures.hidden = !pictures && !close && !this.others().length;
     this.bar.hidden = !pictures;
   }
 
@@ -267,8 +273,14 @@ class Panel extends Parts {
     return [...this.parts.values()].map(({ part }) => part).filter((part) => part instanceof Control);
   }
 
+  // Visible parts in the place of the pictures.
+  others() {
+    return [...this.parts.values()].filter(({ place }) => this.instead.contains(place) && !place.hidden).map(({ part }) => part);
+  }
+
   canvases() {
-    return ["canvas", "detail"].filter((key) => !this.place(key).hidden).map((key) => this.parts.get(key).part);
+    const shown = ["canvas", "detail"].filter((key) => !this.place(key).hidden).map((key) => this.parts.get(key).part);
+    return [...shown, ...this.others()];
   }
 
   chartsIn(place) {

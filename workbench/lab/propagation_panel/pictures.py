@@ -13,6 +13,7 @@ import numpy as np
 from workbench.data import Field
 from workbench.guarantees import Limit
 from workbench.lab import levels, projection, slices
+from workbench.lab.density import density_picture, density_pixels
 from workbench.lab.description import Axes, Marks, Picture, Window
 from workbench.lab.projection import Projection
 from workbench.lab.propagation_panel.arrays import (
@@ -30,7 +31,6 @@ from workbench.lab.propagation_panel.state import PropagationState
 from workbench.lab.propagation_panel.travel import Baseline, Travel
 from workbench.lab.remembered import remembered
 from workbench.lab.slices import Cut
-from workbench.lab.units import density_unit
 
 WIDE = 20.0           # the ratio of the largest value to the median above which colours follow the logarithm
 DECADES = 16          # of changes that are shown, at most
@@ -183,7 +183,7 @@ def _of_positions(base: Baseline, travel: Travel | None, state: PropagationState
         seen = Projection(np.ascontiguousarray(own[:, across]), np.ascontiguousarray(own[:, up]), anywhere)
         found = seen.within(original.window).counts(original.pixels.shape)
         area = projection.pixel_area(original.window, found.shape)
-        pixels = levels.density_bytes(found, original.low * area, original.high * area, original.logarithmic)
+        pixels = density_pixels(original, found)
         difference = found.astype(np.int32) - counts
         most = levels.difference_range(difference)
         marks = _movements(travel, state, across, up)
@@ -215,18 +215,7 @@ def _view(base: Baseline, state: PropagationState) -> tuple[object, ...]:
 
 def _density(base: Baseline, state: PropagationState, site: str = "") -> tuple[Picture, np.ndarray]:
     particles = original_particles(base, site or state.look)
-    axis = seen_along(particles.dimensions, state)
-    seen = Projection.of(particles, axis)
-    part = seen.within(state.window or seen.frame)
-    counts = part.counts(projection.grid_of(part.frame, len(part), state.pixels))
-    low, high = projection.density_scale(particles, axis)
-    area = projection.pixel_area(part.frame, counts.shape)
-    pixels = levels.density_bytes(counts, low * area, high * area)
-    picture = Picture(
-        "original", pixels, part.frame, "density", low, high, logarithmic=True,
-        unit=density_unit(particles), axes=projection.view_axes(particles, axis),
-    )
-    return picture, counts.astype(np.int32)
+    return density_picture(particles, seen_along(particles.dimensions, state), state.window, state.pixels)
 
 
 def _movements(travel: Travel, state: PropagationState, across: int, up: int) -> tuple[Marks, ...]:
@@ -259,11 +248,10 @@ def _of_labels(base: Baseline, travel: Travel | None, state: PropagationState, p
         anywhere = (-math.inf, math.inf, -math.inf, math.inf)
         seen = Projection(np.ascontiguousarray(of_changed[:, 0]), np.ascontiguousarray(of_changed[:, 1]), anywhere)
         counts = seen.within(original.window).counts(original.pixels.shape)
-        area = projection.pixel_area(original.window, counts.shape)
         few = of_changed[:: max(1, len(of_changed) // MOST_MARKS)]
         return replace(
             original, title=f"with another label: {len(changed):,}", colours="density",
-            pixels=levels.density_bytes(counts, original.low * area, original.high * area),
+            pixels=density_pixels(original, counts),
             marks=(Marks("points", few, MARK, "changed labels", 2.0),) if 0 < len(few) <= MOST_MARKS // 10 else (),
         )
 
