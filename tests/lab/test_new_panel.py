@@ -51,6 +51,6 @@ def test_its_code_gives_the_same_archive(panel: Any) -> None:
 
 
 def test_it_refuses_nonsense(panel: Any) -> None:
-    assert not panel.change(bits=99)
+    assert not panel.request(bits=99)
     panel.wait()
     assert panel.status.error == "bits must be from 0 to 23; got 99"

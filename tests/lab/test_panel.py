@@ -83,6 +83,15 @@ def test_what_is_refused_is_told_in_the_panel_and_stays_in_the_field_until_anoth
     assert view.controls[0].content["shown"]["refused"] is None
 
 
+def test_code_is_told_by_an_error_and_changes_nothing(panel: ToyPanel) -> None:
+    view = panel.widget and panel._view
+    panel.wait(SOON)
+    for nonsense, sentence in (({"radius": -3.0}, "radius must be positive; got -3.0"), ({"size": 1}, "no choice 'size'")):
+        with pytest.raises(WorkbenchError, match=sentence):
+            panel.change(**nonsense)
+    assert (panel.state, panel.status, view.frame.content["text"]) == (ToyState(), Status(), "")
+
+
 def test_a_value_is_computed_once_and_shown_as_it_is(panel: ToyPanel) -> None:
     view = panel.widget and panel._view
     panel.wait(SOON)

@@ -153,9 +153,14 @@ class Panel(ABC, Generic[State]):
         """The Python that reproduces what is shown."""
         return self.code_for(self.state)
 
-    @in_turn
     def change(self, **fields: Any) -> bool:
-        """Change fields of the state, as the controls do; False, and an error in the panel, if they are invalid."""
+        """Change fields of the state, or raise for what is refused; then nothing changes."""
+        self._engine.after(fields)
+        return self.request(**fields)
+
+    @in_turn
+    def request(self, **fields: Any) -> bool:
+        """Change fields of the state as the controls do: what is refused is said in the panel, and False returned."""
         before = self.state
         with contextlib.nullcontext() if self._view is None else self._view.widget.at_once():
             changed = self._engine.change(**fields)
@@ -269,7 +274,7 @@ class Panel(ABC, Generic[State]):
         self._travelling = True
         try:
             names = [field.name for field in dataclasses.fields(state)]
-            return self.change(**{name: getattr(state, name) for name in names})
+            return self.request(**{name: getattr(state, name) for name in names})
         finally:
             self._travelling = False
 

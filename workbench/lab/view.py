@@ -31,8 +31,8 @@ RESTED = 0.25   # seconds without changes before charts are drawn, one after the
 class Requests(Protocol):
     """The requests of a view to its panel."""
 
-    def change(self, **fields: Any) -> object:
-        """Change fields of the state."""
+    def request(self, **fields: Any) -> object:
+        """Change fields of the state; False if they are refused."""
 
     def undo(self) -> object:
         """Go one step back."""
@@ -130,9 +130,9 @@ class View:
         self.canvas.turn_to = lambda picture: panel.picture_chosen(self.canvas.content[f"pane_{picture}"]["title"])
         self.detail.reader = lambda picture, x, y: panel.reading_of_detail(x, y)
         if hasattr(self._state, "window"):
-            self.canvas.look = lambda window: panel.change(window=window)
+            self.canvas.look = lambda window: panel.request(window=window)
         if hasattr(self._state, "pixels"):
-            self.canvas.fit = lambda pixels: panel.change(pixels=pixels)
+            self.canvas.fit = lambda pixels: panel.request(pixels=pixels)
         self.drawers, self.overview = Drawers(panel.row_chosen), Drawers(panel.row_chosen, bare=True)
         self.copy, self.report = CopyButton(), ReportPart(self._save_report)
         self.download_report = DownloadButton("download report", self._report, self._refuse)
@@ -147,7 +147,7 @@ class View:
         self.controls = [part for part in parts if isinstance(part, Control)]
         self.savers = [part for part in parts if isinstance(part, SaveArchive)]
         for control in self.controls:
-            control.connect(self.panel.change)
+            control.connect(self.panel.request)
         places: dict[str, list[list[str]]] = {}
         with self.widget.at_once():
             for row in made:

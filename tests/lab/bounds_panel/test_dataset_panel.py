@@ -87,9 +87,9 @@ def test_variables_that_no_picture_shows_are_listed_with_the_reason_and_refused(
     assert fixed == {"five", "mean", "station", "time"}
     for name, reason in {"five": "5 axes", "mean": "one value", "station": "text"}.items():
         assert reason in row(panel, name)["remarks"]
-        assert panel.change(variable=name) is False
+        assert panel.request(variable=name) is False
         assert reason in panel.status.error
-    assert panel.change(variable="Q") is False
+    assert panel.request(variable="Q") is False
     assert "expected the name of a variable; got 'Q'" in panel.status.error
     assert panel.state.variable == "T"
 
@@ -280,7 +280,7 @@ def test_integers_are_kept_exactly_until_they_have_a_bound(panel: Any, data: xar
     assert row(panel, "basin")["largest error"] == "1"
     archive = made_by_code(panel, data)
     assert archive["basin"].certificate["values"].bound == wb.Absolute(1)
-    assert panel.change(kind="pointwise") is False
+    assert panel.request(kind="pointwise") is False
     assert "the bound of integers must be absolute or relative" in panel.status.error
     panel.change(variable="T", target="total", goal=4)
     panel.find()   # which seeks no bounds of integers

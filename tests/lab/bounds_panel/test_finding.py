@@ -85,7 +85,7 @@ def test_each_kind_of_target_has_a_usual_number(panel: Any) -> None:
 
 @pytest.mark.parametrize(("target", "goal"), [("ratio", 0), ("ssim", 2), ("psnr", float("nan")), ("beauty", 3)])
 def test_numbers_that_make_no_sense_are_refused(panel: Any, target: str, goal: float) -> None:
-    assert not panel.change(target=target, goal=goal)
+    assert not panel.request(target=target, goal=goal)
     assert panel.status.error
     assert panel.state.target == "psnr"
 

@@ -122,7 +122,7 @@ def test_integers_have_whole_errors_within_their_bound(dtype: str) -> None:
             assert {run.label for run in panel.history.values()} == {"prequantised", "pcodec"}
             panel.change(kind="relative", eb=0.1)
             assert panel.result["trial"].run["max_error"] <= 0.1 * float(values.max())
-            assert not panel.change(kind="pointwise")
+            assert not panel.request(kind="pointwise")
     with pytest.raises(WorkbenchError, match="must be absolute or relative to the range; got pointwise"):
         wb.lab.bounds(values, kind="pointwise")
 

@@ -78,7 +78,7 @@ def test_other_regions_are_another_model(panel: Any) -> None:
 
 def test_what_is_refused_is_told_and_changes_nothing(panel: Any) -> None:
     before = panel.state
-    assert not panel.change(eps=0.6)
+    assert not panel.request(eps=0.6)
     assert "must lie in (0, 0.5]" in panel.status.error
     assert panel.state == before
 

@@ -61,9 +61,9 @@ def test_another_site_shows_its_whole_array_and_keeps_what_fits() -> None:
         panel.change(look="vorticity")
         state = panel.state
         assert (state.window, state.component, state.index, state.axis) == (None, None, None, 0)
-        assert not panel.change(index=6)
+        assert not panel.request(index=6)
         assert "the slice must be from 0 to 5" in panel.status.error
-        assert not panel.change(component=3)
+        assert not panel.request(component=3)
         assert panel.change(component=2)
         panel.change(look="enstrophy")
         assert "values" in panel.shown.charts
@@ -73,7 +73,7 @@ def test_a_narrower_number_keeps_the_bit_as_far_as_it_goes() -> None:
     with opened("two inputs", site="b", bit=62) as panel:
         assert panel.change(site="a")
         assert panel.state.bit == 15
-        assert not panel.change(kind="compression")   # no codec takes 16 bits
+        assert not panel.request(kind="compression")   # no codec takes 16 bits
         assert "float16" in panel.status.error
 
 
@@ -194,7 +194,7 @@ def test_switches_stop_what_they_protect_from() -> None:
             assert dict(panel.result["travel"].errors) == {"gradient": 0.0, "steepness": 0.0}
             assert next(fact.value for fact in panel.shown.facts if fact.name == "faults found") == "1"
             panel.change(**{switch: False})
-        assert not panel.change(checksums=True, protect=("steepness",))
+        assert not panel.request(checksums=True, protect=("steepness",))
         assert "there is none for steepness" in panel.status.error
 
 

@@ -168,14 +168,14 @@ class DatasetPanel(BoundsPanel):
             return
         name = list(self.members.dataset)[row]
         if self.members.why_not[name] or self.members.is_there(name):
-            self.change(variable=name)
+            self.request(variable=name)
             return
 
         def read(job: Job) -> None:
             job(0.1, f"reading {name}")
             self.members.examined(name)
 
-        self.do(read, f"reading {name}", lambda _, reason: None if reason else self.change(variable=name))
+        self.do(read, f"reading {name}", lambda _, reason: None if reason else self.request(variable=name))
 
     def find(self) -> None:
         """Search for the bound that meets the target, or for those of all variables, and choose them."""
@@ -214,7 +214,7 @@ class DatasetPanel(BoundsPanel):
         looks = {name: getattr(state, name) for name in LOOKS}
         self._travelling = True
         try:
-            return self.change(**{**fields_of(own), **looks}, others=tuple(others.items()))
+            return self.request(**{**fields_of(own), **looks}, others=tuple(others.items()))
         finally:
             self._travelling = False
 
@@ -323,7 +323,7 @@ class DatasetPanel(BoundsPanel):
         chosen = {**before, **dict(answer.choices)}
         own = {**fields_of(chosen.pop(state.variable))}
         looks = {name: getattr(state, name) for name in LOOKS}
-        self.change(**{**own, **looks}, others=tuple(chosen.items()))
+        self.request(**{**own, **looks}, others=tuple(chosen.items()))
         after = _of(self.state).choices
         self._together = {name: (before.get(name), after[name]) for name, _ in answer.choices}
         self.ask("archive")

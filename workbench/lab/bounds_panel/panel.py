@@ -184,7 +184,7 @@ class BoundsPanel(Panel[BoundsState]):
         """Choose the bound that was found, unless the user has chosen something else in the meantime."""
         answer = self._engine.results().get("found")
         if asked == self._wanted(self.state) and isinstance(answer, Answer) and answer.bound is not None:
-            self.change(eb=answer.bound.eb)
+            self.request(eb=answer.bound.eb)
 
     def row_chosen(self, table: str, row: int) -> None:
         """Show an earlier run again."""
@@ -201,7 +201,7 @@ class BoundsPanel(Panel[BoundsState]):
         named = codec.id if codec == codecs.get(codec.id) else codec
         exact = isinstance(run.bound, Exact)
         bound = {} if exact else {"kind": kind_of(run.bound), "eb": run.bound.eb}
-        self.change(codec=named, model=model, exact=exact, order=run.order, **bound)
+        self.request(codec=named, model=model, exact=exact, order=run.order, **bound)
 
     def save_archive(self, path: str | Path, overwrite: bool = False) -> Path:
         """Write the archive that is shown; returns its path."""

@@ -90,7 +90,7 @@ class ClustersPanel(Panel[ClustersState]):
             "linking_length", "linking length b", *self._lengths(), about="linking length",
             spoken=lambda state: "mean spacings" if state.unit == "spacing" else "",
         )
-        self.cloud = CloudPart(particles, lambda halo: self.change(chosen=halo), self._put_aside)
+        self.cloud = CloudPart(particles, lambda halo: self.request(chosen=halo), self._put_aside)
         codecs = Choice("codec", "codec", [codec.id for codec in applicable(particles)])
         axes = {"along x": 0, "along y": 1, "along z": 2} if particles.dimensions == 3 else {}
         look = [Choice("axis", "seen", axes, about="line of sight"), self.cloud.toggle] if axes else []
@@ -98,7 +98,7 @@ class ClustersPanel(Panel[ClustersState]):
         self._previous = Button("◀ previous", self.previous_link, "look at the pair before (key p)", key="p")
         self._next = Button("next ▶", self.next_link, "look at the next pair that broke (key n)", key="n")
         self._place_of_link, self._sentence = Words(), Words()
-        self._close = Button("no close-up", lambda: self.change(chosen=None))
+        self._close = Button("no close-up", lambda: self.request(chosen=None))
         self._saving = SaveArchive(self.archive_name, self.save_archive, self.when_settled)
         seldom = [
             Choice("unit", "unit", UNITS, about="unit of the linking length"),
@@ -154,17 +154,17 @@ class ClustersPanel(Panel[ClustersState]):
         """Show the clicked halo or link in the close-up."""
         mark = chosen_mark(label, chosen, self._outcome)
         if mark is not None:
-            self.change(chosen=mark)
+            self.request(chosen=mark)
 
     def picture_chosen(self, title: str) -> None:
         """Show this picture, and the figures of its archive; those of the original are the same."""
-        self.change(**LOOKS_AT[title])
+        self.request(**LOOKS_AT[title])
 
     def row_chosen(self, table: str, row: int) -> None:
         """Show the halo of a row of the table in the close-up."""
         halos: Halos | None = self._engine.results().get("halos")
         if table == "halos" and halos is not None and 0 <= row < len(halos.catalogue):
-            self.change(chosen=Chosen.halo(int(halos.catalogue.labels[row])))
+            self.request(chosen=Chosen.halo(int(halos.catalogue.labels[row])))
 
     def reading(self, picture: int, x: float, y: float) -> Reading | None:
         """The particles at a place of the maps."""
@@ -180,8 +180,8 @@ class ClustersPanel(Panel[ClustersState]):
         outcome = drawing.shown_outcome(state, results.get("breakage"), results.get("kept"))
         return particle_under(self.particles, state, results["halos"], outcome, (x, y))
 
-    def change(self, **fields: Any) -> bool:
-        """Change fields of the state.
+    def request(self, **fields: Any) -> bool:
+        """Change fields of the state as the controls do.
 
         Everything that is shown belongs to one archive. So the panel shows decoded particles again when a change makes the
         archive with halos kept that of other choices; and to ask for "halos kept" where they are not is to keep them.
@@ -189,10 +189,10 @@ class ClustersPanel(Panel[ClustersState]):
         try:
             wanted = self._engine.after(fields)
         except WorkbenchError:
-            return super().change(**fields)   # which says what is wrong
+            return super().request(**fields)   # which says what is wrong
         if wanted.shows != "kept" or self._shows_kept(wanted):
-            return super().change(**fields)
-        changed = super().change(**fields | {"shows": "decoded"})
+            return super().request(**fields)
+        changed = super().request(**fields | {"shows": "decoded"})
         if changed and fields.get("shows") == "kept":
             self.preserve()
         return changed
@@ -215,7 +215,7 @@ class ClustersPanel(Panel[ClustersState]):
 
     def _show_kept(self) -> None:
         if "kept" in self._engine.results():
-            super().change(shows="kept", original=False)
+            super().request(shows="kept", original=False)
 
     def next_link(self) -> None:
         """Show the next broken link: missing links first, and those of the largest halos first."""
@@ -233,7 +233,7 @@ class ClustersPanel(Panel[ClustersState]):
         found = link_after(results["halos"], outcome, self.state.chosen, self._last_link, step)
         if found is not None:
             self._last_link, chosen = found
-            self.change(chosen=chosen)
+            self.request(chosen=chosen)
 
     @property
     def archive_name(self) -> str:

@@ -96,7 +96,7 @@ class LimitsPanel(Panel[LimitsState]):
 
     def picture_chosen(self, title: str) -> None:
         """Show another picture in front."""
-        self.change(picture=title)
+        self.request(picture=title)
 
     def draw(self, state: LimitsState, results: Results) -> Shown:
         """Pictures, charts and figures of what is known so far."""
