@@ -409,7 +409,7 @@ def test_a_variable_that_cannot_be_computed_is_refused_with_the_reason() -> None
 
     lost = array.zeros((40, 50), chunks=10).map_blocks(fail, dtype="f8")
     with wb.lab.bounds(xarray.Dataset({"T": (("x", "y"), np.eye(9)), "lost": (("p", "q"), lost)}), variable="T") as panel:
-        for choose in (lambda: panel.change(variable="lost"), lambda: panel.row_chosen("variables", 1)):
+        for choose in (lambda: panel.request(variable="lost"), lambda: panel.row_chosen("variables", 1)):
             assert not choose()
             assert panel.wait(SOON) is not False
             assert "'lost' cannot be computed: OSError: no such tape" in panel.status.error
