@@ -13,15 +13,21 @@ if TYPE_CHECKING:
     from workbench.propagation.dose import Dose
 
 HEIGHT = 260   # pixels
-MEASURED, PREDICTED, ROUNDING = "measured", "predicted (first order)", "round-off floor"
-BLUE, ORANGE = COLOURS[:2]
+MEASURED, PREDICTED, ROUNDING, GUARANTEED = "measured", "predicted (first order)", "round-off floor", "guaranteed limit"
+BLUE, ORANGE, GREEN = COLOURS[:3]
 MANY = 5       # sites, from which on their names are turned
 Values = Mapping[str, float | None]   # by site
 
 
-def error_chart(sites: Sequence[str], measured: Values, predicted: Values, floor: Values, look: str = "") -> Chart:
-    """The relative error at each site, in their order; `look` is a site to point out."""
+def error_chart(
+    sites: Sequence[str], measured: Values, predicted: Values, floor: Values, limit: Values, look: str = ""
+) -> Chart:
+    """The relative error at each site, in their order; `look` is a site to point out.
+
+    A guaranteed limit of the largest change is one of the relative error too, in units of the root mean square of the values.
+    """
     lines = (
+        by_site(GUARANTEED, sites, limit, GREEN, "dashdot", "inverted_triangle", 9),
         by_site(ROUNDING, sites, floor, GREY, "dotted"),
         by_site(PREDICTED, sites, predicted, ORANGE, "dashed", "diamond", 15, hollow=True),
         by_site(MEASURED, sites, measured, BLUE, "solid", "circle", 7),
