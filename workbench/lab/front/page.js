@@ -133,7 +133,7 @@ class Panel extends Parts {
     this.foot = element("div", "wb-saving", el);
     this.footRows = element("div", "wb-rows", this.foot);
     for (const key of ["copy", "report", "download-report"]) this.foot.append(this.place(key));
-    this.areas = { above: this.unfolded, folded: this.folded, top: this.top, over: this.over, pictures: this.instead, detail: this.beneath, side: this.sideRows, strip: this.stripRows, foot: this.footRows };
+    this.areas = { above: this.unfolded, folded: this.folded, top: this.top, answer: this.answerRows, over: this.over, pictures: this.instead, detail: this.beneath, side: this.sideRows, strip: this.stripRows, foot: this.footRows };
     this.press = this.press.bind(this);
     document.addEventListener("keydown", this.press, true); // before the notebook, which has these keys too
     store.enter(this);
@@ -171,6 +171,7 @@ class Panel extends Parts {
     this.top = element("div", "wb-rows wb-top", content);
     this.answer = element("div", "wb-figures", content);
     this.answer.append(this.place("answer"));
+    this.answerRows = element("div", "wb-rows", this.answer);
     this.all = element("details", "wb-all", this.answer);
     element("summary", "", this.all, "all figures");
     this.plain = element("div", "", this.answer);
