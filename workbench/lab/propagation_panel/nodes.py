@@ -1,4 +1,4 @@
-"""What the drawing of the graph says of each site: its error as a number, a bar and a word."""
+"""What the drawing of the graph says of each site: its error as a number, a place on an axis and a word."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workbench.lab.propagation_panel.state import PropagationState
 from workbench.lab.propagation_panel.travel import Floor, Traced, Travel
 from workbench.propagation import Run
 
-LEAST, MOST = 1e-18, 1e40   # what is beyond is drawn at the end of the bars
+LEAST, MOST = 1e-18, 1e40   # what is beyond is drawn at the end of the axis
 SIGNS = {
     "linear": "", "non-linear": "≠", "round-off-limited": "≈", "discrete": "#", "NaN": "!", "unchanged": "=",
     "stopped": "✕",
@@ -22,7 +22,7 @@ Node = dict[str, Any]
 def nodes(
     run: Run, state: PropagationState, travel: Travel | None, floor: Floor | None, traced: Traced | None
 ) -> list[Node]:
-    """One entry for each site; bars are shares of the width, on one logarithmic scale for all."""
+    """One entry for each site; places are shares of one logarithmic axis for all."""
     low, high = scale(travel, floor)
     found = []
     for site, place in places(run.pipeline).items():
@@ -42,7 +42,7 @@ def nodes(
 
 
 def scale(travel: Travel | None, floor: Floor | None) -> tuple[float, float]:
-    """The ends of the bars, whole powers of ten: below the floor, above the largest error."""
+    """The ends of the axis, whole powers of ten: below the floor, above the largest error."""
     errors = [] if travel is None else [error for site, error in travel.errors.items() if site not in travel.stopped]
     floors = [] if floor is None else list(floor.of.values())
     shown = [min(max(each, LEAST), MOST) for each in (*errors, *floors, 1.0) if each > 0 and not math.isnan(each)]

@@ -101,7 +101,7 @@ def _changed(travel: Travel, site: str, cut: Cut, original: Picture) -> Picture:
     field = changed_field(travel, site)
     raster = slices.slice_raster(field, cut)
     pixels = levels.bytes_of(raster.values, original.low, original.high, original.logarithmic, np.uint16)
-    return replace(original, title="with the error", pixels=pixels)
+    return replace(original, title="with error", pixels=pixels)
 
 
 def _difference(travel: Travel, site: str, cut: Cut, scale: str) -> Picture:
@@ -114,7 +114,7 @@ def _difference(travel: Travel, site: str, cut: Cut, scale: str) -> Picture:
         with np.errstate(invalid="ignore"):
             pixels = levels.difference_bytes(raster.values, most)
         return Picture(
-            "difference", pixels, raster.window, "difference", -most, most, empty=True, axes=axes, quantity="change",
+            "change", pixels, raster.window, "difference", -most, most, empty=True, axes=axes,
         )
     return _sizes(abs(raster.values), raster.window, largest, typical_size(travel.base, site), axes)
 
@@ -136,8 +136,7 @@ def _sizes(sizes: np.ndarray, window: Window, largest: float, unit: float, axes:
         low = min(low, high * 10.0**-BELOW if bool((shares == 0).any()) else high / 10)
     pixels = levels.bytes_of(np.minimum(shares, high), low, high, logarithmic=True)
     return Picture(
-        "difference", pixels, window, "density", low, high, logarithmic=True, empty=True, axes=axes,
-        quantity="change / rms of the values",
+        "change / rms", pixels, window, "density", low, high, logarithmic=True, empty=True, axes=axes,
     )
 
 
@@ -160,7 +159,7 @@ def _hits(base: Baseline, travel: Travel, state: PropagationState, cut: Cut) -> 
         if len(shape) >= 3 and place.pop(cut.axis) != cut.index:
             continue
         found.append((place[1] + 0.5, place[0] + 0.5))
-    return (Marks("points", np.array(found), MARK, "hit value", RING, dashed=True),) if found else ()
+    return (Marks("points", np.array(found), MARK, "hit values" if len(indices) > 1 else "", RING, dashed=True),) if found else ()
 
 
 def hit_indices(travel: Travel, site: str) -> list[int]:
@@ -187,7 +186,7 @@ def _of_positions(base: Baseline, travel: Travel | None, state: PropagationState
         difference = found.astype(np.int32) - counts
         most = levels.difference_range(difference)
         marks = _movements(travel, state, across, up)
-        changed = replace(original, title="with the error", pixels=pixels, marks=marks)
+        changed = replace(original, title="with error", pixels=pixels, marks=marks)
         return changed, Picture(
             "difference", levels.difference_bytes(difference, most), original.window, "difference", -most / area,
             most / area, unit=original.unit, empty=True, axes=original.axes, marks=marks,
