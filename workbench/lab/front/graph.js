@@ -7,7 +7,7 @@ const HIGH = 44; // of a site, in pixels
 const PLOTS = [54, 36, 28]; // of the errors below, by the number of rows
 const MARGIN = 42; // for the ends of the axis
 const BELOW = 10; // between rows
-const [LEAST, ROOM] = [40, 120]; // pixels of width: below it sites go on in another line; above it there is room for words
+const [LEAST, TIGHT, ROOM] = [36, 58, 120]; // pixels of width: for a site at all, for its sign, and for words
 const [NEAR, FAR] = [8, 30]; // between columns
 const ARC = 9; // the height of an arrow over other sites, for each column that it passes
 const STEP = 1000; // ms for each site while the error travels
@@ -94,6 +94,7 @@ export class Graph {
     this.measure(nodes);
     this.area.classList.toggle("wb-stale", stale);
     this.area.classList.toggle("wb-graph-narrow", this.width < ROOM);
+    this.tight = this.width < TIGHT;
     this.area.style.height = `${this.high}px`;
     this.lines.replaceChildren();
     this.lines.setAttribute("viewBox", `0 0 ${this.wide} ${this.high}`);
@@ -190,6 +191,7 @@ export class Graph {
     const named = new Map(nodes.map((node) => [node.site, node]));
     for (const node of nodes) {
       const [left] = this.place(node);
+      if (node.hit && this.tight) drawn("text", this.lines, { x: left, y: this.level(node, 0.35) }, "⚡");
       if (node.floor !== null) {
         drawn("path", this.lines, { class: "wb-graph-floor", d: `M${left} ${this.level(node, node.floor)}h${this.width}` });
       }
@@ -224,13 +226,14 @@ export class Graph {
     button.classList.toggle("wb-site-ahead", ahead);
     button.setAttribute("aria-pressed", String(node.chosen));
     button.tabIndex = node.chosen ? 0 : -1;
-    const told = ["reached", "waiting"].includes(node.kind) ? "" : node.kind;
-    const short = node.kind === "round-off-limited" ? "round-off" : told;
-    button.title = `${node.site}: ${node.about}${node.error ? `; relative error ${node.error}` : ""}${told ? `, ${told}` : ""}`;
+    const kind = ["reached", "waiting"].includes(node.kind) ? "" : node.kind;
+    const short = node.kind === "round-off-limited" ? "round-off" : kind;
+    button.title = `${node.site}: ${node.about}${node.error ? `; relative error ${node.error}` : ""}${kind ? `, ${kind}` : ""}`;
     const [name, error] = button.children;
-    name.textContent = `${node.hit ? "⚡ " : ""}${node.site}`;
+    name.textContent = `${node.hit && !this.tight ? "⚡ " : ""}${node.site}`;
     const sign = [node.sign, this.width < ROOM ? "" : short].filter(Boolean).join(" ");
-    error.textContent = ahead ? "" : [node.error, sign].filter(Boolean).join(this.width < ROOM ? " " : " · ");
+    const told = this.tight ? [node.brief] : [node.error, sign].filter(Boolean);
+    error.textContent = ahead ? "" : told.join(this.width < ROOM ? " " : " · ");
     button.setAttribute("aria-label", button.title + (node.hit ? "; the error is put in here" : ""));
   }
 

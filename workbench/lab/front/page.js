@@ -230,8 +230,14 @@ class Panel extends Parts {
     const [pictures, close] = [canvas, detail].map((part) => Boolean(part.pane_0.pixels) && !part.hidden);
     this.place("canvas").hidden = !pictures;
     this.place("detail").hidden = !close;
-    this.pictures.hidden = !pictures && !close && !this.others().length;
+    this.pictured = pictures || close;
+    this.hidePictures();
     this.bar.hidden = !pictures;
+  }
+
+  hidePictures() {
+    const charts = this.store.parts.frame.areas.among?.length;
+    this.pictures.hidden = !this.pictured && !charts && !this.others().length;
   }
 
   // Rows of parts, and charts; parts that stay in their row keep the focus.
@@ -240,7 +246,7 @@ class Panel extends Parts {
       const rows = (areas[name] ?? []).map((keys) => this.row(place, keys));
       if (rows.length !== place.children.length || rows.some((row, i) => row !== place.children[i])) place.replaceChildren(...rows);
     }
-    for (const [name, place] of [["beside", this.side], ["below", this.below]]) {
+    for (const [name, place] of [["among", this.pictures], ["beside", this.side], ["below", this.below]]) {
       for (const key of areas[name] ?? []) {
         const chart = this.fresh(key);
         if (chart.parentElement !== place) place.append(chart);
@@ -248,6 +254,7 @@ class Panel extends Parts {
       }
     }
     this.more.hidden = !this.folded.children.length;
+    this.hidePictures();
     this.reserved = areas.reserved ?? []; // places of charts that are still to come
     this.side.hidden = !areas.beside?.length && !areas.side?.length && !this.reserved.includes("beside");
   }

@@ -105,5 +105,5 @@ def budget_chart(found: Budgeted) -> Chart:
     return Chart(
         "Damage by each site alone", Axis.around("error bound, as a share of the range", [each.x for each in finite], True),
         Axis.around("damage", [*(each.y for each in finite), 0.1, 10.0], True, 0.08),
-        (Rule("tolerated up to here", "y", 1.0), *joined(finite), marks), height=HEIGHT,
+        (Rule("tolerated", "y", 1.0), *joined(finite), marks), height=HEIGHT,
     )

@@ -7,14 +7,14 @@ from typing import Any
 
 from workbench.lab.description import Charts, Shown
 from workbench.lab.propagation_panel import budgeting, tabs
-from workbench.lab.propagation_panel.arrays import arrangement, field_shape, shown_slice
+from workbench.lab.propagation_panel.arrays import arrangement
 from workbench.lab.propagation_panel.counting import Counted
 from workbench.lab.propagation_panel.dosing import SHARES
 from workbench.lab.propagation_panel.error_charts import error_chart
 from workbench.lab.propagation_panel.figures import answer, facts
 from workbench.lab.propagation_panel.heat_map import heat_map_chart
 from workbench.lab.propagation_panel.outcome_chart import outcome_chart
-from workbench.lab.propagation_panel.pictures import block_note, pictures
+from workbench.lab.propagation_panel.pictures import pictures, view_note
 from workbench.lab.propagation_panel.state import IN_BITS, PropagationState, number_format
 from workbench.lab.propagation_panel.tables import SITES, budget_table, campaign_table, site_table
 from workbench.lab.propagation_panel.travel import Baseline, Travel, tolerance_of
@@ -43,6 +43,7 @@ def draw(base: Baseline, state: PropagationState, results: Mapping[str, Any]) ->
         answer=answer(state, travel, floor),
         pictures=pictures(base, travel, state),
         charts=charts(base, state, results),
+        among=("values", "change"),
         beside=(tabs.CHARTS[state.tab],),
         remark=tabs.sentence(state, results),
         facts=facts(base, state, travel, floor, traced),
@@ -95,10 +96,7 @@ def _both(counted: Counted, bare: Counted | None) -> tuple[Counted | None, Count
 
 def note(base: Baseline, state: PropagationState, travel: Travel | None) -> str:
     """What the pictures mean, and what stopped the error."""
-    parts = [block_note(base, travel, state)]
-    shape = field_shape(base, state.look)
-    if arrangement(base, state.look).form == "field" and len(shape) >= 3 and state.index is None:
-        parts.append(f"slice {shown_slice(base, travel, state)[1]}, which has the largest error")
+    parts = [view_note(base, travel, state)]
     if travel is not None:
         parts += [f"the analysis stops: {said}" for said in dict.fromkeys(travel.stopped.values())]
         lost = travel.lost.get(state.look, 0)

@@ -25,7 +25,7 @@ def answer(state: PropagationState, travel: Travel | None, floor: Floor | None) 
     error, damage, outcome = _end(state, travel, floor)
     stops = "" if travel is None else next((travel.stopped[site] for site in _ends(travel) if site in travel.stopped), "")
     if stops:
-        return f"The result is not reached: {stops}", outcome
+        return f"The result is not reached, as {stops.partition(':')[0]}:", outcome
     nothing = [Fact("error bound", "not below the range: any values pass", "bad")] if any_values_pass(state) else []
     changes = f"The result changes by {error.value} ="
     return changes, Fact("damage", damage.value, "", damage.meaning, "of the tolerance"), outcome, *nothing

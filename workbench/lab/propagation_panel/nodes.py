@@ -32,7 +32,7 @@ def nodes(
         stopped = kind == "stopped"
         found.append({
             "site": site, "column": place.column, "row": place.row, "about": about(run, site), "kind": kind,
-            "sign": SIGNS.get(kind, ""), "error": _text(error, kind), "chosen": site == state.look,
+            "sign": SIGNS.get(kind, ""), "error": _text(error, kind), "brief": "" if error is None else brief_text(error), "chosen": site == state.look,
             "hit": site == state.site,
             "bar": None if error is None or stopped else _share(error, low, high),
             "floor": None if floor is None or floor.of[site] == 0 else _share(floor.of[site], low, high),
@@ -70,6 +70,18 @@ def error_text(error: float) -> str:
     if error == 0:
         return "0"
     return f"{error:.2g}" if math.isfinite(error) else "∞"
+
+
+def brief_text(error: float) -> str:
+    """A relative error in at most five letters or so, where there is little room.
+
+    >>> brief_text(0.0), brief_text(1.234e-5), brief_text(0.0256), brief_text(26.0), brief_text(1e40)
+    ('0', '1e-5', '0.03', '26', '1e40')
+    """
+    if error == 0 or not math.isfinite(error) or 0.01 <= error < 1000:
+        return "0" if error == 0 else "∞" if not math.isfinite(error) else f"{error:.2f}" if error < 1 else f"{error:.2g}"
+    factor, power = f"{error:.0e}".split("e")
+    return f"{factor}e{int(power)}"
 
 
 def explained(site_errors: Mapping[str, Any]) -> str:

@@ -171,28 +171,28 @@ class PropagationPanel(Panel[PropagationState]):
         self._start = Button(
             "run campaign", lambda: self.ask("campaign"), "try such faults everywhere, and count outcomes", primary=True
         )
-        self._find = Button("find the bounds", lambda: self.ask("budget"), "raise all bounds while the result is tolerated", True)
+        self._find = Button("find bounds", lambda: self.ask("budget"), "raise all bounds while the result is tolerated", True)
         self._use_budget = Button("use", self.use_budget, "compress the site within its bound of the budget")
         self._compare = Button("run campaign", lambda: self.ask("campaign"), "count outcomes without protection and with it")
         self._worst = Button(
-            "protect the worst sites", self.protect_worst, "only the sites where a campaign finds the most harm"
+            "protect the worst", self.protect_worst, "only the sites where a campaign finds the most harm"
         )
         self._flip = Button("flip a bit", lambda: self.change(kind="flip"), "choose a bit flip as the error")
         self._compress = Button(
             "compress", lambda: self.change(kind="compression"), "choose compression as the error"
         )
-        tried = [
+        tried: list[Part] = [
             Choice("bits", "over", {"fields of bits": "fields", "each bit": "each"}, about="campaign over"),
             Number("trials", "", whole=True, unit="trials each", about="trials of each"),
         ]
-        budgeted = Choice("budgeted", "for", {"the inputs": "inputs", "all sites": "sites"}, about="sites of a budget")
+        budgeted = Choice("budgeted", "for", {"inputs": "inputs", "all sites": "sites"}, about="sites of a budget")
         outcome = Choice("outcome", "ended", list(OUTCOMES), about="heat map of")
         self._sites = ProtectedSites()
         self._tabs: dict[Tab, list[list[Part]]] = {
             "sweep": [[self._sweep, self._use]],
             "campaign": [tried, [self._start, outcome, self._flip]],
             "budget": [[budgeted, self._find, self._use_budget, self._compress]],
-            "protect": [list(self._protections()), [self._sites, self._worst, self._compare]],
+            "protect": [[*self._protections(), self._compare], [self._sites, self._worst]],
         }
 
     def _protections(self) -> list[Toggle]:
@@ -365,7 +365,7 @@ class PropagationPanel(Panel[PropagationState]):
         solid = form in ("positions", "labels") and self._positions_shape(form)[1] == 3
         wanted: dict[Part, bool] = {
             self._bit: in_bits, self._which: in_bits, self._at: in_bits, self._of: not in_bits, self._bound: not in_bits,
-            self._codec: packed, self._trial: not packed, self._count_of: in_bits, self._scale: grid or form == "line",
+            self._codec: packed, self._trial: not packed, self._count_of: in_bits, self._scale: grid,
             self._index: grid and len(shape) >= 3, self._axis: grid and len(shape) >= 3,
             self._along: solid, self._component: grid and len(shape) == 4,
         }

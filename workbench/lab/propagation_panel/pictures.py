@@ -90,7 +90,7 @@ def _values(base: Baseline, site: str, cut: Cut) -> Picture:
     low, high = slices.slice_range(field, cut, logarithmic)
     raster = slices.slice_raster(field, cut)
     pixels = levels.bytes_of(raster.values, low, high, logarithmic, np.uint16)
-    quantity = f"size of {site}" if base.run[site].dtype.kind == "c" else site
+    quantity = f"|{site}|" if base.run[site].dtype.kind == "c" else site
     return Picture(
         "original", pixels, raster.window, "values", low, high, logarithmic=logarithmic, empty=True, axes=_axes(cut, field),
         quantity=quantity,
@@ -120,9 +120,8 @@ def _difference(travel: Travel, site: str, cut: Cut, scale: str) -> Picture:
 
 
 def _axes(cut: Cut, field: Field) -> Axes:
-    """The names of the axes; the first of four is that of components."""
-    axes = cut.axes(field)
-    return replace(axes, depth=axes.depth.replace("time =", "component ="))
+    """The names of the axes."""
+    return replace(cut.axes(field), depth="")   # the note has it, as there is no room above narrow pictures
 
 
 def _sizes(sizes: np.ndarray, window: Window, largest: float, unit: float, axes: Axes) -> Picture:
@@ -257,15 +256,18 @@ def _of_labels(base: Baseline, travel: Travel | None, state: PropagationState, p
     return original, remembered(travel, "propagation: labels", key, made)
 
 
-def block_note(base: Baseline, travel: Travel | None, state: PropagationState) -> str:
-    """The meaning of a pixel."""
+def view_note(base: Baseline, travel: Travel | None, state: PropagationState) -> str:
+    """The part of an array that is seen, and the meaning of a pixel where that is not one value."""
     form = arrangement(base, state.look).form
     if form == "line":
         return ""
     if form != "field":
         return "seen along an axis: particles per area"
     field: Field = original_field(base, state.look)
-    rows, columns = (part.stop - part.start for part in state.cut(*shown_slice(base, travel, state)).cells(field))
-    if max(rows, columns) <= state.pixels:
-        return "one pixel for each value"
-    return "each pixel is the mean of several values, and of the difference the largest among them"
+    cut = state.cut(*shown_slice(base, travel, state))
+    rows, columns = (part.stop - part.start for part in cut.cells(field))
+    depth = cut.axes(field).depth.replace("time =", "component =")   # the first of four axes
+    parts = [f"{depth}{', which has the largest error' if state.index is None else ''}"] if depth else []
+    if max(rows, columns) > state.pixels:
+        parts.append("each pixel is the mean of several values, and of the change the largest among them")
+    return "; ".join(parts)

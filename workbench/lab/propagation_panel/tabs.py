@@ -60,7 +60,7 @@ def _of_the_trace(state: PropagationState, travel: Travel | None, floor: Floor |
     if travel is None or state.look not in travel.errors:
         return "" if travel is None else f"The error does not reach {state.look}."
     if state.look in travel.stopped:
-        return f"{state.look} is not reached: {travel.stopped[state.look]}."
+        return f"{state.look} is not reached."
     parts = [f"{state.look}: {error_text(travel.errors[state.look])}"]
     told = None if traced is None else traced.trace[state.look]
     if told is not None and told.predicted is not None:
