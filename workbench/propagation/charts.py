@@ -24,7 +24,7 @@ def error_chart(
 ) -> Chart:
     """The relative error at each site, in their order; `look` is a site to point out.
 
-    A guaranteed limit of the largest change is one of the relative error too, in units of the root mean square of the values.
+    A guaranteed limit of the largest change, in units of the root mean square of the values, is one of the relative error.
     """
     lines = (
         by_site(GUARANTEED, sites, limit, GREEN, "dashdot", "inverted_triangle", 9),

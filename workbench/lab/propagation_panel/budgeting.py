@@ -89,19 +89,20 @@ def in_words(found: Budgeted) -> str:
 
 def budget_chart(found: Budgeted) -> Chart:
     """The damage that each site alone makes at rising bounds, with the bounds of the budget."""
-    points = [
-        Point(site, each.bound.eb / found.ranges[site], each.damage, f"{site} alone within {each.bound.eb:.4g}: damage {each.damage:.3g}")
-        for site, curve in found.budget.curves.items() for each in curve if each.damage > 0
+    budget = found.budget
+    finite = [
+        Point(
+            site, each.bound.eb / found.ranges[site], each.damage,
+            f"{site} alone within {each.bound.eb:.4g}: damage {each.damage:.3g}",
+        )
+        for site, curve in budget.curves.items() for each in curve if 0 < each.damage < math.inf
     ]
-    chosen = [(found.shares[site], alone) for site, alone in found.budget.single.items() if alone > 0]
-    tooltips = [
-        f"{site}: budget {bound.eb:.4g}, ratio {found.budget.ratios[site]:.3g} x" for site, bound in found.budget.bounds.items()
-        if found.budget.single[site] > 0
-    ]
+    chosen = [site for site in budget.bounds if budget.single[site] > 0]
     marks = Series(
-        "budget", [x for x, _ in chosen], [y for _, y in chosen], GREY, None, "diamond", size=15, hollow=True, tooltips=tooltips
+        "budget", [found.shares[site] for site in chosen], [budget.single[site] for site in chosen], GREY, None, "diamond",
+        size=15, hollow=True,
+        tooltips=[f"{site}: budget {budget.bounds[site].eb:.4g}, ratio {budget.ratios[site]:.3g} x" for site in chosen],
     )
-    finite = [point for point in points if point.finite]
     return Chart(
         "Damage by each site alone", Axis.around("error bound, as a share of the range", [each.x for each in finite], True),
         Axis.around("damage", [*(each.y for each in finite), 0.1, 10.0], True, 0.08),

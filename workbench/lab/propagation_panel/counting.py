@@ -86,7 +86,7 @@ def asked_of(state: PropagationState) -> Asked:
 
 
 def in_words(counted: Counted, state: PropagationState) -> str:
-    """How many of the faults ended in the outcome of this state, what that says of all, and where the choices differ now."""
+    """How many of the faults ended in the outcome of this state, what that says of all, and which choices differ now."""
     (found, tried), rate = ended(counted, state.outcome), counted.campaign.rate(state.outcome)
     so_far = "" if counted.campaign.complete else " so far"
     text = f"{found:,} of {tried:,} {FAULTS[counted.asked.kind]} ended {state.outcome}{so_far}"
@@ -105,7 +105,8 @@ def compared(counted: Counted, bare: Counted | None, outcome: Outcome) -> str:
     if bare is None:
         return ""
     (found, tried), (before, of) = ended(counted, outcome), ended(bare, outcome)
-    return f"{before:,} of {of:,} {FAULTS[counted.asked.kind]} ended {outcome} without protection, {found:,} of {tried:,} with it"
+    told = f"{before:,} of {of:,} {FAULTS[counted.asked.kind]} ended {outcome} without protection"
+    return f"{told}, {found:,} of {tried:,} with it"
 
 
 def ended(counted: Counted, outcome: Outcome) -> tuple[int, int]:

@@ -107,7 +107,8 @@ def _end(state: PropagationState, travel: Travel | None, floor: Floor | None) ->
             outcome, verdict = found, VERDICTS[found]
     return (
         Fact("error at the end", error, "", meaning("error at the end"), "", END),
-        Fact("damage", damage, "", meaning("damage"), unit, END), Fact("outcome", outcome, verdict, meaning("outcome"), "", END),
+        Fact("damage", damage, "", meaning("damage"), unit, END),
+        Fact("outcome", outcome, verdict, meaning("outcome"), "", END),
     )
 
 

@@ -65,13 +65,15 @@ def heat_map_chart(counted: Counted, outcome: str) -> Chart:
     bits = [(column + 0.5, bit) for column, bit in enumerate(columns) if column % every == 0]
     sites = [(rows - row - 0.5, site) for row, site in enumerate(heat_map.sites)]
     return Chart(
-        f"Share of trials that end {outcome}", Axis("" if "exponent" in columns else "bit", 0, len(columns), names=bits), Axis("", 0, rows, names=sites),
+        f"Share of trials that end {outcome}", Axis("bit" if columns[0].isdecimal() else "", 0, len(columns), names=bits),
+        Axis("", 0, rows, names=sites),
         (
             Cells("", [cell.box for cell in cells if not cell.trials], GREY, 0.08),
             Cells("", [cell.box for cell in tried], tooltips=tooltips, texts=numbers, colours=shades),
             marks,
         ),
-        _in_words(tried, outcome), height, grid=False, scale=(Cells("0%", [], HARMLESS), Cells("100%", [], HARMFUL), *([marks] if few else [])),
+        _in_words(tried, outcome), height, grid=False,
+        scale=(Cells("0%", [], HARMLESS), Cells("100%", [], HARMFUL), *([marks] if few else [])),
     )
 
 

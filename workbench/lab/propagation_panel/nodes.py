@@ -32,7 +32,8 @@ def nodes(
         stopped = kind == "stopped"
         found.append({
             "site": site, "column": place.column, "row": place.row, "about": about(run, site), "kind": kind,
-            "sign": SIGNS.get(kind, ""), "error": _text(error, kind), "brief": "" if error is None else brief_text(error), "chosen": site == state.look,
+            "sign": SIGNS.get(kind, ""), "error": _text(error, kind),
+            "brief": "" if error is None or stopped else brief_text(error), "chosen": site == state.look,
             "hit": site == state.site,
             "bar": None if error is None or stopped else _share(error, low, high),
             "floor": None if floor is None or floor.of[site] == 0 else _share(floor.of[site], low, high),

@@ -40,4 +40,5 @@ def outcome_chart(bare: Counted | None, protected: Counted | None) -> Chart:
 def _told(name: str, counted: Counted) -> Iterator[str]:
     for outcome in OUTCOMES:
         rate, (found, tried) = counted.campaign.rate(outcome), ended(counted, outcome)
-        yield f"{outcome} {name}: {found:,} of {tried:,}; {rate.estimate:.1%} of all (95%: {rate.low:.1%} to {rate.high:.1%})"
+        interval = f"{rate.estimate:.1%} of all (95%: {rate.low:.1%} to {rate.high:.1%})"
+        yield f"{outcome} {name}: {found:,} of {tried:,}; {interval}"

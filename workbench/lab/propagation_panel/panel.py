@@ -94,7 +94,7 @@ def propagation(pipeline: Pipeline, x: Any, **choices: Any) -> PropagationPanel:
 
 
 class PropagationPanel(Panel[PropagationState]):
-    """The panel of `wb.lab.propagation`; its results are "travel", "floor", "trace" and, on demand, those of `ON_REQUEST`."""
+    """The panel of `wb.lab.propagation`; its results are "travel", "floor", "trace", and those `ON_REQUEST`."""
 
     title = "Propagation"
 
@@ -120,7 +120,7 @@ class PropagationPanel(Panel[PropagationState]):
         return self.base.run
 
     def rows(self) -> Sequence[Row]:
-        """The error as a sentence above, then the graph, the answer with its tolerance, and beside the pictures the tabs."""
+        """The error as a sentence, the graph, the answer with its tolerance, and the tabs beside the pictures."""
         self.graph = StageGraph(self.show_site, arrows(self.run.pipeline))
         self._make_sentence()
         self._make_view()
@@ -165,15 +165,15 @@ class PropagationPanel(Panel[PropagationState]):
     def _make_tabs(self) -> None:
         """The controls of each tab, in rows."""
         self._sweep = Button(
-            "sweep the bound", lambda: self.ask("doses"), "compress this site within many bounds, and measure the damage", True
+            "sweep the bound", lambda: self.ask("doses"), "compress this site within many bounds", True
         )
         self._use = Button("use this bound", self.use_tolerated, "the largest bound of the sweep that is tolerated")
         self._start = Button(
             "run campaign", lambda: self.ask("campaign"), "try such faults everywhere, and count outcomes", primary=True
         )
-        self._find = Button("find bounds", lambda: self.ask("budget"), "raise all bounds while the result is tolerated", True)
+        self._find = Button("find bounds", lambda: self.ask("budget"), "the largest bounds that are tolerated", True)
         self._use_budget = Button("use", self.use_budget, "compress the site within its bound of the budget")
-        self._compare = Button("run campaign", lambda: self.ask("campaign"), "count outcomes without protection and with it")
+        self._compare = Button("run campaign", lambda: self.ask("campaign"), "without protection, and with it")
         self._worst = Button(
             "protect the worst", self.protect_worst, "only the sites where a campaign finds the most harm"
         )
@@ -289,7 +289,7 @@ class PropagationPanel(Panel[PropagationState]):
         self.change(site=site, kind=counted.asked.kind, bit=bit, count=1, trial=trial.trial, seed=seed, look=site)
 
     def protect_worst(self) -> None:
-        """Protect the sites where a campaign finds the most harm, the latest or a new one; by all that suits if nothing is chosen."""
+        """Protect the sites where a campaign finds the most harm; by all that suits if nothing is chosen."""
         counted = self._campaign(*self.displayed)
         if counted is None:
             self.ask("campaign", self._protect_worst)
@@ -381,7 +381,8 @@ class PropagationPanel(Panel[PropagationState]):
         return wanted | {
             self._use: state.tab == "sweep" and suits and self._tolerated() not in (None, state.bound),
             self._use_budget: state.tab == "budget" and "budget" in known,
-            self._flip: state.tab == "campaign" and not suits, self._compress: state.tab in ("sweep", "budget") and not suits,
+            self._flip: state.tab == "campaign" and not suits,
+            self._compress: state.tab in ("sweep", "budget") and not suits,
             self._worst: protects and in_bits, self._compare: protects and in_bits and bool(state.protections),
             self._sites: protects and bool(state.protections),
         }

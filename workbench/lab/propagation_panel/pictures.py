@@ -158,7 +158,8 @@ def _hits(base: Baseline, travel: Travel, state: PropagationState, cut: Cut) -> 
         if len(shape) >= 3 and place.pop(cut.axis) != cut.index:
             continue
         found.append((place[1] + 0.5, place[0] + 0.5))
-    return (Marks("points", np.array(found), MARK, "hit values" if len(indices) > 1 else "", RING, dashed=True),) if found else ()
+    layer = "hit values" if len(indices) > 1 else ""   # a single ring explains itself
+    return (Marks("points", np.array(found), MARK, layer, RING, dashed=True),) if found else ()
 
 
 def hit_indices(travel: Travel, site: str) -> list[int]:

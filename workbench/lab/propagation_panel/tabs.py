@@ -1,4 +1,4 @@
-"""What stands beside the pictures: for each tab a sentence and a chart, which belong to the kind of error that is chosen."""
+"""What stands beside the pictures: for each tab a sentence and a chart, which belong to the chosen kind of error."""
 
 from __future__ import annotations
 
@@ -21,6 +21,11 @@ DONE: Mapping[Kind, str] = {   # what is done at a site
     "compression": "an array is compressed",
 }
 
+NEEDS: Mapping[Tab, str] = {
+    "sweep": "A sweep raises the bound of a compression", "campaign": "A campaign tries faults in bits",
+    "budget": "A budget shares the tolerance among bounds of compression",
+}
+
 
 def suits(tab: Tab, kind: Kind) -> bool:
     """Whether what a tab computes belongs to this kind of error.
@@ -36,9 +41,7 @@ def suits(tab: Tab, kind: Kind) -> bool:
 def sentence(state: PropagationState, results: Mapping[str, Any]) -> str:
     """What the tab says: what was found, or what it would find, or which kind of error it needs."""
     if not suits(state.tab, state.kind):
-        needs = {"sweep": "A sweep raises the bound of a compression", "budget": "A budget shares the tolerance among bounds of "
-                 "compression", "campaign": "A campaign tries faults in bits"}[state.tab]
-        return f"{needs}; above, {DONE[state.kind]}."
+        return f"{NEEDS[state.tab]}; above, {DONE[state.kind]}."
     if state.tab == "trace":
         return _of_the_trace(state, *(results.get(name) for name in ("travel", "floor", "trace")))
     counted, bare = results.get("campaign"), results.get("unprotected")
@@ -48,7 +51,8 @@ def sentence(state: PropagationState, results: Mapping[str, Any]) -> str:
         return told or f"Raises the bound at {state.site} until the result is no longer tolerated."
     if state.tab == "budget":
         found = results.get("budget")
-        return "Finds the largest bounds that the tolerance allows together." if found is None else budgeting.in_words(found)
+        told = "" if found is None else budgeting.in_words(found)
+        return told or "Finds the largest bounds that the tolerance allows together."
     if state.tab == "campaign":
         faults = "" if state.kind not in IN_BITS else counting.FAULTS[state.kind]
         return f"Tries {faults} at every site." if counted is None else counting.in_words(counted, state)

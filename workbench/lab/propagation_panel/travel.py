@@ -81,7 +81,7 @@ class Travel:
         return sum(found.detected for found in self.changed.findings.values())
 
     def damage(self, limit: float | None = None) -> float:
-        """The damage at the end, by the tolerance of the pipeline or one with another limit; NaN where it was not reached."""
+        """The damage at the end, by the tolerance of the pipeline or with another limit; NaN if it was not reached."""
         if any(site in self.stopped for site in self.original.pipeline.outputs):
             return math.nan
 
@@ -153,7 +153,7 @@ def protected_run(base: Baseline, protection: ChosenProtection) -> Run:
 
 
 def tolerance_of(pipeline: Pipeline, limit: float | None = None) -> Tolerance:
-    """When results of a pipeline are equally good; as in a campaign, within 1% if it does not say. A `limit` replaces its own."""
+    """When results of a pipeline are equally good: by its own tolerance, else within 1%, or with another limit."""
     own = agreed(None, pipeline.tolerance)
     return own if limit is None else own.with_limit(limit)
 
