@@ -10,12 +10,13 @@ import numpy as np
 
 from workbench.lab.description import Fact, Severity
 from workbench.lab.glossary import meaning
-from workbench.lab.propagation_panel.nodes import error_text
+from workbench.lab.propagation_panel.nodes import brief_text, error_text
 from workbench.lab.propagation_panel.state import IN_BITS, PropagationState
 from workbench.lab.propagation_panel.travel import Baseline, Floor, Traced, Travel, tolerance_of
 from workbench.propagation.trials import Outcome
 
 COMING = "…"
+MANY = 1e5   # times the tolerance, from which on a power of ten says it
 PUT_IN, HERE, END = "error put in", "at the site shown", "at the end"
 VERDICTS: Mapping[Outcome, Severity] = {"masked": "good", "benign": "good", "silent": "bad", "detected": "", "crash": "bad"}
 
@@ -115,9 +116,11 @@ def _end(state: PropagationState, travel: Travel | None, floor: Floor | None) ->
 def damage_text(damage: float) -> str:
     """A damage in a few letters, which show on which side of the limit it is.
 
-    >>> damage_text(0.0401), damage_text(1.0002), damage_text(0.999)
-    ('0.04', '1.0002', '0.999')
+    >>> damage_text(0.0401), damage_text(1.0002), damage_text(0.999), damage_text(2034.0), damage_text(3.2e7)
+    ('0.04', '1.0002', '0.999', '2,034', '3e7')
     """
+    if 100 <= damage < math.inf:
+        return f"{damage:,.0f}" if damage < MANY else brief_text(damage)
     short = error_text(damage)
     return short if short != "1" else f"{damage:.5g}"
 
