@@ -4,10 +4,10 @@
 import { drawn, element, keepKeys, panelButton } from "./dom.js";
 
 const HIGH = 44; // of a site, in pixels
-const PLOTS = [54, 36, 28]; // of the errors below, by the number of rows
+const PLOTS = [54, 36, 28]; // of the errors below, by the number of rows and lines
 const MARGIN = 42; // for the ends of the axis
 const BELOW = 10; // between rows
-const [LEAST, TIGHT, ROOM] = [36, 58, 120]; // pixels of width: for a site at all, for its sign, and for words
+const [LEAST, TIGHT, ROOM] = [42, 58, 120]; // pixels of width: for a site at all, for its sign, and for words
 const [NEAR, FAR] = [8, 30]; // between columns
 const ARC = 9; // the height of an arrow over other sites, for each column that it passes
 const STEP = 1000; // ms for each site while the error travels
@@ -111,15 +111,16 @@ export class Graph {
   measure(nodes) {
     const columns = 1 + Math.max(...nodes.map((node) => node.column));
     const rows = 1 + Math.max(...nodes.map((node) => node.row));
-    this.across = Math.min(columns, Math.max(1, Math.floor((this.wide - MARGIN) / LEAST)));
+    const lines = Math.ceil(columns / Math.max(1, Math.floor((this.wide - MARGIN) / LEAST)));
+    this.across = Math.ceil(columns / lines);
     const room = this.wide - MARGIN;
     const gap = Math.max(NEAR, Math.min(FAR, room / this.across / 6));
     this.width = (room - gap * (this.across - 1)) / this.across;
     const step = this.width + gap;
-    this.plot = PLOTS[Math.min(rows, PLOTS.length) - 1];
+    this.plot = PLOTS[Math.min(rows * lines, PLOTS.length) - 1];
     this.above = this.room(nodes);
     const line = this.above + rows * (HIGH + this.plot + BELOW);
-    this.high = Math.ceil(columns / this.across) * line - BELOW;
+    this.high = lines * line - BELOW;
     this.place = ({ column, row }) => [
       MARGIN + (column % this.across) * step,
       Math.floor(column / this.across) * line + this.above + row * (HIGH + this.plot + BELOW),
@@ -230,7 +231,7 @@ export class Graph {
     const short = node.kind === "round-off-limited" ? "round-off" : kind;
     button.title = `${node.site}: ${node.about}${node.error ? `; relative error ${node.error}` : ""}${kind ? `, ${kind}` : ""}`;
     const [name, error] = button.children;
-    name.textContent = `${node.hit && !this.tight ? "⚡ " : ""}${node.site}`;
+    name.textContent = `${node.hit && !this.tight ? "⚡ " : ""}${node.site.replace(/[._/]/g, "$&\u200b")}`; // may break there
     const sign = [node.sign, this.width < ROOM ? "" : short].filter(Boolean).join(" ");
     const told = this.tight ? [node.brief] : [node.error, sign].filter(Boolean);
     error.textContent = ahead ? "" : told.join(this.width < ROOM ? " " : " · ");

@@ -175,7 +175,7 @@ class PropagationPanel(Panel[PropagationState]):
         self._use_budget = Button("use", self.use_budget, "compress the site within its bound of the budget")
         self._compare = Button("run campaign", lambda: self.ask("campaign"), "without protection, and with it")
         self._worst = Button(
-            "protect the worst", self.protect_worst, "only the sites where a campaign finds the most harm"
+            "only the worst", self.protect_worst, "only the sites where a campaign finds the most harm"
         )
         self._flip = Button("flip a bit", lambda: self.change(kind="flip"), "choose a bit flip as the error")
         self._compress = Button(

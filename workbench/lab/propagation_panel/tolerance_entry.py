@@ -10,7 +10,7 @@ from workbench.lab.propagation_panel.travel import tolerance_of
 from workbench.propagation import Pipeline, Tolerance, each_within, poisson, shares_equal, within
 
 UNITS: Mapping[Callable[[float], Tolerance] | None, str] = {
-    within: "of the size of {}", each_within: "of each value of {}", poisson: "Poisson errors in each count of {}",
+    within: "of the size of {}", each_within: "of each value of {}", poisson: "Poisson errors of {}",
     shares_equal: "of the values of {}", None: "x the own tolerance of {}",
 }
 
