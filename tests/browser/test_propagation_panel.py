@@ -114,7 +114,7 @@ def test_switches_stop_the_error_and_protect_the_worst_sites(panel: NotebookPage
     panel.run_cell(copied_code(panel))
     assert panel.python("trace['spectrum'].error") == "0.0"
     panel.page.get_by_role("checkbox", name="checksums").click()
-    expect(panel.page.get_by_role("button", name="run campaign")).to_be_hidden()
+    expect(panel.page.get_by_role("button", name="compare", exact=True)).to_be_hidden()
     panel.python("panel.change(trials=60)")
     panel.press("only the worst")   # by a campaign that it runs
     eventually(lambda: panel.python("panel.counted is not None and panel.counted.campaign.complete") == "True", 90)

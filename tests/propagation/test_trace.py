@@ -270,3 +270,11 @@ def test_the_guaranteed_limits_are_relative_errors_and_drawn():
         assert each.error <= found.limits[each.site]
     (drawn,) = [part for part in found.plot().parts if part.name == "guaranteed limit"]
     assert drawn.y.tolist() == list(found.limits.values())
+
+
+def test_the_chart_of_many_sites_names_the_last_and_some_others():
+    names = [f"layers.{number}.feed_forward" for number in range(30)]
+    pipeline = wb.propagation.Pipeline([(name, lambda x: x + 1) for name in names])
+    chart = wb.propagation.trace(pipeline, np.arange(4.0), wb.propagation.Noise("input", 0.1)).plot()
+    assert len(chart.x.names) <= 12
+    assert chart.x.names[-1] == (31.0, "layers.29.fee…")

@@ -265,6 +265,15 @@ def test_a_tab_of_another_kind_of_error_says_so_and_offers_it(panel: Propagation
             assert said != panel.shown.remark
 
 
+def test_opening_a_tab_is_no_step_to_undo(panel: PropagationPanel) -> None:
+    panel.change(bit=3)
+    panel.change(tab="campaign")
+    panel.undo()
+    assert (panel.state.bit, panel.state.tab) == (26, "campaign")
+    panel.redo()
+    assert (panel.state.bit, panel.state.tab) == (3, "campaign")
+
+
 def test_a_bound_that_is_not_below_the_range_is_marked(panel: PropagationPanel) -> None:
     panel.change(kind="compression", codec="prequantised", bound=1e9)
     panel.wait(SOON)

@@ -14,6 +14,17 @@ const STEP = 1000; // ms for each site while the error travels
 const INSET = 6; // of the axis, within the height of the errors
 const MOVES = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, Home: -Infinity, End: Infinity };
 
+// The first word of most names, such as "layers.", which need not be repeated where there is little room.
+function sharedStart(names) {
+  const counts = new Map();
+  for (const name of names) {
+    const [first] = name.match(/^[a-z]+[._/](?=.)/i) ?? [];
+    if (first) counts.set(first, (counts.get(first) ?? 0) + 1);
+  }
+  const [[start, count]] = [...counts, ["", 0]].sort(([, one], [, other]) => other - one);
+  return count > names.length / 2 ? start : "";
+}
+
 export class Graph {
   constructor(channel, el) {
     this.channel = channel;
@@ -126,6 +137,7 @@ export class Graph {
       Math.floor(column / this.across) * line + this.above + row * (HIGH + this.plot + BELOW),
     ];
     this.line = ({ column }) => Math.floor(column / this.across);
+    this.shared = this.width < ROOM ? sharedStart(nodes.map(({ site }) => site)) : "";
   }
 
   room(nodes) {
@@ -231,7 +243,8 @@ export class Graph {
     const short = node.kind === "round-off-limited" ? "round-off" : kind;
     button.title = `${node.site}: ${node.about}${node.error ? `; relative error ${node.error}` : ""}${kind ? `, ${kind}` : ""}`;
     const [name, error] = button.children;
-    name.textContent = `${node.hit && !this.tight ? "⚡ " : ""}${node.site.replace(/[._/]/g, "$&\u200b")}`; // may break there
+    const own = node.site.startsWith(this.shared) ? node.site.slice(this.shared.length) : node.site;
+    name.textContent = `${node.hit && !this.tight ? "⚡ " : ""}${own.replace(/[._/]/g, "$&\u200b")}`; // may break there
     const sign = [node.sign, this.width < ROOM ? "" : short].filter(Boolean).join(" ");
     const told = this.tight ? [node.brief] : [node.error, sign].filter(Boolean);
     error.textContent = ahead ? "" : told.join(this.width < ROOM ? " " : " · ");

@@ -106,7 +106,7 @@ def compared(counted: Counted, bare: Counted | None, outcome: Outcome) -> str:
         return ""
     (found, tried), (before, of) = ended(counted, outcome), ended(bare, outcome)
     told = f"{before:,} of {of:,} {FAULTS[counted.asked.kind]} ended {outcome} without protection"
-    return f"{told}, {found:,} of {tried:,} with it"
+    return f"{told}, {found:,} of {tried:,} with it{'' if counted.campaign.complete else ' so far'}"
 
 
 def ended(counted: Counted, outcome: Outcome) -> tuple[int, int]:

@@ -10,12 +10,11 @@ from workbench.charts.description import Axis, Cells, Chart, Series
 from workbench.charts.looks import GREY
 from workbench.lab.propagation_panel.counting import Counted
 from workbench.propagation.campaign_result import HeatMap
-from workbench.propagation.charts import HEIGHT
+from workbench.propagation.charts import HEIGHT, short
 
 HARMLESS, HARMFUL = "#f4efe4", "#d8660f"   # black numbers can be read on both, and on all between
 READABLE = 8             # columns, up to which cells have room for numbers, and rows, up to which all have their names
 MOST_TICKS = 16
-LONG = 14                # letters of a name
 FEW = 30                 # trials: the interval of a share is wider than a third
 INK = "#333333"          # on both colours
 ROW, FRAME = 34, 90      # pixels for each row, and for what is around them
@@ -67,7 +66,7 @@ def heat_map_chart(counted: Counted, outcome: str) -> Chart:
     every = max(1, -(-len(columns) // MOST_TICKS))
     bits = [(column + 0.5, bit) for column, bit in enumerate(columns) if column % every == 0]
     named = max(1, -(-rows // READABLE))
-    sites = [(rows - row - 0.5, _short(site)) for row, site in enumerate(heat_map.sites) if row % named == 0]
+    sites = [(rows - row - 0.5, short(site)) for row, site in enumerate(heat_map.sites) if row % named == 0]
     return Chart(
         f"Share of trials that end {outcome}", Axis("bit" if columns[0].isdecimal() else "", 0, len(columns), names=bits),
         Axis("", 0, rows, names=sites),
@@ -111,15 +110,6 @@ def shade(share: float) -> str:
     ends = [np.array([int(end[place : place + 2], 16) for place in (1, 3, 5)]) for end in (HARMLESS, HARMFUL)]
     mixed = np.rint(ends[0] + (ends[1] - ends[0]) * min(max(share, 0.0), 1.0)).astype(int)
     return "#" + "".join(f"{part:02x}" for part in mixed)
-
-
-def _short(site: str) -> str:
-    """A name that leaves room for the cells.
-
-    >>> _short("spectrum"), _short("layers.2.feed_forward")
-    ('spectrum', 'layers.2.feed…')
-    """
-    return site if len(site) <= LONG else f"{site[: LONG - 1]}…"
 
 
 def _in_words(tried: list[Cell], outcome: str) -> str:

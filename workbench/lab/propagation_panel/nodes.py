@@ -13,8 +13,7 @@ from workbench.propagation import Run
 
 LEAST, MOST = 1e-18, 1e40   # what is beyond is drawn at the end of the axis
 SIGNS = {
-    "linear": "", "non-linear": "≠", "round-off-limited": "≈", "discrete": "#", "NaN": "!", "unchanged": "=",
-    "stopped": "✕",
+    "linear": "", "non-linear": "≠", "round-off-limited": "≈", "discrete": "#", "NaN": "!", "unchanged": "", "stopped": "✕",
 }
 Node = dict[str, Any]
 

@@ -173,7 +173,7 @@ class PropagationPanel(Panel[PropagationState]):
         )
         self._find = Button("find bounds", lambda: self.ask("budget"), "the largest bounds that are tolerated", True)
         self._use_budget = Button("use", self.use_budget, "compress the site within its bound of the budget")
-        self._compare = Button("run campaign", lambda: self.ask("campaign"), "without protection, and with it")
+        self._compare = Button("compare", lambda: self.ask("campaign"), "run the campaign without protection, and with it")
         self._worst = Button(
             "only the worst", self.protect_worst, "only the sites where a campaign finds the most harm"
         )
