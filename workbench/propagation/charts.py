@@ -54,7 +54,8 @@ def by_site(
 def axes(sites: Sequence[str], label: str, lines: Sequence[Series]) -> tuple[Axis, Axis]:
     """An axis of sites with their names, and one for these values."""
     every = -(-len(sites) // MOST)
-    names = tuple((float(number), short(site)) for number, site in enumerate(sites, 1) if (len(sites) - number) % every == 0)
+    numbered = [(float(number), short(site)) for number, site in enumerate(sites, 1)]
+    names = tuple(reversed(numbered[::-1][::every]))
     across = Axis("", 0.5, len(sites) + 0.5, names=names, turned=len(sites) > MANY)
     return across, Axis.around(label, [value for line in lines for value in line.y], True, 0.08)
 

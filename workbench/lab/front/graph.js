@@ -244,7 +244,7 @@ export class Graph {
     button.title = `${node.site}: ${node.about}${node.error ? `; relative error ${node.error}` : ""}${kind ? `, ${kind}` : ""}`;
     const [name, error] = button.children;
     const own = node.site.startsWith(this.shared) ? node.site.slice(this.shared.length) : node.site;
-    name.textContent = `${node.hit && !this.tight ? "⚡ " : ""}${own.replace(/[._/]/g, "$&\u200b")}`; // may break there
+    name.textContent = `${node.hit && !this.tight ? "⚡ " : ""}${own.replace(/[_/=]|\.(?!\d)/g, "$&\u200b")}`; // may break there
     const sign = [node.sign, this.width < ROOM ? "" : short].filter(Boolean).join(" ");
     const told = this.tight ? [node.brief] : [node.error, sign].filter(Boolean);
     error.textContent = ahead ? "" : told.join(this.width < ROOM ? " " : " · ");
