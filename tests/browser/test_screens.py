@@ -42,10 +42,10 @@ HIDDEN = """panel => {
     });
 }"""
 OVERLAPS = """panel => [...panel.querySelectorAll(".wb-part")].filter((part) => part.scrollWidth > part.clientWidth + 2
-    && part.clientWidth && !part.querySelector("input, select")).map((part) => part.textContent.slice(0, 60))"""
+    && part.checkVisibility() && part.clientWidth && !part.querySelector("input, select")).map((part) => part.textContent.slice(0, 60))"""
 STOPS = """panel => {
     const stops = [...panel.querySelectorAll("button, input, select, summary, a[href], [tabindex]")].filter((each) =>
-        each.tabIndex >= 0 && !each.disabled && each.offsetParent && !each.closest("[inert]"));
+        each.tabIndex >= 0 && !each.disabled && each.checkVisibility() && !each.closest("[inert]"));
     const first = stops.findIndex((each) => each.closest(".wb-unfolded"));
     const picture = stops.findIndex((each) => each.matches(".wb-picture"));
     return picture - first;
@@ -83,6 +83,7 @@ def test_the_answer_the_pictures_and_a_chart_are_on_one_screen(panel: tuple[str,
             assert serious_findings(notebook.page, ".wb-panel") == []
         assert notebook.page.locator(".wb-panel").evaluate(OVERLAPS) == []
     notebook.dark(False)
+    notebook.resize(*SCREENS[0])
 
 
 def test_a_keyboard_is_soon_at_the_first_picture(panel: tuple[str, NotebookPage]) -> None:

@@ -59,9 +59,11 @@ export class Fitting {
 
   // Pictures are as wide as their height asks for; what stands beside them has the rest, or its own row if that is too little.
   share(canvases, among, pictures, side, width) {
+    const narrow = !side.hidden && width < 2 * SIDE;
+    for (const canvas of canvases) canvas.single?.(narrow && canvases.length === 1);
     const wanted = canvases.map((canvas) => canvas.widthOf(canvas.highest));
     const wide = wanted.reduce((sum, each) => sum + each, 0) + GAP * (canvases.length - 1);
-    const most = side.hidden || width < 2 * SIDE ? width : width - SIDE - GAP;
+    const most = side.hidden || (narrow && !canvases[0]?.lone) ? width : width - SIDE - GAP;
     pictures.style.flex = among.length ? `${among.length} 1 ${SIDE}px` : `0 0 ${Math.min(wide, most)}px`;
     canvases.forEach((canvas, i) => (canvas.root.parentElement.style.flex = `${wanted[i]} 1 0`));
   }
