@@ -42,7 +42,8 @@ HIDDEN = """panel => {
     });
 }"""
 OVERLAPS = """panel => [...panel.querySelectorAll(".wb-part")].filter((part) => part.scrollWidth > part.clientWidth + 2
-    && part.checkVisibility() && part.clientWidth && !part.querySelector("input, select")).map((part) => part.textContent.slice(0, 60))"""
+    && part.checkVisibility() && part.clientWidth && !part.querySelector("input, select"))
+    .map((part) => part.textContent.slice(0, 60))"""
 STOPS = """panel => {
     const stops = [...panel.querySelectorAll("button, input, select, summary, a[href], [tabindex]")].filter((each) =>
         each.tabIndex >= 0 && !each.disabled && each.checkVisibility() && !each.closest("[inert]"));

@@ -232,7 +232,8 @@ class Shown:
     `pictures` have linked windows: they are side by side or, with a number in `front`, in one place, where the reader can
     choose another. `detail` is independent. `charts` are by name, those that have data; those `among` the pictures stand
     where these do, such as lines of values, and those in `beside` at their right, below the sentence `remark`, the others
-    below. If `stale`, all content belongs to an earlier state and is dimmed. `settings` are the choices in words, for reports.
+    below. If `stale`, all content belongs to an earlier state and is dimmed. `settings` are the choices in words, for
+    reports.
     """
 
     pictures: tuple[Picture, ...] = ()
