@@ -61,6 +61,7 @@ def page(shared: Opened) -> Opened:
 @pytest.fixture(params=list(PANELS))
 def panel(request: Any, page: Opened) -> Iterator[tuple[str, NotebookPage]]:
     source, last = PANELS[request.param]
+    page[0].resize(*SCREENS[0])
     with opened_panel(page, source, last) as notebook:
         yield request.param, notebook
 
@@ -84,7 +85,6 @@ def test_the_answer_the_pictures_and_a_chart_are_on_one_screen(panel: tuple[str,
             assert serious_findings(notebook.page, ".wb-panel") == []
         assert notebook.page.locator(".wb-panel").evaluate(OVERLAPS) == []
     notebook.dark(False)
-    notebook.resize(*SCREENS[0])
 
 
 def test_a_keyboard_is_soon_at_the_first_picture(panel: tuple[str, NotebookPage]) -> None:
