@@ -43,11 +43,11 @@ HIDDEN = """panel => {
     });
 }"""
 OVERLAPS = """panel => [...panel.querySelectorAll(".wb-part")].filter((part) => part.scrollWidth > part.clientWidth + 2
-    && part.clientWidth && !part.querySelector("input, select") && !part.closest("details:not([open])")).map(
-    (part) => part.textContent.slice(0, 60))"""
+    && part.checkVisibility() && part.clientWidth && !part.querySelector("input, select"))
+    .map((part) => part.textContent.slice(0, 60))"""
 STOPS = """panel => {
     const stops = [...panel.querySelectorAll("button, input, select, summary, a[href], [tabindex]")].filter((each) =>
-        each.tabIndex >= 0 && !each.disabled && each.offsetParent && !each.closest("[inert]"));
+        each.tabIndex >= 0 && !each.disabled && each.checkVisibility() && !each.closest("[inert]"));
     const first = stops.findIndex((each) => each.closest(".wb-unfolded"));
     const picture = stops.findIndex((each) => each.matches(".wb-picture"));
     return picture - first;
@@ -62,6 +62,7 @@ def page(shared: Opened) -> Opened:
 @pytest.fixture(params=list(PANELS))
 def panel(request: Any, page: Opened) -> Iterator[tuple[str, NotebookPage]]:
     source, last = PANELS[request.param]
+    page[0].resize(*SCREENS[0])
     with opened_panel(page, source, last, seen=".wb-picture") as notebook:
         yield request.param, notebook
 

@@ -24,6 +24,8 @@ DIGITS = 3   # of a value at a position of a logarithmic slider
 class Control(Part, ABC):
     """A control for a field of the state. Its tooltip is the glossary's entry of `about`, or else of the label.
 
+    A control without a label is part of a sentence; `about` is its name where none is seen.
+
     `asking` is true while a request of the user is carried out; requests of one movement have the same `gesture`. The
     browser sends only what the user asks for, never what it shows, so showing a value cannot change it.
     """
@@ -33,7 +35,7 @@ class Control(Part, ABC):
         self.asking = False
         self.gesture = 0.0
         explained = meaning(about) if about else GLOSSARY.get(label, "")
-        usual: dict[str, Any] = {"unit": "", "texts": [], "shown": {}}
+        usual: dict[str, Any] = {"name": label or about, "unit": "", "texts": [], "shown": {}}
         super().__init__(field=field, label=label, meaning=explained, **{**usual, **content})
         self._ask: Ask = lambda **fields: None
         self._state: Any = None
@@ -303,16 +305,16 @@ class Words(Part):
         super().__init__(text=text, wide=wide)
 
 
-Place = Literal["above", "folded", "top", "over", "pictures", "detail", "side", "strip", "foot"]
+Place = Literal["above", "folded", "top", "answer", "over", "pictures", "detail", "side", "strip", "foot"]
 
 
 class Row:
     """Parts in a row at a `place` of the panel.
 
     The first rows are `above` everything, those that are `folded` behind the button *more controls*. Rows at the `top`
-    stand over the answer, those `over` the pictures below it, those of the `pictures` in the place of these where they are
-    hidden, those of the `detail` beneath it, at the `side` beside the pictures, in the `strip` below them, at the `foot`
-    below all.
+    stand over the answer, those of the `answer` behind its sentence, those `over` the pictures below it, those of the
+    `pictures` in the place of these where they are hidden, those of the `detail` beneath it, at the `side` beside the
+    pictures, in the `strip` below them, at the `foot` below all.
 
     >>> Row(Words("halos"), place="strip").place
     'strip'

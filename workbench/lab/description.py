@@ -230,9 +230,10 @@ class Shown:
 
     `answer` is the sentence that a reader looks for, of words and its few figures; all `facts` stand under a fold then.
     `pictures` have linked windows: they are side by side or, with a number in `front`, in one place, where the reader can
-    choose another. `detail` is independent. `charts` are by name, those that have data; those in `beside` stand beside the
-    pictures, below the sentence `remark`, the others below. If `stale`, all content belongs to an earlier state and is
-    dimmed. `settings` are the choices in words, for reports.
+    choose another. `detail` is independent. `charts` are by name, those that have data; those `among` the pictures stand
+    where these do, such as lines of values, and those in `beside` at their right, below the sentence `remark`, the others
+    below. If `stale`, all content belongs to an earlier state and is dimmed. `settings` are the choices in words, for
+    reports.
     """
 
     pictures: tuple[Picture, ...] = ()
@@ -245,5 +246,6 @@ class Shown:
     stale: bool = False
     answer: tuple[str | Fact, ...] = ()
     front: int | None = None
+    among: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
     remark: str = ""

@@ -71,7 +71,7 @@ class Requests(Protocol):
 class Frame(Part):
     """What holds a panel together: its title, the state of its work, its steps back and forth, and where its parts are.
 
-    `areas` has rows of keys for each place, and the keys of charts that stand beside the pictures and below them.
+    `areas` has rows of keys for each place, and the keys of charts that stand among the pictures, beside and below them.
     """
 
     kind = "frame"
@@ -209,7 +209,7 @@ class View:
     def _reserve(self, shown: Shown) -> None:
         """Keep room for the first charts, so that pictures need not shrink when these come."""
         names = {*shown.charts, *getattr(shown.charts, "coming", ())} if not self.charts else set()
-        places = {"beside": names & set(shown.beside), "below": names - set(shown.beside)}
+        places = {"beside": names & set(shown.beside), "below": names - {*shown.among, *shown.beside}}
         self._arrange({"reserved": [place for place, coming in places.items() if coming]})
 
     def _await(self, awaited: bool) -> None:
@@ -239,8 +239,8 @@ class View:
     def _place_charts(self, shown: Shown) -> None:
         """The charts in the order of the panel; one that is coming stays where it is among them."""
         ordered = [*shown.charts, *(name for name in self.charts if name not in shown.charts)]
-        beside = [name for name in shown.beside if name in self.charts]
-        places = {"beside": beside, "below": [name for name in ordered if name not in beside]}
+        places = {place: [name for name in getattr(shown, place) if name in self.charts] for place in ("among", "beside")}
+        places["below"] = [name for name in ordered if name not in (*shown.among, *shown.beside)]
         self._arrange({place: [self.charts[name].key for name in names] for place, names in places.items()})
 
     def _remove_chart(self, name: str) -> None:

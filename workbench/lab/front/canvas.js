@@ -92,7 +92,8 @@ export class Canvas {
       pane.marks = marksOf(marks);
       pane.fresh = true;
     }
-    this.front = content.front === null ? null : Math.min(content.front, this.panes.length - 1);
+    const front = content.front ?? (this.lone ? this.turned ?? PANES : null);
+    this.front = front === null ? null : Math.min(front, this.panes.length - 1);
     this.restyle();
   }
 
@@ -112,8 +113,19 @@ export class Canvas {
     return this.front === null ? this.panes : this.panes.slice(this.front, this.front + 1);
   }
 
+  // Where there is no room for several pictures side by side, one is in front: at first the last.
+  single(alone) {
+    if (alone === Boolean(this.alone)) return;
+    this.alone = alone;
+    this.collect(this.channel.content);
+  }
+
+  get lone() {
+    return this.alone && this.channel.content.front === null && this.panes.length > 1;
+  }
+
   turnTo(number) {
-    this.front = number;
+    this.front = this.turned = number;
     this.channel.send({ does: "turn", picture: number });
     this.restyle();
   }

@@ -27,13 +27,14 @@ export class Control {
   }
 
   build(kind, id) {
-    const { label: text, meaning: title, tabs, unit } = this.channel.content;
+    const { label: text, name, meaning: title, tabs, unit } = this.channel.content;
     const label = { htmlFor: id, textContent: text, title };
     if (kind !== "toggle" && text) element(tabs ? "span" : "label", "wb-control-name", this.root, tabs ? { ...label, id } : label);
-    if (kind === "slider") this.addSlider(id, text, title);
+    if (kind === "slider") this.addSlider(id, name, title);
     if (kind === "text") this.addEntry({ id, title });
-    if (kind === "choice" && tabs) this.addTabs(text, title);
+    if (kind === "choice" && tabs) this.addTabs(name, title);
     else if (kind === "choice") this.addList(id, title);
+    if (!text) (this.range ?? this.entry ?? this.list)?.setAttribute("aria-label", name);
     if (kind === "toggle") {
       this.box = element("input", "", this.root, { type: "checkbox", id, title });
       this.box.addEventListener("change", () => this.choose(Number(this.box.checked)));

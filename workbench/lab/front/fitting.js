@@ -40,7 +40,7 @@ export class Fitting {
     const from = (part) => part.getBoundingClientRect().top - root.getBoundingClientRect().top;
     const canvases = this.view.canvases();
     const charts = (place) => this.view.chartsIn(place).filter((chart) => chart.frame.el.clientWidth);
-    const [besides, belows] = [charts(side), charts(below)];
+    const [among, besides, belows] = [charts(pictures), charts(side), charts(below)];
     const around = Math.max(0, ...canvases.map((canvas) => canvas.around()));
     const under = belows.length || this.view.reserved?.includes("below") ? CHART + GAP : 0;
     const room = available - from(middle) - strip.offsetHeight - under - MARGIN;
@@ -49,7 +49,8 @@ export class Fitting {
     if (available !== this.available || grows < 0 || grows >= JITTER) [this.available, this.tall] = [available, tall];
     const most = Math.min(...canvases.map((canvas) => canvas.most)); // so that all are equally high
     for (const canvas of canvases) canvas.fit(Math.min(this.tall, most));
-    this.share(canvases, pictures, side, middle.clientWidth);
+    for (const chart of among) chart.fit(Math.min(HIGH, Math.max(LOW, room)));
+    this.share(canvases, among, pictures, side, middle.clientWidth);
     const beside = side.offsetTop >= pictures.offsetTop + pictures.offsetHeight ? HIGH : this.beside(besides, pictures, side);
     for (const chart of besides) chart.fit(beside);
     const left = available - from(below) - MARGIN;
@@ -57,11 +58,13 @@ export class Fitting {
   }
 
   // Pictures are as wide as their height asks for; what stands beside them has the rest, or its own row if that is too little.
-  share(canvases, pictures, side, width) {
+  share(canvases, among, pictures, side, width) {
+    const narrow = !side.hidden && width < 2 * SIDE;
+    for (const canvas of canvases) canvas.single?.(narrow && canvases.length === 1);
     const wanted = canvases.map((canvas) => canvas.widthOf(canvas.highest));
     const wide = wanted.reduce((sum, each) => sum + each, 0) + GAP * (canvases.length - 1);
-    const most = side.hidden || width < 2 * SIDE ? width : width - SIDE - GAP;
-    pictures.style.flex = `0 0 ${Math.min(wide, most)}px`;
+    const most = side.hidden || (narrow && !canvases[0]?.lone) ? width : width - SIDE - GAP;
+    pictures.style.flex = among.length ? `${among.length} 1 ${SIDE}px` : `0 0 ${Math.min(wide, most)}px`;
     canvases.forEach((canvas, i) => (canvas.root.parentElement.style.flex = `${wanted[i]} 1 0`));
   }
 

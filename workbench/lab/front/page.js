@@ -133,7 +133,7 @@ class Panel extends Parts {
     this.foot = element("div", "wb-saving", el);
     this.footRows = element("div", "wb-rows", this.foot);
     for (const key of ["copy", "report", "download-report"]) this.foot.append(this.place(key));
-    this.areas = { above: this.unfolded, folded: this.folded, top: this.top, over: this.over, pictures: this.instead, detail: this.beneath, side: this.sideRows, strip: this.stripRows, foot: this.footRows };
+    this.areas = { above: this.unfolded, folded: this.folded, top: this.top, answer: this.answerRows, over: this.over, pictures: this.instead, detail: this.beneath, side: this.sideRows, strip: this.stripRows, foot: this.footRows };
     this.press = this.press.bind(this);
     document.addEventListener("keydown", this.press, true); // before the notebook, which has these keys too
     store.enter(this);
@@ -171,6 +171,7 @@ class Panel extends Parts {
     this.top = element("div", "wb-rows wb-top", content);
     this.answer = element("div", "wb-figures", content);
     this.answer.append(this.place("answer"));
+    this.answerRows = element("div", "wb-rows", this.answer);
     this.all = element("details", "wb-all", this.answer);
     element("summary", "", this.all, "all figures");
     this.plain = element("div", "", this.answer);
@@ -229,8 +230,14 @@ class Panel extends Parts {
     const [pictures, close] = [canvas, detail].map((part) => Boolean(part.pane_0.pixels) && !part.hidden);
     this.place("canvas").hidden = !pictures;
     this.place("detail").hidden = !close;
-    this.pictures.hidden = !pictures && !close && !this.others().length;
+    this.pictured = pictures || close;
+    this.hidePictures();
     this.bar.hidden = !pictures;
+  }
+
+  hidePictures() {
+    const charts = this.store.parts.frame.areas.among?.length;
+    this.pictures.hidden = !this.pictured && !charts && !this.others().length;
   }
 
   // Rows of parts, and charts; parts that stay in their row keep the focus.
@@ -239,7 +246,7 @@ class Panel extends Parts {
       const rows = (areas[name] ?? []).map((keys) => this.row(place, keys));
       if (rows.length !== place.children.length || rows.some((row, i) => row !== place.children[i])) place.replaceChildren(...rows);
     }
-    for (const [name, place] of [["beside", this.side], ["below", this.below]]) {
+    for (const [name, place] of [["among", this.pictures], ["beside", this.side], ["below", this.below]]) {
       for (const key of areas[name] ?? []) {
         const chart = this.fresh(key);
         if (chart.parentElement !== place) place.append(chart);
@@ -247,6 +254,7 @@ class Panel extends Parts {
       }
     }
     this.more.hidden = !this.folded.children.length;
+    this.hidePictures();
     this.reserved = areas.reserved ?? []; // places of charts that are still to come
     this.side.hidden = !areas.beside?.length && !areas.side?.length && !this.reserved.includes("beside");
   }

@@ -14,8 +14,8 @@ from workbench.lab.part import Part
 class StageGraph(Part):
     """The drawing; `look(site, playing)` is called when a site is pressed, and for each step of *play*.
 
-    Its content: `nodes` and `arrows`; the `path` of sites that the error reaches, in order; the `ends` of the bars as texts;
-    `key`, the signs in words; and whether all is `stale`.
+    Its content: `nodes` and `arrows`; the `path` of sites that the error reaches, in order; the `ends` of the axis of
+    errors as texts; `key`, the signs in words; and whether all is `stale`.
 
     >>> graph = StageGraph(lambda site, playing: print(site), [("input", "sum")])
     >>> graph.content["arrows"]

@@ -90,7 +90,7 @@ def _values(base: Baseline, site: str, cut: Cut) -> Picture:
     low, high = slices.slice_range(field, cut, logarithmic)
     raster = slices.slice_raster(field, cut)
     pixels = levels.bytes_of(raster.values, low, high, logarithmic, np.uint16)
-    quantity = f"size of {site}" if base.run[site].dtype.kind == "c" else site
+    quantity = f"|{site}|" if base.run[site].dtype.kind == "c" else site
     return Picture(
         "original", pixels, raster.window, "values", low, high, logarithmic=logarithmic, empty=True, axes=_axes(cut, field),
         quantity=quantity,
@@ -101,7 +101,7 @@ def _changed(travel: Travel, site: str, cut: Cut, original: Picture) -> Picture:
     field = changed_field(travel, site)
     raster = slices.slice_raster(field, cut)
     pixels = levels.bytes_of(raster.values, original.low, original.high, original.logarithmic, np.uint16)
-    return replace(original, title="with the error", pixels=pixels)
+    return replace(original, title="with error", pixels=pixels)
 
 
 def _difference(travel: Travel, site: str, cut: Cut, scale: str) -> Picture:
@@ -114,15 +114,14 @@ def _difference(travel: Travel, site: str, cut: Cut, scale: str) -> Picture:
         with np.errstate(invalid="ignore"):
             pixels = levels.difference_bytes(raster.values, most)
         return Picture(
-            "difference", pixels, raster.window, "difference", -most, most, empty=True, axes=axes, quantity="change",
+            "change", pixels, raster.window, "difference", -most, most, empty=True, axes=axes,
         )
     return _sizes(abs(raster.values), raster.window, largest, typical_size(travel.base, site), axes)
 
 
 def _axes(cut: Cut, field: Field) -> Axes:
-    """The names of the axes; the first of four is that of components."""
-    axes = cut.axes(field)
-    return replace(axes, depth=axes.depth.replace("time =", "component ="))
+    """The names of the axes."""
+    return replace(cut.axes(field), depth="")   # the note has it, as there is no room above narrow pictures
 
 
 def _sizes(sizes: np.ndarray, window: Window, largest: float, unit: float, axes: Axes) -> Picture:
@@ -136,8 +135,7 @@ def _sizes(sizes: np.ndarray, window: Window, largest: float, unit: float, axes:
         low = min(low, high * 10.0**-BELOW if bool((shares == 0).any()) else high / 10)
     pixels = levels.bytes_of(np.minimum(shares, high), low, high, logarithmic=True)
     return Picture(
-        "difference", pixels, window, "density", low, high, logarithmic=True, empty=True, axes=axes,
-        quantity="change / rms of the values",
+        "change / rms", pixels, window, "density", low, high, logarithmic=True, empty=True, axes=axes,
     )
 
 
@@ -160,7 +158,8 @@ def _hits(base: Baseline, travel: Travel, state: PropagationState, cut: Cut) -> 
         if len(shape) >= 3 and place.pop(cut.axis) != cut.index:
             continue
         found.append((place[1] + 0.5, place[0] + 0.5))
-    return (Marks("points", np.array(found), MARK, "hit value", RING, dashed=True),) if found else ()
+    layer = "hit values" if len(indices) > 1 else ""   # a single ring explains itself
+    return (Marks("points", np.array(found), MARK, layer, RING, dashed=True),) if found else ()
 
 
 def hit_indices(travel: Travel, site: str) -> list[int]:
@@ -187,7 +186,7 @@ def _of_positions(base: Baseline, travel: Travel | None, state: PropagationState
         difference = found.astype(np.int32) - counts
         most = levels.difference_range(difference)
         marks = _movements(travel, state, across, up)
-        changed = replace(original, title="with the error", pixels=pixels, marks=marks)
+        changed = replace(original, title="with error", pixels=pixels, marks=marks)
         return changed, Picture(
             "difference", levels.difference_bytes(difference, most), original.window, "difference", -most / area,
             most / area, unit=original.unit, empty=True, axes=original.axes, marks=marks,
@@ -258,15 +257,18 @@ def _of_labels(base: Baseline, travel: Travel | None, state: PropagationState, p
     return original, remembered(travel, "propagation: labels", key, made)
 
 
-def block_note(base: Baseline, travel: Travel | None, state: PropagationState) -> str:
-    """The meaning of a pixel."""
+def view_note(base: Baseline, travel: Travel | None, state: PropagationState) -> str:
+    """The part of an array that is seen, and the meaning of a pixel where that is not one value."""
     form = arrangement(base, state.look).form
     if form == "line":
         return ""
     if form != "field":
         return "seen along an axis: particles per area"
     field: Field = original_field(base, state.look)
-    rows, columns = (part.stop - part.start for part in state.cut(*shown_slice(base, travel, state)).cells(field))
-    if max(rows, columns) <= state.pixels:
-        return "one pixel for each value"
-    return "each pixel is the mean of several values, and of the difference the largest among them"
+    cut = state.cut(*shown_slice(base, travel, state))
+    rows, columns = (part.stop - part.start for part in cut.cells(field))
+    depth = cut.axes(field).depth.replace("time =", "component =")   # the first of four axes
+    parts = [f"{depth}{', which has the largest error' if state.index is None else ''}"] if depth else []
+    if max(rows, columns) > state.pixels:
+        parts.append("each pixel is the mean of several values, and of the change the largest among them")
+    return "; ".join(parts)
