@@ -187,8 +187,10 @@ class View:
         """Show the answer and the pictures now, and everything else after a moment without changes."""
         with self.widget.at_once():
             self.canvas.show(shown.pictures, home, window, shown.front)
-            close_up = [] if shown.detail is None else [shown.detail]
-            self.detail.show(close_up, *(picture.window for picture in close_up))
+            if shown.detail is None:
+                self.detail.show([])
+            else:
+                self.detail.show([shown.detail], shown.detail.window)
             self.copy.set(text=self.panel.code())
             self.overview.show({name: table for name, table in shown.tables.items() if table.above})
             self.answer.set(html=markup.answer(shown.answer, f"wb-answer-{self.widget.own_id}"))

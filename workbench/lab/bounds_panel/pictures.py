@@ -13,9 +13,9 @@ from workbench.data import Field, Particles
 from workbench.data.units import unit_of_values
 from workbench.guarantees import Limit
 from workbench.lab import levels, projection, slices
-from workbench.lab.bounds_panel.colour_scale import scale_of
 from workbench.lab.bounds_panel.state import BoundsState
 from workbench.lab.bounds_panel.trial import Trial
+from workbench.lab.colour_scale import scale_of
 from workbench.lab.density import density_picture, density_pixels
 from workbench.lab.description import Picture
 from workbench.lab.extremes import extremes

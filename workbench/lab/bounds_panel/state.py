@@ -19,9 +19,9 @@ from workbench.codecs.interpolation_model import Model, require_dimensions
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound, Exact, PointwiseRelative, Relative
-from workbench.lab.bounds_panel.colour_scale import scale_of
 from workbench.lab.bounds_panel.goals import GOALS, Goal, target_of
 from workbench.lab.choices import finite, one_of, positive, told_how_to_change, whole, with_choices, within
+from workbench.lab.colour_scale import scale_of
 from workbench.lab.description import PIXELS, Window, checked_window
 from workbench.lab.extremes import extremes
 from workbench.lab.slices import Cut

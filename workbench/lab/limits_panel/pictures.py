@@ -13,9 +13,9 @@ from workbench.charts.looks import area_colour
 from workbench.data import Field
 from workbench.data.units import unit_of_values
 from workbench.lab import levels, slices
-from workbench.lab.bounds_panel.colour_scale import scale_of
-from workbench.lab.bounds_panel.state import extremes
+from workbench.lab.colour_scale import scale_of
 from workbench.lab.description import Picture
+from workbench.lab.extremes import extremes
 from workbench.lab.limits_panel.state import LimitsState
 from workbench.lab.limits_panel.theory import Model, News
 from workbench.lab.remembered import remembered
