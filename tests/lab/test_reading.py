@@ -107,7 +107,7 @@ def test_halos_have_their_number_size_and_status_for_a_name(name):
     outcome = case.breakage.outcome
     pictures, _ = panes(case.particles, state, case.halos, {"decoded": outcome}, outcome)
     circles = [marks for marks in pictures[1].marks if marks.shape == "circles"]
-    assert len({marks.dash for marks in circles}) == len(HALO_MARKS)   # distinct without their colours
+    assert len({(marks.dash, marks.opacity) for marks in circles}) == len(HALO_MARKS)   # distinct without their colours
     names = dict(zip(np.concatenate([marks.ids for marks in circles]).tolist(),
                      [title for marks in circles for title in marks.titles], strict=True))
     found = case.halos.catalogue
@@ -117,7 +117,7 @@ def test_halos_have_their_number_size_and_status_for_a_name(name):
         assert len({bool(marks.dash) for marks in links if marks.shape == shape}) == 2
     axes = list(shown_axes(case.particles, case.state.axis))
     place = tuple(case.particles.positions[0][axes].astype(float))
-    original, decoded = clusters_reading(case.particles, case.state, case.breakage.outcome, place).values
+    original, decoded = clusters_reading(case.particles, case.state, [outcome], place).values
     assert int(original.split()[0]) >= 1
     assert decoded.endswith("per unit area")
     before, _ = panes(case.particles, case.state, case.halos, {}, None)
