@@ -96,7 +96,7 @@ def test_halos_are_kept_while_one_watches(panel: NotebookPage) -> None:
     panel.drawn(chart(panel, DESCENT))
     eventually(lambda: {fact(panel, name) for name in none} == {"✓ 0"})
     assert fact(panel, "cost of keeping").startswith("+0.")
-    answer = expect(panel.page.locator(".wb-answer"))   # whose figures have hidden explanations
+    answer = expect(panel.page.locator(".wb-panel .wb-answer"))   # whose figures have hidden explanations
     answer.to_have_text(re.compile(r"^✓ all \d+ halos equal · .* for keeping$"), use_inner_text=True)
     tab(panel, "decoded").click()
     answer.to_have_text(re.compile(r"halos broken .* keeping costs \+0\.\d\d$"), use_inner_text=True)

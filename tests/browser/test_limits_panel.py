@@ -140,6 +140,7 @@ measuring.iter_sweep = slow""")
     panel.press("compare codecs")
     eventually(lambda: int(panel.python("len(panel.measured.get('auto', ()))")) == 3)
     panel.press("cancel")
+    eventually(lambda: "cancelled" in panel.python("panel.status.text + panel.status.error"))
     panel.python("go.set()")
     eventually(lambda: panel.python("panel.status.busy") == "False")
     assert panel.python("'points' in panel._engine.results()") == "False"
@@ -148,7 +149,7 @@ measuring.iter_sweep = slow""")
     panel.press("compare codecs")
     eventually(lambda: panel.python("(panel.status.busy, 'points' in panel._engine.results())") == "(False, True)", 90)
     assert panel.drawn(chart(panel, GAP)).colours > 5
-    expect(panel.page.locator(".wb-answer")).to_contain_text("Best codec here")
+    expect(panel.page.locator(".wb-panel .wb-answer")).to_contain_text("Best codec here")
     runs = int(panel.python("len(panel.result['points'])"))
     assert runs >= 12
     expect(panel.page.get_by_text(f"operating points ({runs})")).to_be_visible()

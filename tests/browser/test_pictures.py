@@ -247,7 +247,7 @@ def test_colours_layers_and_files(bounds: NotebookPage) -> None:
     tools.get_by_label("limits", exact=True).press("Escape")
     eventually(lambda: bounds.picture(ORIGINAL) == before[0])
     assert maps.locator(".wb-foot span").first.inner_text() == ends
-    expect(maps.locator(".wb-legend")).to_contain_text("no value")
+    expect(bounds.page.locator(".wb-panel .wb-legend").first).to_contain_text("no value")
     for way, beginning in (("SVG", b"<svg"), ("PNG, 2x", b"\x89PNG")):
         tools.get_by_text("save picture", exact=True).click()
         with bounds.page.expect_download() as download:
@@ -263,7 +263,7 @@ def looks(panel: NotebookPage, *names: str) -> str:
 
 # One end of the link in the close-up, and the half width of the picture.
 RING = """(lambda shown, rings: tuple(map(float, (*rings.places[0][:2], shown.window[1]))))(
-    panel.shown.detail, next(marks for marks in panel.shown.detail.marks if marks.label == "the pair"))"""
+    panel.shown.detail, next(each for each in panel.shown.detail.marks if (each.shape, each.label) == ("circles", "")))"""
 # Where on the page a place of the picture is: the canvas shows its home whole.
 WHERE = "(canvas, [x, y, length]) => [canvas.clientWidth * x / length, canvas.clientHeight * (1 - y / length)]"
 
@@ -282,7 +282,7 @@ def is_chosen(panel: NotebookPage, label: str) -> bool:
 
 @pytest.mark.long
 def test_the_halo_that_is_named_is_the_one_that_is_chosen(clusters: NotebookPage) -> None:
-    canvas = clusters.page.locator(ORIGINAL).first
+    canvas = clusters.page.locator(DECODED).first
     for halo in (0, 3):
         where = pointed(clusters, canvas, halo)
         canvas.hover(position=where)
@@ -318,7 +318,7 @@ def test_halos_are_reached_by_keys_and_layers_are_put_away(clusters: NotebookPag
     whole = clusters.picture(detail)
     detail.press("+")   # the zoom of one close-up is not that of the next
     eventually(lambda: clusters.picture(detail) != whole)
-    clusters.press("next broken link")
+    clusters.press("next ▶")
     x, y, reach = (float(part) for part in clusters.python(RING).strip("()").split(","))
     side = detail.bounding_box()["width"]
     detail.hover(position={"x": side * (x + reach) / (2 * reach), "y": side * (reach - y) / (2 * reach)})
@@ -341,6 +341,6 @@ def test_halos_are_reached_by_keys_and_layers_are_put_away(clusters: NotebookPag
     clusters.delete_cell()
     shown.evaluate("panel => { panel.style.display = ''; }")
     eventually(lambda: clusters.picture(DECODED) == before)
-    page.locator(MAPS).get_by_role("checkbox", name="merged halo").click()
+    page.locator(".wb-panel .wb-legend").first.get_by_role("checkbox", name="merged").click()
     eventually(lambda: clusters.picture(DECODED) != before)
-    eventually(lambda: looks(clusters, "hidden") == "(['merged halo'],)")
+    eventually(lambda: looks(clusters, "hidden") == "(['merged'],)")

@@ -63,7 +63,7 @@ def page(shared: Opened) -> Opened:
 def panel(request: Any, page: Opened) -> Iterator[tuple[str, NotebookPage]]:
     source, last = PANELS[request.param]
     page[0].resize(*SCREENS[0])
-    with opened_panel(page, source, last, seen=".wb-picture") as notebook:
+    with opened_panel(page, source, last, seen=".wb-picture:visible") as notebook:
         yield request.param, notebook
 
 

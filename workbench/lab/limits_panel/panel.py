@@ -176,6 +176,7 @@ class LimitsPanel(Panel[LimitsState]):
         for name, measured in measure(results["model"].limits, self.field, state.eb, found, job):
             found[name] = measured
             job.show({"points": tuple(found.values())})
+        job(1.0, "compared")   # which ends here if it was cancelled: a sweep only stops
         return tuple(found.values())
 
 
