@@ -37,7 +37,8 @@ demo: $(MADE)/core $(LIBRARY)    ## a snapshot, its groups, a table and demo.htm
 	@.venv/bin/workbench demo --overwrite
 
 lab: $(MADE)/lab $(LIBRARY)    ## JupyterLab with the notebooks and panels, on this machine only
-	@.venv/bin/workbench lab
+	@echo "Starting JupyterLab, which opens in your browser within about 10 seconds; stop it with Ctrl+C."
+	.venv/bin/workbench lab
 
 app: $(MADE)/lab $(LIBRARY)    ## the panels alone, as pages of this machine in a browser
 	@.venv/bin/voila app/pages --Voila.config_file_paths=app $(ARGS)
@@ -108,14 +109,21 @@ $(MADE)/lab: EXTRAS := [lab,io,codecs,dask]
 $(MADE)/test: EXTRAS := [test]
 $(MADE)/docs: EXTRAS := [docs]
 $(MADE)/bench: EXTRAS := [test,peers]
+# What the first time takes, with an ordinary connection and two cores.
+COMPILED := are fetched, and the kernels are compiled
+$(MADE)/core: TAKES := about 1 minute in which NumPy and pcodec $(COMPILED)
+$(MADE)/lab: TAKES := 2 to 5 minutes in which JupyterLab, libraries for charts, codecs and readers $(COMPILED)
+$(MADE)/test $(MADE)/docs $(MADE)/bench: TAKES := 3 to 8 minutes in which JupyterLab, all codecs and readers, and tools $(COMPILED)
 
 $(MADE)/core $(MADE)/lab $(MADE)/test $(MADE)/docs $(MADE)/bench: pyproject.toml constraints.txt hatch_build.py $(INTERPRETER)
 	@command -v $(firstword $(COMPILER)) >/dev/null || {
 		echo "Lossbench needs a C++ compiler, and $(firstword $(COMPILER)) was not found: apt install g++ (or name yours in CXX)" >&2
 		exit 1
 	}
-	echo "Installing lossbench$(EXTRAS) into .venv, which takes a few minutes ..."
+	echo "Setting up .venv, which is done once: $(TAKES). Nothing is shown meanwhile ..."
+	began=$$(date +%s)
 	$(PIP) install --quiet --editable ".$(EXTRAS)"
+	echo "Set up within $$(($$(date +%s) - began)) s. The next start takes seconds."
 	touch $(MADE)/core $@
 
 # The finder that the tests compare with has no wheels, so it is built where that is possible.
@@ -123,8 +131,10 @@ $(MADE)/kdcount: $(MADE)/test
 	@header='import pathlib, sys, sysconfig; sys.exit(not pathlib.Path(sysconfig.get_path("include"), "Python.h").exists())'
 	if ! $(RUN) -c "$$header"; then
 		echo "Note: no kdcount, as it needs Python's headers (apt install python3-dev, then make clean test); tests against it are skipped."
-	elif ! $(PIP) install --quiet kdcount >$(MADE)/kdcount.log 2>&1; then
-		echo "Note: kdcount did not build ($(MADE)/kdcount.log says why); tests against it are skipped."
+	else
+		echo "Building kdcount, which the tests compare with: about half a minute ..."
+		$(PIP) install --quiet kdcount >$(MADE)/kdcount.log 2>&1 ||
+			echo "Note: kdcount did not build ($(MADE)/kdcount.log says why); tests against it are skipped."
 	fi
 	touch $@
 
@@ -136,6 +146,7 @@ $(MADE)/browser: $(MADE)/test
 			exit 0
 		fi
 	done
+	echo "Fetching Chromium for the tests in a browser: about a minute ..."
 	.venv/bin/playwright install chromium >$(MADE)/browser.log 2>&1 ||
 		echo "Note: no Chromium (apt install chromium, or name one in CHROMIUM); tests in a browser are skipped."
 	touch $@

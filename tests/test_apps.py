@@ -1,5 +1,6 @@
 """`make app`: a front page and panels as pages, for this machine only, without their code."""
 
+import contextlib
 import os
 import re
 import shutil
@@ -9,28 +10,37 @@ import sys
 import time
 import urllib.error
 import urllib.request
+import xml.etree.ElementTree
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import nbformat
 import psutil
 import pytest
 
 import workbench as wb
+from browser.accessibility import serious_findings
 from conftest import ROOT
-from outside import asked_elsewhere
+from outside import HERE, a_browser
 
 PANEL = """
-import ipywidgets
-import holoviews as hv
-from workbench.lab import chart
-name_in_the_code = None   # as wb.lab.bounds(...) would
-panel = ipywidgets.VBox([ipywidgets.IntSlider(description="bits", value=7), chart(hv.Curve([3, 1, 2]))])
+import workbench as wb
+name_in_the_code = wb.synthetic.gaussian_field((16, 16, 16), seed=1)
+panel = wb.lab.bounds(name_in_the_code)
 panel
 """
+BROKEN = "raise ValueError('no data')"
 PAGES = sorted((ROOT / "app" / "pages").glob("*.ipynb"))
+PICTURES = sorted((ROOT / "app" / "pictures").glob("*.svg"))
+TRY = '<h2 id="try">What to try</h2>'
+ON_THE_SCREEN = """() => [...document.querySelectorAll(".wb-panel .wb-picture, .wb-panel .wb-chart")]
+    .every(part => part.getBoundingClientRect().bottom <= innerHeight)"""
+COVERED = """heads => heads
+    .map(head => [".wb-chart-name", ".wb-chart-tools"].map(part => head.querySelector(part).getBoundingClientRect()))
+    .filter(([name, tools]) => name.right > tools.left && name.bottom > tools.top)"""
 SPARE_TIME = 60.0   # seconds; a few are enough
 
 
@@ -49,14 +59,14 @@ class App:
 
 @pytest.fixture(scope="module")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
-    """What the Makefile starts, with two small pages in place of the real ones."""
+    """What the Makefile starts, with small pages in place of the real ones."""
     pytest.importorskip("voila", reason="needs the lab extra")
     folder = tmp_path_factory.mktemp("app")
     shutil.copytree(ROOT / "app", folder / "app", ignore=shutil.ignore_patterns("pages"))
-    shutil.copytree(ROOT / "docs" / "images", folder / "docs" / "images")
     (folder / "app" / "pages").mkdir()
-    write(folder / "app" / "pages" / "panel.ipynb", 2, PANEL)
-    write(folder / "app" / "pages" / "zeroth.ipynb", 1, "name_in_the_code = 1")
+    for place, (name, code) in enumerate({"broken": BROKEN, "panel": PANEL}.items()):
+        write(folder / "app" / "pages" / f"{name}.ipynb", place, code)
+        shutil.copy(PICTURES[place], folder / "app" / "pictures" / f"{name}.svg")
     (command,) = re.findall(r"^\t@\.venv/bin/voila (.*) \$\(ARGS\)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     port = free_port()
     options = ["--no-browser", f"--port={port}", "--Voila.port_retries=0"]
@@ -75,8 +85,8 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
 
 def write(path: Path, place: int, code: str) -> None:
     kernel = {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}
-    card = {"place": place, "about": f"About {path.stem}.", "data": "no data", "picture": "lab-limits.png"}
-    cells = [nbformat.v4.new_markdown_cell("# A panel"), nbformat.v4.new_code_cell(code)]
+    card = {"place": place, "about": f"About {path.stem}.", "data": "no data", "intro": "What it is about."}
+    cells = [nbformat.v4.new_code_cell(code), nbformat.v4.new_markdown_cell(f"{TRY}\n\nEverything.")]
     metadata = {"kernelspec": kernel, "title": path.stem.capitalize(), "lossbench": card}
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=metadata), path)
 
@@ -120,18 +130,18 @@ def asks_only_this_server(policy: str) -> bool:
 def test_the_front_page_shows_each_panel_in_order(app: App) -> None:
     page, policy = app.get("")
     assert asks_only_this_server(policy)
-    assert re.findall(r'href="/voila/render/(\w+)\.ipynb"', page) == ["zeroth", "panel"]
-    assert page.index("About zeroth.") < page.index("About panel.")
-    assert len(re.findall(r'<img src="data:image/png;base64,\w', page)) == 2
+    assert re.findall(r'href="/voila/render/(\w+)\.ipynb"', page) == ["broken", "panel"]
+    assert page.index("About broken.") < page.index("About panel.")
+    assert len(re.findall(r'<img src="data:image/svg\+xml,%3Csvg', page)) == 2
 
 
 def test_a_panel_is_shown_without_its_code_to_this_machine_only(app: App) -> None:
     page, policy = app.get("voila/render/panel.ipynb")
     assert asks_only_this_server(policy)
     assert "application/vnd.jupyter.widget-view+json" in page
-    assert "A panel" in page
-    assert "name_in_the_code" not in page
-    assert "data:image/png" not in page   # the cards are for the front page
+    assert "What it is about." in page
+    assert "gaussian_field(" not in page.partition("application/vnd.voila.cell-output")[0]
+    assert "data:image/svg+xml,%3Csvg xmlns%3D" not in page   # the pictures are for the front page
     kernels = app.process.children(recursive=True)
     sockets = [link for process in [app.process, *kernels] for link in process.net_connections("inet")]
     listening = {link.laddr.ip for link in sockets if link.status == psutil.CONN_LISTEN}
@@ -152,10 +162,85 @@ def test_other_users_of_this_machine_are_not_answered(app: App, path: str) -> No
     assert "widget-view" not in page
 
 
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with a_browser() as started:
+        yield started
+
+
+@contextlib.contextmanager
+def opened(browser: Any, address: str, **kind: Any) -> Iterator[tuple[Any, list[str]]]:
+    """A page, and what it complains of or asks of another server."""
+    context = browser.new_context(**{"viewport": {"width": 1366, "height": 768}, **kind})
+    page, wrong = context.new_page(), []
+    page.on("console", lambda said: wrong.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("request", lambda asked: wrong.append(asked.url) if (urlsplit(asked.url).hostname or "") not in HERE else None)
+    page.goto(address, wait_until="commit")
+    yield page, wrong
+    context.close()
+
+
 @pytest.mark.slow
-def test_a_browser_shows_the_panel_and_asks_nobody_else(app: App) -> None:
-    assert asked_elsewhere(app.address + "voila/render/panel.ipynb?token=secret", ".widget-slider") == []
-    assert asked_elsewhere(app.address + "?token=secret", ".card img") == []
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_front_page_shows_its_pictures_and_fits_the_screen(app: App, browser: Any, scheme: str) -> None:
+    with opened(browser, f"{app.address}?token=secret", color_scheme=scheme) as (page, wrong):
+        page.wait_for_load_state()
+        assert page.evaluate("() => [...document.images].every(image => image.complete && image.naturalWidth)")
+        assert page.evaluate("() => document.documentElement.scrollHeight") <= 768
+        assert page.locator(".card").last.get_attribute("href").endswith(f"theme={scheme}")
+        assert serious_findings(page, "body") == []
+    assert wrong == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_page_says_that_its_panel_is_loading_until_it_is_there(app: App, browser: Any, theme: str) -> None:
+    with opened(browser, f"{app.address}voila/render/panel.ipynb?token=secret&theme={theme}") as (page, wrong):
+        page.get_by_text("Loading the panel").wait_for()
+        assert page.get_by_role("heading", name="Panel").is_visible()
+        page.locator(".wb-panel .wb-picture").first.wait_for(timeout=1000 * SPARE_TIME)
+        assert not page.get_by_text("Loading the panel").is_visible()
+        assert not page.get_by_text("as this notebook has kept it").is_visible()
+        page.locator(".wb-panel .wb-chart canvas").first.wait_for(timeout=1000 * SPARE_TIME)
+        page.wait_for_function(ON_THE_SCREEN, timeout=10_000)
+        page.get_by_role("link", name="what to try").click()
+        page.get_by_role("heading", name="What to try").wait_for()
+        assert serious_findings(page, ".top") == []
+    assert wrong == []
+
+
+@pytest.mark.slow
+def test_figures_are_walked_by_arrow_keys(app: App, browser: Any) -> None:
+    with opened(browser, f"{app.address}voila/render/panel.ipynb?token=secret") as (page, _):
+        page.locator(".wb-term").first.wait_for(state="attached", timeout=1000 * SPARE_TIME)
+        page.wait_for_function("() => document.querySelectorAll('.wb-term').length > 2")
+        for fold in page.locator(".wb-all").all():
+            fold.evaluate("fold => (fold.open = true)")
+        page.locator(".wb-term").first.focus()
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowLeft")
+        assert page.evaluate("() => [...document.querySelectorAll('.wb-term')].indexOf(document.activeElement)") == 1
+        assert page.locator(".wb-term[tabindex='0']").count() == 1
+
+
+@pytest.mark.slow
+def test_tools_are_large_enough_for_fingers_and_cover_no_title(app: App, browser: Any) -> None:
+    small = {"viewport": {"width": 800, "height": 1100}, "has_touch": True, "is_mobile": True}
+    with opened(browser, f"{app.address}voila/render/panel.ipynb?token=secret", **small) as (page, _):
+        page.locator(".wb-panel .wb-chart canvas").first.wait_for(timeout=1000 * SPARE_TIME)
+        tools = page.locator(".wb-panel :is(summary, button:not(.wb-term)):visible")
+        sizes = tools.evaluate_all("all => all.map(tool => [tool.title, tool.offsetWidth, tool.offsetHeight])")
+        assert len(sizes) > 10
+        assert [each for each in sizes if min(each[1:]) < 24] == []
+        assert page.locator(".wb-chart-head").evaluate_all(COVERED) == []
+
+
+@pytest.mark.slow
+def test_a_page_whose_panel_cannot_be_made_says_so(app: App, browser: Any) -> None:
+    with opened(browser, f"{app.address}voila/render/broken.ipynb?token=secret") as (page, _):
+        page.get_by_role("alert").get_by_text("could not be made").wait_for(timeout=1000 * SPARE_TIME)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
@@ -163,15 +248,21 @@ def test_a_page_speaks_to_people_who_see_no_cells_and_ends_with_its_panel(path: 
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
     card = notebook.metadata["lossbench"]
-    assert notebook.metadata["title"] in notebook.cells[0].source
-    assert (ROOT / "docs" / "images" / card["picture"]).is_file()
-    texts = [card["about"], card["data"], *(cell.source for cell in notebook.cells if cell.cell_type == "markdown")]
+    assert notebook.cells[-1].source.startswith(TRY)
+    texts = [card["about"], card["data"], card["intro"], notebook.cells[-1].source]
     assert not [text for text in texts if re.search(r"\bcells?\b|Shift|notebook|Run ", text)]
     (code,) = (cell.source for cell in notebook.cells if cell.cell_type == "code")
     names: dict[str, Any] = {}
     exec(code.rpartition("\n")[0], names)
     with names[code.rpartition("\n")[2]] as panel:
         assert isinstance(panel, wb.lab.Panel)
+
+
+def test_each_page_has_a_small_picture() -> None:
+    assert [path.stem for path in PICTURES] == [path.stem for path in PAGES]
+    for path in PICTURES:
+        xml.etree.ElementTree.parse(path)
+        assert 1_000 < path.stat().st_size < 100_000
 
 
 def test_the_pages_come_in_an_order() -> None:

@@ -7,6 +7,8 @@ stays readable; this test is what keeps them together.
 import copy
 import os
 import re
+import shutil
+import subprocess
 import tomllib
 from dataclasses import dataclass
 from typing import Any
@@ -222,3 +224,13 @@ def test_scripts_can_run_and_stop_at_an_error(script):
 
 def test_binder_hands_over_to_jupyter():
     assert (ROOT / "binder" / "start").read_text().splitlines()[-1] == 'exec "$@"'
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+@pytest.mark.parametrize("target", ["demo", "lab", "app", "test"])
+def test_make_says_how_long_it_sets_up_before_it_does(target):
+    asked = ["make", "--dry-run", "--always-make", target]
+    told = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    before, found, _ = told.partition("pip install")
+    assert found
+    assert re.search(r"Setting up .* (about 1 minute|\d to \d minutes) in which (JupyterLab|NumPy).* are fetched", before)

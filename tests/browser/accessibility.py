@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from playwright.sync_api import Page
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 SERIOUS = {"serious", "critical"}
 LOOKS, REST = 6, 1000   # what is being replaced is dimmed for a moment; milliseconds between two looks

@@ -183,6 +183,11 @@ class NotebookPage:
         """Make the window so many pixels wide."""
         self.page.set_viewport_size({"width": width, "height": height})
 
+    def show_files(self, shown: bool) -> None:
+        """Open or close the list of files at the left."""
+        if self.page.locator("#jp-left-stack").is_visible() != shown:
+            self._execute("application:toggle-left-area")
+
     def screenshot(self, name: str) -> Path:
         """A picture of the window as a file, for people; where it is gets printed."""
         path = self._artefacts / f"{name}.png"

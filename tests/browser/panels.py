@@ -24,11 +24,13 @@ def prepared(shared: Opened, name: str, height: int, data: str) -> Opened:
 
 
 @contextlib.contextmanager
-def opened_panel(page: Opened, source: str, last: str) -> Iterator[NotebookPage]:
-    """A panel as it is in the beginning, with its result `last`; at the end nothing may have gone wrong unseen."""
+def opened_panel(page: Opened, source: str, last: str, seen: str = DECODED) -> Iterator[NotebookPage]:
+    """A panel as it is in the beginning, with its result `last` and the picture that is `seen`; at the end nothing may have
+    gone wrong unseen.
+    """
     notebook, watch = page
     notebook.run_cell(f"panel = {source}\npanel")
-    notebook.drawn(DECODED)
+    notebook.drawn(seen)
     idle(notebook, last)
     eventually(lambda: int(notebook.python("len(panel._view.charts)")) == notebook.page.locator(CHARTS).count() > 0)
     yield notebook
@@ -86,9 +88,9 @@ def chart(notebook: NotebookPage, number: int) -> Locator:
 
 
 def unfold(notebook: NotebookPage) -> None:
-    """Show the controls that are folded away."""
+    """Show the controls that are folded away, if any are."""
     more = notebook.page.locator(".wb-panel .wb-more")
-    if more.get_attribute("aria-expanded") == "false":
+    if more.is_visible() and more.get_attribute("aria-expanded") == "false":
         more.click()
 
 
@@ -105,6 +107,6 @@ def on_one_screen(notebook: NotebookPage) -> bool:
 
 
 def fact(notebook: NotebookPage, name: str) -> str:
-    """The figure beside this name."""
+    """The figure beside this name, which may be folded."""
     entry = notebook.page.locator(".wb-fact", has=notebook.page.get_by_text(name, exact=True))
-    return entry.locator("b").inner_text()
+    return entry.locator("b").text_content() or ""

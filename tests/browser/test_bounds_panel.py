@@ -11,6 +11,7 @@ from browser.conftest import Opened
 from browser.lab_server import LabServer
 from browser.notebook_page import NotebookPage, eventually
 from browser.panels import (
+    CHARTS,
     DECODED,
     ERROR,
     assert_refused,
@@ -55,6 +56,27 @@ def test_dragging_the_bound_changes_pictures_figures_and_state(panel: NotebookPa
     expect(panel.page.get_by_text(re.compile(r"tried so far \((?!1\))"))).to_be_visible()
 
 
+def test_all_that_belongs_to_a_bound_is_on_one_screen_and_what_was_found_is_beside_its_button(panel: NotebookPage) -> None:
+    panel.resize(1366, 768)
+    eventually(lambda: on_one_screen(panel))
+    rates, pictures = panel.page.locator(CHARTS).first.bounding_box(), panel.page.locator(".wb-pictures").bounding_box()
+    assert rates is not None
+    assert pictures is not None
+    assert rates["x"] >= pictures["x"] + pictures["width"]
+    assert rates["y"] + rates["height"] <= 768
+    expect(panel.page.locator(".wb-panel .wb-answer")).to_contain_text("bits/value")
+    expect(panel.page.locator(".wb-panel .wb-answer")).to_contain_text("✓ within")
+    panel.press("find")
+    idle(panel, "found")
+    words = panel.page.locator(".wb-words", has_text="meets 60 dB (60.")
+    expect(words).to_be_visible()
+    button, told = panel.page.get_by_role("button", name="find").bounding_box(), words.bounding_box()
+    assert button is not None
+    assert told is not None
+    assert 0 <= told["x"] - button["x"] - button["width"] < 20
+    assert abs(told["y"] + told["height"] / 2 - button["y"] - button["height"] / 2) < 6
+
+
 def test_other_codecs_are_compared_and_can_be_chosen(panel: NotebookPage) -> None:
     panel.press("compare codecs")
     eventually(lambda: int(panel.python("len(panel.history)")) >= 5 and panel.python("panel.status.busy") == "False")
@@ -91,7 +113,7 @@ def test_pictures_zoom_together_and_blink(panel: NotebookPage) -> None:
     expect(title).to_have_text("original")
     expect(title).to_have_text("decoded")
     panel.page.locator(DECODED).press("b")
-    eventually(lambda: panel.python("panel._view.canvas.blink") == "False")
+    eventually(lambda: panel.python("panel.widget.looks['canvas']['blink']") == "False")
 
 
 def test_nonsense_is_answered_with_a_sentence(panel: NotebookPage) -> None:
@@ -138,7 +160,7 @@ def assert_complete(browser: Browser | None, report: Path) -> None:
         asked: list[str] = []
         page.on("request", lambda request, asked=asked: asked.append(request.url))
         page.goto(report.as_uri())
-        assert page.locator("figure svg image").count() == 3
+        assert page.locator("figure").count() == 3
         assert page.locator(".wb-chart .wb-static:visible").count() == (0 if scripted else 3)
         if scripted:
             page.wait_for_function("() => document.querySelectorAll('.bk-Figure').length === 3")
@@ -239,6 +261,7 @@ def test_a_page_that_is_loaded_again_shows_the_panel_or_its_last_picture(noteboo
 def test_small_narrow_and_dark(panel: NotebookPage) -> None:
     panel.resize(1366, 768)
     eventually(lambda: on_one_screen(panel))
+    panel.page.locator(".wb-all > summary").click()
     ratio = panel.page.locator(".wb-fact", has=panel.page.get_by_text("ratio", exact=True))
     ratio.get_by_role("button").focus()
     expect(ratio.get_by_role("tooltip")).to_be_visible()

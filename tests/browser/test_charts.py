@@ -24,7 +24,7 @@ SHOWN = """version => {
 STYLED = """from workbench.charts.description import Axis, Chart, Series
 axes = Axis("k", 0.5, 20, logarithmic=True), Axis("power", 0, 4)
 told = ["one", "three"]
-view = ChartView(Chart("growth", *axes, (Series("found", [1, 10], [1, 3], "#2f7fc1", marker="square", tooltips=told),)))"""
+view = chart(Chart("growth", *axes, (Series("found", [1, 10], [1, 3], "#2f7fc1", marker="square", tooltips=told),)))"""
 POINT = """version => {
     const home = globalThis[Symbol.for(`lossbench.bokeh.${version}`)];
     const view = [...home.index].find(each => each.model.x_range);
@@ -47,49 +47,49 @@ def shows_what_python_has(notebook: NotebookPage, views: int) -> bool:
 
 
 def test_changes_before_a_view_listens_are_seen(notebook: NotebookPage) -> None:
-    notebook.write("charts.ipynb", WAVES, "display(view.widget)\nview.show(wave(2))")
+    notebook.write("charts.ipynb", WAVES, "display(view)\nview.chart.show(wave(2))")
     notebook.run_all()
     eventually(lambda: shows_what_python_has(notebook, 1))
     before = notebook.drawn("canvas.bk-layer")
-    notebook.run_cell("for number in range(3, 9):\n    view.show(wave(number))")
+    notebook.run_cell("for number in range(3, 9):\n    view.chart.show(wave(number))")
     assert shows_what_python_has(notebook, 1)
     eventually(lambda: notebook.picture("canvas.bk-layer") != before)
 
 
 def test_later_views_and_reloaded_pages_show_the_chart_as_it_is(notebook: NotebookPage) -> None:
-    notebook.write("views.ipynb", WAVES, "view.widget", "view.widget")
+    notebook.write("views.ipynb", WAVES, "view", "view")
     notebook.run_all()
     eventually(lambda: shows_what_python_has(notebook, 2))
-    notebook.run_cell("view.show(wave(2))")
-    notebook.run_cell("display(view.widget)\nview.show(wave(3))")
+    notebook.run_cell("view.chart.show(wave(2))")
+    notebook.run_cell("display(view)\nview.chart.show(wave(3))")
     eventually(lambda: shows_what_python_has(notebook, 3))
     notebook.save()
     notebook.reload()
     eventually(lambda: shows_what_python_has(notebook, 3))
-    notebook.run_cell("view.show(wave(4))")
+    notebook.run_cell("view.chart.show(wave(4))")
     assert shows_what_python_has(notebook, 3)
 
 
 def test_many_changes_while_views_come_and_go(notebook: NotebookPage) -> None:
-    notebook.write("busy.ipynb", WAVES, "view.widget")
+    notebook.write("busy.ipynb", WAVES, "view")
     notebook.run_all()
     for number in range(2, 14):
-        notebook.run_cell(f"view.show(wave({number}))" + ("\ndisplay(view.widget)" if number % 3 == 0 else ""))
+        notebook.run_cell(f"view.chart.show(wave({number}))" + ("\ndisplay(view)" if number % 3 == 0 else ""))
         if number % 4 == 0:
             notebook.delete_cell()
     eventually(lambda: shows_what_python_has(notebook, 4))
 
 
 def test_lost_messages_are_made_up_for(notebook: NotebookPage) -> None:
-    notebook.write("lossy.ipynb", WAVES, "view.widget")
+    notebook.write("lossy.ipynb", WAVES, "view")
     notebook.run_all()
     eventually(lambda: shows_what_python_has(notebook, 1))
     notebook.run_cell(LOSES_MESSAGES)
     for number in range(2, 9):
-        notebook.run_cell(f"view.show(wave({number}))")
+        notebook.run_cell(f"view.chart.show(wave({number}))")
     eventually(lambda: shows_what_python_has(notebook, 1))
     assert int(notebook.python("lost")) > 2
-    notebook.run_cell("lose_all = True\nview.show(wave(9))\nlose_all = False")
+    notebook.run_cell("lose_all = True\nview.chart.show(wave(9))\nlose_all = False")
     eventually(lambda: shows_what_python_has(notebook, 1))
     expect(notebook.page.locator(".wb-chart-frame")).to_have_attribute("aria-busy", "false")
 
@@ -97,17 +97,17 @@ def test_lost_messages_are_made_up_for(notebook: NotebookPage) -> None:
 def test_a_chart_that_loads_too_slowly_follows_python_all_the_same(notebook: NotebookPage) -> None:
     said: list[str] = []
     notebook.page.on("console", lambda message: said.append(message.text))
-    notebook.write("slow.ipynb", WAVES + LOADS_SLOWLY, "view.widget")
+    notebook.write("slow.ipynb", WAVES + LOADS_SLOWLY, "view")
     notebook.run_all()
-    notebook.run_cell("view.show(wave(2))")
+    notebook.run_cell("view.chart.show(wave(2))")
     eventually(lambda: shows_what_python_has(notebook, 1))
-    notebook.run_cell("view.show(wave(3))")
+    notebook.run_cell("view.chart.show(wave(3))")
     eventually(lambda: shows_what_python_has(notebook, 1))
     eventually(lambda: sum("was late, and listens again" in text for text in said) == 2)
 
 
 def test_a_chart_is_described_zoomed_by_keys_and_saved(notebook: NotebookPage) -> None:
-    notebook.write("tools.ipynb", WAVES, STYLED, "view.widget")
+    notebook.write("tools.ipynb", WAVES, STYLED, "view")
     notebook.run_all()
     page, frame = notebook.page, notebook.page.locator(".wb-chart-frame")
     expect(frame.get_by_role("img")).to_have_attribute("aria-label", "growth: power by k. found: 3 at 10.")

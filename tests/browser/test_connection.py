@@ -19,6 +19,8 @@ DEAF = """while True:
         time.sleep(60)
     except KeyboardInterrupt:   # ending a kernel interrupts it first, and it would hear the change then
         pass"""
+# A change is taken in a thread of its own while a cell runs, unless the panel itself is busy.
+BUSY = "from workbench.lab.turns import TURN\nwith TURN:\n    time.sleep(4)"
 CONTENT, ABOVE = ".wb-panel .wb-content", ".wb-panel .wb-above"
 
 
@@ -31,7 +33,7 @@ def opened(notebook: NotebookPage, name: str) -> None:
 
 def test_a_busy_kernel_is_said_until_it_has_answered(notebook: NotebookPage) -> None:
     opened(notebook, "busy")
-    notebook.page.evaluate("() => { probes.kernel().requestExecute({ code: 'time.sleep(4)' }); }")
+    notebook.page.evaluate("code => { probes.kernel().requestExecute({ code }); }", BUSY)
     enter(notebook, "eb", "0.05")
     expect(notebook.page.locator(CONTENT)).to_have_attribute("data-mark", "kernel busy: the change waits", timeout=2000)
     expect(notebook.page.locator(CONTENT)).to_have_attribute("aria-busy", "true")

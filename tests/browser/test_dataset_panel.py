@@ -56,8 +56,8 @@ def test_variables_are_chosen_tried_and_taken_along_together(panel: NotebookPage
     assert on_one_screen(panel)
     expect(row(panel, "T")).to_have_attribute("aria-current", "true")
     expect(row(panel, "salt")).to_contain_text("not tried yet")
-    expect(row(panel, "basin")).to_contain_text("whole numbers")
-    expect(row(panel, "basin").get_by_role("button")).to_have_count(0)
+    expect(row(panel, "time")).to_contain_text("dates")
+    expect(row(panel, "time").get_by_role("button")).to_have_count(0)
     assert not serious_findings(panel.page, ".wb-panel")
     kept = [panel.picture(ORIGINAL), fact(panel, "ratio"), panel.python("panel.state.eb")]
 

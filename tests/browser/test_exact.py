@@ -40,10 +40,7 @@ PANELS = {
         Control("error bound ξ", "bound", "breakage", 0.009, "0.003", 0.0123, BOUNDS),
         Control("linking length b", "linking_length", "halos", 0.19, "0.173", 0.23, (0.3, 0.27, 0.21)),
     ]),
-    "limits": ("field", "band", [
-        Control("error bound", "eb", "figures", 0.009, "0.003", 0.0123, BOUNDS),
-        Control("fails at most (ε)", "eps", "band", 0.03, "0.007", 0.023, (0.3, 0.07, 0.013)),
-    ]),
+    "limits": ("field", "news", [Control("error bound", "eb", "figures", 0.009, "0.003", 0.0123, BOUNDS)]),
 }
 
 
@@ -81,7 +78,7 @@ def page(shared: Opened) -> Opened:
 def shown(page: Opened, request: pytest.FixtureRequest) -> Iterator[Shown]:
     data, last, controls = PANELS[request.param]
     choices = ", ".join(f"{control.field}={control.opened}" for control in controls)
-    with opened_panel(page, f"wb.lab.{request.param}({data}, {choices})", last) as notebook:
+    with opened_panel(page, f"wb.lab.{request.param}({data}, {choices})", last, seen=".wb-picture:visible") as notebook:
         if notebook.page.locator(".wb-panel .wb-more").count():
             unfold(notebook)
         yield Shown(request.param, notebook, last, controls)

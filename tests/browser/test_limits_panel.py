@@ -11,6 +11,7 @@ from browser.notebook_page import NotebookPage, eventually
 from browser.panels import (
     CHARTS,
     DECODED,
+    ORIGINAL,
     assert_refused,
     chart,
     copied_code,
@@ -23,8 +24,8 @@ from browser.panels import (
 )
 
 pytestmark = pytest.mark.long
-SPECTRA, RATES, GAP = range(3)   # the charts
-LAST = "band"                    # what is computed last
+RATES, SPECTRA, STEPS, GAP = range(4)   # the charts
+LAST = "news"                           # what is computed last
 REGIONS, NEWS = DECODED, ".wb-picture[data-pane='2']"
 FIELD = """import workbench as wb
 regions = [wb.synthetic.Region(1.0, 0.95), wb.synthetic.Region(0.05, 0.6), wb.synthetic.Region(0.4, 0.1)]
@@ -38,14 +39,28 @@ def page(shared: Opened) -> Opened:
 
 @pytest.fixture
 def panel(page: Opened) -> Iterator[NotebookPage]:
-    with opened_panel(page, "wb.lab.limits(field)", LAST) as notebook:
+    with opened_panel(page, "wb.lab.limits(field)", LAST, ORIGINAL) as notebook:
         yield notebook
 
 
+def show(panel: NotebookPage, picture: str) -> None:
+    """Put a picture in front by its tab."""
+    panel.page.locator(".wb-strip").get_by_text(picture, exact=True).click()
+    eventually(lambda: panel.python("panel.state.picture") == repr(picture))
+
+
+def all_figures(panel: NotebookPage) -> None:
+    """Unfold the figures below the answer."""
+    panel.page.get_by_text("all figures").click()
+
+
 def test_regions_and_new_information_are_shown_and_fit_narrow_and_dark_pages(panel: NotebookPage) -> None:
+    show(panel, "regions")
     assert panel.drawn(REGIONS).colours > 1
+    show(panel, "new information")
     assert panel.drawn(NEWS).colours > 20
-    for number in (SPECTRA, RATES):
+    expect(panel.page.get_by_role("button", name="blink")).to_be_hidden()   # no two pictures have one scale
+    for number in (RATES, SPECTRA, STEPS):
         assert panel.drawn(chart(panel, number)).colours > 5
     expect(panel.page.get_by_text(re.compile(r"regions \([1-9]"))).to_be_visible()
     code = copied_code(panel)
@@ -54,6 +69,7 @@ def test_regions_and_new_information_are_shown_and_fit_narrow_and_dark_pages(pan
     assert panel.python("limits.rate(distortion) == panel.result['figures'].rate") == "True"
     panel.resize(1366, 768)
     eventually(lambda: on_one_screen(panel))
+    eventually(lambda: charts_on_screen(panel))
     panel.dark()
     panel.resize(900, 1300)
     panel.page.wait_for_timeout(500)
@@ -63,35 +79,50 @@ def test_regions_and_new_information_are_shown_and_fit_narrow_and_dark_pages(pan
     panel.dark(False)
 
 
-def test_dragging_tiles_and_the_chance_of_failure_changes_figures_and_charts(panel: NotebookPage) -> None:
-    bound, converse = fact(panel, "Gaussian-model bound"), fact(panel, "fixed length ≥")
-    rates = panel.picture(chart(panel, RATES))
+def charts_on_screen(panel: NotebookPage) -> bool:
+    """Whether all charts are visible together with what stands above them."""
+    ends: list[float] = panel.page.locator(".wb-panel").evaluate("""panel => [
+        Math.max(...[...panel.querySelectorAll(".wb-chart")].map(chart => chart.getBoundingClientRect().bottom)),
+        panel.closest(".jp-WindowedPanel-outer").getBoundingClientRect().bottom]""")
+    return ends[0] <= ends[1] + 1
+
+
+def test_dragging_tiles_changes_figures_and_charts(panel: NotebookPage) -> None:
+    all_figures(panel)
+    bound = fact(panel, "Gaussian-model bound")
+    drawn = {number: panel.picture(chart(panel, number)) for number in (RATES, STEPS)}
     assert fact(panel, "tiles add") == "+0.000"
     panel.move("tiles of", -6)
     eventually(lambda: panel.python("panel.state.tile") == "4")
     idle(panel, LAST)
     eventually(lambda: fact(panel, "tiles add") != "+0.000")
-    eventually(lambda: panel.picture(chart(panel, RATES)) != rates)
+    for number, picture in drawn.items():
+        eventually(lambda number=number, picture=picture: panel.picture(chart(panel, number)) != picture)
     assert fact(panel, "Gaussian-model bound") == bound
-    eventually(lambda: fact(panel, "fixed length ≥") not in (converse, "…"))
-    converse = fact(panel, "fixed length ≥")
+
+
+def test_bounds_for_codes_of_fixed_length_come_on_request(panel: NotebookPage) -> None:
+    all_figures(panel)
     unfold(panel)
+    expect(panel.page.get_by_text("fixed length ≥")).to_have_count(0)
+    panel.press("fixed-length codes")
+    idle(panel, "band")
+    eventually(lambda: float(fact(panel, "fixed length ≤")) > float(fact(panel, "fixed length ≥")) > 0)
     panel.move("fails at most (ε)", -20)
     eventually(lambda: float(panel.python("panel.state.eps")) < 2e-3)
-    idle(panel, LAST)
-    eventually(lambda: fact(panel, "fixed length ≥") not in (converse, "…"))
-    assert float(fact(panel, "fixed length ≥")) > float(converse)
+    expect(panel.page.get_by_text("fixed length ≥")).to_have_count(0)
     assert_refused(panel, "eps", "0.9", "must lie in (0, 0.5]", "1e-20")
 
 
 def test_dragging_the_bound_moves_the_water_and_the_place(panel: NotebookPage) -> None:
-    before = [panel.picture(chart(panel, number)) for number in (SPECTRA, RATES)]
+    before = [panel.picture(chart(panel, number)) for number in (RATES, SPECTRA)]
+    all_figures(panel)
     bits, error = fact(panel, "Gaussian-model bound"), float(panel.python("panel.state.eb"))
     panel.move("error bound", 10)
     eventually(lambda: float(panel.python("panel.state.eb")) == pytest.approx(10**0.5 * error, rel=0.01))
     idle(panel, LAST)
     eventually(lambda: fact(panel, "Gaussian-model bound") != bits)
-    for number, picture in zip((SPECTRA, RATES), before, strict=True):
+    for number, picture in zip((RATES, SPECTRA), before, strict=True):
         eventually(lambda number=number, picture=picture: panel.picture(chart(panel, number)) != picture)
 
 
@@ -109,6 +140,7 @@ measuring.iter_sweep = slow""")
     panel.press("compare codecs")
     eventually(lambda: int(panel.python("len(panel.measured.get('auto', ()))")) == 3)
     panel.press("cancel")
+    eventually(lambda: "cancelled" in panel.python("panel.status.text + panel.status.error"))
     panel.python("go.set()")
     eventually(lambda: panel.python("panel.status.busy") == "False")
     assert panel.python("'points' in panel._engine.results()") == "False"
@@ -117,13 +149,14 @@ measuring.iter_sweep = slow""")
     panel.press("compare codecs")
     eventually(lambda: panel.python("(panel.status.busy, 'points' in panel._engine.results())") == "(False, True)", 90)
     assert panel.drawn(chart(panel, GAP)).colours > 5
+    expect(panel.page.locator(".wb-panel .wb-answer")).to_contain_text("Best codec here")
     runs = int(panel.python("len(panel.result['points'])"))
     assert runs >= 12
     expect(panel.page.get_by_text(f"operating points ({runs})")).to_be_visible()
     panel.page.wait_for_timeout(1000)
     panel.portrait("lab-limits")
     rates = panel.picture(chart(panel, RATES))
-    panel.page.get_by_role("checkbox", name="bits above the bound").click()
+    panel.page.get_by_role("radio", name="bits above the bound").click()
     eventually(lambda: panel.picture(chart(panel, RATES)) != rates)
     panel.page.wait_for_timeout(500)
     panel.portrait("lab-limits-above")

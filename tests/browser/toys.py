@@ -45,7 +45,7 @@ def toy(side=128, canvases=1, counts=True):
 WAVES = """
 import bokeh, holoviews as hv, numpy as np
 from IPython.display import display
-from workbench.lab.chart_view import ChartView, Plot
+from workbench.lab.chart_part import ChartPage, chart
 
 def wave(number):
     x = np.linspace(0, 6, 4 * number + 3)
@@ -53,16 +53,16 @@ def wave(number):
     return (hv.Curve((x, np.sin(number * x))) * marks).opts(width=300, height=150, title=f"wave {number}", toolbar=None)
 
 def told():
-    plot = view.widget._plot
+    plot = view.chart.plot.state
     lines = [[source.data[axis].tolist() for axis in "xy"] for source in (each.data_source for each in plot.renderers)]
     return [plot.title.text, plot.x_range.end, plot.y_range.start, [each.glyph.id for each in plot.renderers], lines]
 
-view = ChartView(wave(1))
+view = chart(wave(1))
 """
 
 # From now on every third message of the chart is lost, whatever it is; of the last change, everything but the repetition.
 LOSES_MESSAGES = """
-sent, lost, send = 0, 0, view.widget._send
+sent, lost, send = 0, 0, view._send
 
 def lossy(message, buffers=None):
     global sent, lost
@@ -72,13 +72,13 @@ def lossy(message, buffers=None):
     else:
         send(message, buffers)
 
-lose_all, view.widget._send = False, lossy
+lose_all, view._send = False, lossy
 """
 
 # A chart whose script takes longer than anywidget waits for, and one that Python sends nothing to meanwhile.
 LOADS_SLOWLY = """
-script = Plot._esm
-Plot._esm = "await new Promise((loaded) => setTimeout(loaded, 3500));\\n" + script
-view, quiet = ChartView(wave(1)), ChartView(wave(1))
-Plot._esm = script
+script = ChartPage._esm
+ChartPage._esm = "await new Promise((loaded) => setTimeout(loaded, 3500));\\n" + script
+view, quiet = chart(wave(1)), chart(wave(1))
+ChartPage._esm = script
 """

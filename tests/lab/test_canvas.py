@@ -1,57 +1,62 @@
 from __future__ import annotations
 
 import dataclasses
-import re
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from workbench.errors import WorkbenchError
-from workbench.lab import canvas as canvas_module
 from workbench.lab import colours
 from workbench.lab.canvas import Canvas
 from workbench.lab.description import Axes, Marks, Picture, Reading
-from workbench.lab.front_end import front_end
-
-EXPORTED = re.compile(r"^export (?:async )?(?:function|const|class) (\w+)", re.MULTILINE)
+from workbench.lab.page import Page
+from workbench.lab.part import Part
 
 
 def picture(value: int = 0, marks: tuple[Marks, ...] = ()) -> Picture:
     return Picture(f"shade {value}", np.full((4, 8), value, np.uint8), (0, 8, 0, 4), marks=marks)
 
 
-def changes(canvas: Canvas) -> list[str]:
-    seen: list[str] = []
-    canvas.observe(lambda change: seen.append(change["name"]))
-    return seen
+class Screen:
+    """A page that notes which fields of a part are sent, and what is told."""
+
+    def __init__(self, part: Part) -> None:
+        self.page = Page({"part": part})
+        self.fields: list[str] = []
+        self.told: list[Any] = []
+        self.page.send = self._note   # type: ignore[method-assign]
+
+    def _note(self, content: Any, buffers: Any = None) -> None:
+        self.fields += content.get("parts", {}).get("part", {})
+        self.told += [content["said"]] if "said" in content else []
 
 
 def test_pixels_arrive_row_by_row_from_the_top() -> None:
     pixels = np.arange(32, dtype=np.uint8).reshape(8, 4).T   # not contiguous
     canvas = Canvas()
     canvas.show([Picture("waves", pixels, (0, 8, 0, 4))])
-    assert canvas.pane_0["pixels"] == bytes(pixels.ravel())
-    assert (canvas.pane_0["width"], canvas.pane_0["height"]) == (8, 4)
+    assert canvas.content["pane_0"]["pixels"] == bytes(pixels.ravel())
+    assert (canvas.content["pane_0"]["width"], canvas.content["pane_0"]["height"]) == (8, 4)
 
 
 def test_only_what_changed_is_sent() -> None:
     canvas = Canvas()
     original = picture(1)
     canvas.show([original, picture(2)], home=(0, 8, 0, 4))
-    seen = changes(canvas)
+    screen = Screen(canvas)
     canvas.show([original, picture(3)], home=(0, 8, 0, 4))
-    assert seen == ["pane_1"]
+    assert screen.fields == ["pane_1"]
 
 
 def test_new_marks_on_the_same_pixels_leave_the_pixels_alone() -> None:
     canvas = Canvas()
     plain = picture(1)
     canvas.show([plain])
-    seen = changes(canvas)
+    screen = Screen(canvas)
     canvas.show([dataclasses.replace(plain, marks=(Marks("points", [[1, 2]], "#fff", "here", ids=np.array([5])),))])
-    assert seen == ["marks_0"]
-    sent = canvas.marks_0[0]
+    assert screen.fields == ["marks_0"]
+    sent = canvas.content["marks_0"][0]
     assert np.frombuffer(sent["places"], "<f4").tolist() == [1, 2]
     assert np.frombuffer(sent["ids"], "<i4").tolist() == [5]
 
@@ -63,83 +68,67 @@ def test_marks_have_names_and_dashes() -> None:
         Marks("lines", [[1, 2, 3, 4]], "#fff", "link", dashed=True),
         Marks("lines", [[1, 2, 3, 4]], "#fff", "link", dash="2 3"),
     ))])
-    assert [mark["dash"] for mark in canvas.marks_0] == ["", "5 4", "2 3"]
-    assert canvas.marks_0[0]["titles"] == ["halo 1: 40 members"]
-    assert "titles" not in canvas.marks_0[1]
+    assert [mark["dash"] for mark in canvas.content["marks_0"]] == ["", "5 4", "2 3"]
+    assert canvas.content["marks_0"][0]["titles"] == ["halo 1: 40 members"]
+    assert "titles" not in canvas.content["marks_0"][1]
 
 
 def test_a_new_axis_or_palette_is_sent_with_its_pixels() -> None:
     canvas = Canvas()
     plain = picture(1)
     canvas.show([plain])
-    seen = changes(canvas)
+    screen = Screen(canvas)
     for change in ({"axes": Axes("x", "y", "nm")}, {"palette": ("#ff0000",)}, {"quantity": "density"}):
         canvas.show([dataclasses.replace(plain, **change)])
-    assert seen == ["pane_0"] * 3
-    assert canvas.pane_0["quantity"] == "density"
+    assert screen.fields == ["pane_0"] * 3
+    assert canvas.content["pane_0"]["quantity"] == "density"
 
 
 def test_levels_of_16_bits_are_sent_low_byte_first() -> None:
     canvas = Canvas()
     canvas.show([Picture("fine", np.array([[1, 258]], np.uint16), (0, 2, 0, 1))])
-    assert canvas.pane_0["pixels"] == bytes([1, 0, 2, 1])
-    assert canvas.pane_0["deep"]
+    assert canvas.content["pane_0"]["pixels"] == bytes([1, 0, 2, 1])
+    assert canvas.content["pane_0"]["deep"]
     canvas.show([picture(1)])
-    assert not canvas.pane_0["deep"]
+    assert not canvas.content["pane_0"]["deep"]
 
 
-def test_another_home_resets_the_window() -> None:
+def test_the_window_is_that_of_the_state_or_everything() -> None:
     canvas = Canvas()
-    canvas.show([picture(1)], home=(0, 8, 0, 4))
-    canvas.window = [1.0, 2.0, 1.0, 2.0]
-    canvas.show([picture(2)], home=(0, 8, 0, 4))
-    assert canvas.window == [1.0, 2.0, 1.0, 2.0]
+    canvas.show([picture(1)], home=(0, 8, 0, 4), window=(1, 2, 1, 2))
+    assert canvas.content["window"] == [1.0, 2.0, 1.0, 2.0]
     canvas.show([picture(3)], home=(0, 9, 0, 4))
-    assert canvas.window == []
-
-
-def asked(canvas: Canvas, question: dict[str, object]) -> list[dict[str, object]]:
-    sent: list[dict[str, object]] = []
-    canvas.send = sent.append   # type: ignore[method-assign]
-    canvas._handle_custom_msg(question, [])
-    return sent
+    assert (canvas.content["home"], canvas.content["window"]) == ([0.0, 9.0, 0.0, 4.0], [])
 
 
 def test_a_place_is_answered_by_the_reader() -> None:
     canvas = Canvas()
-    question = {"ask": "reading", "token": "a:1", "picture": 1, "x": 2.5, "y": 3}
-    assert asked(canvas, question) == []
+    screen = Screen(canvas)
+    question = {"does": "read", "token": "a:1", "picture": 1, "x": 2.5, "y": 3}
+    canvas.heard(question)
     canvas.reader = lambda picture, x, y: Reading((f"{picture}", f"{x}"), f"at {y}")
-    assert asked(canvas, question) == [{"token": "a:1", "values": ["1", "2.5"], "place": "at 3.0", "lines": []}]
-    assert asked(canvas, {"something": "else"}) == []
-    canvas.reader = lambda picture, x, y: None
-    assert asked(canvas, question) == []
+    canvas.heard(question)
+    canvas.heard({"something": "else"})
+    assert screen.told == [{"token": "a:1", "values": ("1", "2.5"), "place": "at 3.0", "lines": ()}]
 
 
-def test_a_script_follows_the_modules_that_it_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workbench.lab.front_end.__file__", str(tmp_path / "front_end.py"))
-    (tmp_path / "a.js").write_text('import { b } from "./b.js";\nimport { c } from "./c.js";\nexport default { b, c };\n')
-    (tmp_path / "b.js").write_text('import { c } from "./c.js";\nexport function b() { return c; }\n')
-    (tmp_path / "c.js").write_text("export const c = 1;\n")
-    assert front_end("a.js") == "const c = 1;\nfunction b() { return c; }\nexport default { b, c };\n"
-    (tmp_path / "c.js").write_text("export const c = 1;\nlet b = 2;\n")
-    with pytest.raises(WorkbenchError, match=r"must not share names; got b twice"):
-        front_end("a.js")
-
-
-def test_what_is_imported_is_exported() -> None:
-    folder = Path(canvas_module.__file__).parent
-    for script in folder.glob("canvas*.js"):
-        for names, module in re.findall(r'^import \{([^}]*)\} from "\./(.*)";', script.read_text(), re.MULTILINE):
-            exported = EXPORTED.findall((folder / module).read_text())
-            assert {name.strip() for name in names.split(",")} <= set(exported), (script.name, module)
+def test_what_the_reader_does_is_asked_of_the_panel() -> None:
+    canvas, asked = Canvas(), []
+    canvas.look = canvas.fit = canvas.turn_to = asked.append   # type: ignore[assignment]
+    canvas.pick = lambda label, chosen: asked.append((label, chosen))   # type: ignore[assignment]
+    canvas.heard({"does": "look", "window": [0, 1, 0, 2]})
+    canvas.heard({"does": "look", "window": []})
+    canvas.heard({"does": "fit", "pixels": 512})
+    canvas.heard({"does": "pick", "label": "halo", "id": 7})
+    canvas.heard({"does": "turn", "picture": 1})
+    assert asked == [(0, 1, 0, 2), None, 512, ("halo", 7), 1]
 
 
 def test_panes_that_are_no_more_are_taken_away() -> None:
     canvas = Canvas()
     canvas.show([picture(1), picture(2), picture(3)])
     canvas.show([picture(1)])
-    assert (canvas.pane_1, canvas.pane_2) == ({}, {})
+    assert (canvas.content["pane_1"], canvas.content["pane_2"]) == ({}, {})
 
 
 @pytest.mark.parametrize("name", list(colours.ANCHORS))

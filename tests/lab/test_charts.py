@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,8 +11,8 @@ from bokeh.models import CustomJSTicker
 from workbench.charts.description import Axis, Band, Cells, Chart, Part, Rule, Series, Span
 from workbench.charts.looks import DASHES
 from workbench.charts.to_holoviews import UNSEEN
-from workbench.lab import chart_view, report
-from workbench.lab.chart_view import ChartView
+from workbench.lab import report
+from workbench.lab.chart_part import ChartPart
 from workbench.lab.description import Charts, Shown
 from workbench.lab.view import View
 
@@ -25,41 +24,41 @@ def growth(end: int, name: str = "growth", *more: Part) -> Chart:
 
 
 @pytest.fixture
-def view() -> Iterator[ChartView]:
-    made = ChartView(growth(3))
+def view() -> Iterator[ChartPart]:
+    made = ChartPart(growth(3))
     yield made
     made.close()
 
 
 @pytest.fixture
-def sent(view: ChartView, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def sent(view: ChartPart, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What the browser is sent from here on."""
     messages: list[Any] = []
-    monkeypatch.setattr(view.widget, "_send", lambda message, buffers=None: messages.append(message))
+    monkeypatch.setattr(view, "tell", lambda message, buffers=(): messages.append(message))
     return messages
 
 
-def test_words_and_key_follow_the_element(view: ChartView) -> None:
-    plot = view._plot.state
+def test_words_and_key_follow_the_element(view: ChartPart) -> None:
+    plot = view.plot.state
     assert plot.tags[0]["about"] == "growth: power by k. found: 3 at 10."
     view.show(growth(7, "more growth"))
     assert plot.tags[0]["about"] == "more growth: power by k. found: 7 at 10."
     assert [entry["name"] for entry in plot.tags[0]["key"]] == ["found"]
 
 
-def test_charts_can_be_zoomed_but_not_by_the_wheel_that_scrolls_the_page(view: ChartView) -> None:
-    plot = view._plot.state
+def test_charts_can_be_zoomed_but_not_by_the_wheel_that_scrolls_the_page(view: ChartPart) -> None:
+    plot = view.plot.state
     tools = {type(tool).__name__ for tool in plot.tools}
     assert {"BoxZoomTool", "WheelZoomTool", "ResetTool"} <= tools
     assert plot.toolbar.active_scroll is None
     assert type(plot.toolbar.active_drag).__name__ == "BoxZoomTool"
 
 
-def test_ticks_of_logarithmic_axes_stay_when_data_change(view: ChartView) -> None:
-    ticker = view._plot.state.xaxis[0].ticker
+def test_ticks_of_logarithmic_axes_stay_when_data_change(view: ChartPart) -> None:
+    ticker = view.plot.state.xaxis[0].ticker
     assert isinstance(ticker, CustomJSTicker)
     view.show(growth(5))
-    assert view._plot.state.xaxis[0].ticker is ticker
+    assert view.plot.state.xaxis[0].ticker is ticker
 
 
 EVERYTHING = (
@@ -74,9 +73,9 @@ NOTHING = (
 )
 
 
-def glyphs_of(view: ChartView) -> dict[str, tuple[Any, dict[str, Any]]]:
+def glyphs_of(view: ChartPart) -> dict[str, tuple[Any, dict[str, Any]]]:
     """The glyphs of a plot by their kinds, with what they are drawn from."""
-    return {type(each.glyph).__name__: (each.glyph, each.data_source.data) for each in view._plot.state.renderers}
+    return {type(each.glyph).__name__: (each.glyph, each.data_source.data) for each in view.plot.state.renderers}
 
 
 def of(glyph: Any, data: dict[str, Any], name: str) -> list[Any]:
@@ -86,7 +85,7 @@ def of(glyph: Any, data: dict[str, Any], name: str) -> list[Any]:
 
 @pytest.mark.parametrize("before", [EVERYTHING, NOTHING, (Series("g", [], []),)], ids=["full", "empty", "other kinds"])
 def test_live_charts_have_the_marks_the_colours_and_the_words_of_the_description(before: tuple[Part, ...]) -> None:
-    view = ChartView(Chart("all", POWER, POWER, before))
+    view = ChartPart(Chart("all", POWER, POWER, before))
     view.show(Chart("all", POWER, POWER, EVERYTHING))
     found = glyphs_of(view)
     assert found.keys() == {"VStrip", "HStrip", "MultiPolygons", "VSpan", "HSpan", "Quad", "Text", "MultiLine", "Scatter"}
@@ -100,52 +99,36 @@ def test_live_charts_have_the_marks_the_colours_and_the_words_of_the_description
     assert len(data["xs"]) == 1 + len(UNSEEN)
     assert list(found["Quad"][1]["tooltip"]) == ["one", "two", "", ""]
     assert list(found["Text"][1]["text"]) == ["1"]
-    assert [entry["name"] for entry in view._plot.state.tags[0]["key"]] == list("abcdefgh")
+    assert [entry["name"] for entry in view.plot.state.tags[0]["key"]] == list("abcdefgh")
     view.close()
 
 
-def test_other_kinds_of_parts_are_one_change_with_the_whole_plot(view: ChartView, sent: list[Any]) -> None:
+def test_other_kinds_of_parts_are_one_change_with_the_whole_plot(view: ChartPart, sent: list[Any]) -> None:
     view.show(growth(4, "growth", Rule("end", "x", 4.0)))
+    assert (view.content["drawing"]["number"], view.content["newest"]) == (1, 1)
     view.show(growth(5, "growth", Rule("end", "x", 5.0)))
-    first, second = (message["content"] for message in sent if message["method"] == "custom")
-    assert first["drawing"]["number"] == 1
-    assert second["number"] == 2
-    view.widget._handle_custom_msg({"shown": 2}, [])
-    assert sent[-1]["content"] == {"number": 2}
+    assert [message["number"] for message in sent] == [2]
+    view.heard({"shown": 2})
+    assert sent[-1] == {"number": 2}
 
 
-def test_every_change_has_the_next_number(view: ChartView, sent: list[Any]) -> None:
-    view.show(growth(4))
-    view.show(growth(5))
-    assert [message["content"]["number"] for message in sent if message["method"] == "custom"] == [1, 2]
-    assert [message["state"]["revision"] for message in sent if message["method"] == "update"] == [1, 2]
+def test_every_change_has_the_next_number(view: ChartPart, sent: list[Any]) -> None:
+    newest = []
+    for end in (4, 5):
+        view.show(growth(end))
+        newest.append(view.content["newest"])
+    assert newest == [message["number"] for message in sent] == [1, 2]
 
 
-def test_a_view_that_asks_gets_the_plot_or_the_number(view: ChartView, sent: list[Any]) -> None:
+def test_a_view_that_asks_gets_the_plot_or_the_number(view: ChartPart, sent: list[Any]) -> None:
     view.show(growth(4))
     sent.clear()
-    view.widget._handle_custom_msg({"shown": 0}, [])
-    view.widget._handle_custom_msg({"shown": 1}, [])
-    drawing, number = (message["content"] for message in sent)
+    view.heard({"shown": 0})
+    view.heard({"shown": 1})
+    drawing, number = sent
     assert drawing["drawing"]["number"] == 1
     assert "growth" in drawing["drawing"]["document"]
     assert number == {"number": 1}
-
-
-def test_the_number_is_sent_again_when_changes_have_ended(
-    view: ChartView, sent: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(chart_view, "REPEATED", (0.01, 0.02))
-
-    async def changes() -> None:
-        view.show(growth(4))
-        view.show(growth(5))
-        sent.clear()
-        while not sent:
-            await asyncio.sleep(0.01)
-
-    asyncio.run(asyncio.wait_for(changes(), 30))
-    assert [message["state"]["revision"] for message in sent] == [2]
 
 
 class Nobody:
@@ -161,11 +144,13 @@ class Nobody:
 def test_charts_appear_with_their_data_and_go_with_them() -> None:
     view = View(Nobody(), "charts", [], None)   # type: ignore[arg-type]
 
-    def shows(charts: Any) -> list[str]:
-        view.show(Shown(charts=charts), None, None)
-        there = [child for place in view.chart_box.children for child in place.children]
-        assert {chart.widget for chart in view.charts.values()} == set(there)
-        return list(view.charts)
+    def shows(charts: Any, beside: tuple[str, ...] = ()) -> list[str]:
+        view.show(Shown(charts=charts, beside=beside), None, None)
+        areas = view.frame.content["areas"]
+        keys = {chart.key: name for name, chart in view.charts.items()}
+        assert sorted(keys) == sorted([*areas["beside"], *areas["below"]])
+        assert [keys[key] for key in areas["beside"]] == list(beside)
+        return [keys[key] for key in areas["below"]]
 
     assert shows({}) == []
     assert shows(Charts({"one": lambda: growth(1)}, coming=["two"])) == ["one"]
@@ -173,9 +158,9 @@ def test_charts_appear_with_their_data_and_go_with_them() -> None:
     kept = view.charts["two"]
     assert shows(Charts({"one": lambda: growth(3)}, coming=["two"])) == ["one", "two"]
     assert view.charts["two"] is kept
-    assert "wb-coming" in kept.widget._dom_classes
-    assert shows({"two": growth(2)}) == ["two"]
-    assert "wb-coming" not in kept.widget._dom_classes
+    assert kept.content["coming"]
+    assert shows({"one": growth(3), "two": growth(2)}, ("two",)) == ["one"]
+    assert not kept.content["coming"]
     assert shows({}) == []
     view.close()
 

@@ -250,9 +250,11 @@ def test_the_clusters_panel_shows_the_cloud_of_its_results() -> None:
     panel.widget   # noqa: B018
     part = panel.cloud
     assert part is not None
-    assert not part.box.children
-    part.toggle.value = True
-    (cloud,) = part.box.children
+    assert (part.embedded.content["hidden"], panel._view.canvas.content["hidden"]) == (True, False)
+    part.toggle.heard({})
+    cloud = part._cloud
+    assert part.embedded.content["widget"] == cloud.model_id
+    assert (part.embedded.content["hidden"], panel._view.canvas.content["hidden"]) == (False, True)   # in its place
     assert cloud.scene["titles"] == ["original", "decoded"]
     assert cloud.scene["halo"] == 0
     cloud.picked = {"number": 2, "label": int(panel.result["halos"].catalogue.labels[1]), "side": 0, "times": 1}
@@ -260,15 +262,16 @@ def test_the_clusters_panel_shows_the_cloud_of_its_results() -> None:
     assert cloud.scene["halo"] == 2   # what was picked is looked at closely, by the cloud too
     panel.preserve()
     panel.wait()
-    assert cloud.scene["titles"] == ["original", "kept"]
+    assert cloud.scene["titles"] == ["original", "halos kept"]
     shown = cloud.scene
     panel.change(axis=0)
     panel.wait()
     assert cloud.scene is shown   # which is independent of the line of sight
-    part.toggle.value = False
-    assert not part.box.children
-    part.toggle.value = True
-    (cloud,) = part.box.children
+    part.toggle.heard({})
+    assert part.embedded.content["widget"] == ""
+    assert (part.embedded.content["hidden"], panel._view.canvas.content["hidden"]) == (True, False)
+    part.toggle.heard({})
+    cloud = part._cloud
     panel.close()
     assert cloud.comm is None
 
@@ -277,7 +280,7 @@ def test_the_clusters_panel_has_no_cloud_in_2d() -> None:
     panel = wb.lab.clusters(wb.Particles(clumps().positions[:, :2], box=1.0))
     panel.widget   # noqa: B018
     assert panel.cloud is not None
-    assert panel.cloud.toggle.disabled
+    assert panel.cloud.toggle not in [part for row in panel.rows() for part in row.parts]
     panel.close()
 
 

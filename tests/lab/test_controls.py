@@ -24,7 +24,7 @@ def connected(control: Any, taken: bool = True) -> tuple[Any, list[dict[str, Any
 
 def send(control: Any, **content: Any) -> None:
     """What the browser sends."""
-    control.widget._handle_custom_msg({"gesture": 1, **content}, [])
+    control.heard({"gesture": 1, **content})
 
 
 @pytest.mark.parametrize("value", [1e-300, 1e-30, 3.14159e-9, 1e-3, 0.003, 0.07, 0.0123, 0.1 + 0.2, 12345.678, 1e12, 1e300])
@@ -33,18 +33,18 @@ def test_a_log_slider_shows_any_value_as_it_is_and_asks_for_nothing(value: float
     slider.show(SimpleNamespace(eb=value))
     slider.show(SimpleNamespace(eb=value))
     assert asked == []
-    assert float(slider.widget.shown["text"]) == value
-    nearest = float(slider.widget.texts[slider.widget.shown["position"]])
+    assert float(slider.content["shown"]["text"]) == value
+    nearest = float(slider.content["texts"][slider.content["shown"]["position"]])
     assert nearest == pytest.approx(min(max(value, 1e-3), 1.0), rel=0.06)
 
 
 def test_the_ends_of_a_log_slider_stay_whatever_is_shown() -> None:
     slider, _ = connected(LogSlider("eb", "bound", 1e-3, 1.0))
-    ends = slider.widget.positions, slider.widget.texts[0], slider.widget.texts[-1]
+    ends = slider.content["positions"], slider.content["texts"][0], slider.content["texts"][-1]
     assert ends == (61, "0.001", "1")
     for value in (1e9, 1e-30, 0.07):
         slider.show(SimpleNamespace(eb=value))
-    assert (slider.widget.positions, slider.widget.texts[0], slider.widget.texts[-1]) == ends
+    assert (slider.content["positions"], slider.content["texts"][0], slider.content["texts"][-1]) == ends
 
 
 def test_a_log_slider_asks_for_round_numbers_within_its_ends() -> None:
@@ -61,9 +61,9 @@ def test_what_is_typed_is_asked_for_and_shown_as_it_was_typed() -> None:
     assert asked == [{"eb": 1.23456789e-17}]
     slider.typed("0.0700")
     slider.show(SimpleNamespace(eb=0.07))
-    assert slider.widget.shown["text"] == "0.0700"
+    assert slider.content["shown"]["text"] == "0.0700"
     slider.show(SimpleNamespace(eb=0.08))
-    assert slider.widget.shown["text"] == "0.08"
+    assert slider.content["shown"]["text"] == "0.08"
 
 
 def test_an_answer_bears_the_number_of_the_request_and_a_change_from_code_that_of_the_last() -> None:
@@ -71,9 +71,9 @@ def test_an_answer_bears_the_number_of_the_request_and_a_change_from_code_that_o
     slider.show(SimpleNamespace(eb=0.5))
     send(slider, number=7, position=20)
     assert asked == [{"eb": 0.01}]
-    assert slider.widget.shown["answered"] == 7
+    assert slider.content["shown"]["answered"] == 7
     slider.show(SimpleNamespace(eb=0.3))
-    assert (slider.widget.shown["answered"], slider.widget.shown["text"]) == (7, "0.3")
+    assert (slider.content["shown"]["answered"], slider.content["shown"]["text"]) == (7, "0.3")
 
 
 def test_a_refused_entry_stays_until_another_is_taken_or_it_is_forgiven() -> None:
@@ -83,28 +83,28 @@ def test_a_refused_entry_stays_until_another_is_taken_or_it_is_forgiven() -> Non
         control.typed("a lot")
         assert asked == [{"eb": "a lot"}]   # which the state refuses in words
         control.show(SimpleNamespace(eb=shown))   # progress of something else
-        assert (control.widget.shown["refused"], control.widget.shown["text"]) == ("a lot", f"{shown}")
+        assert (control.content["shown"]["refused"], control.content["shown"]["text"]) == ("a lot", f"{shown}")
         control.forgive()
         control.show(SimpleNamespace(eb=shown))
-        assert control.widget.shown["refused"] is None
+        assert control.content["shown"]["refused"] is None
         control.typed("a lot")
         control.connect(lambda **fields: True)
         control.typed("25")
-        assert control.widget.shown["refused"] is None
+        assert control.content["shown"]["refused"] is None
 
 
 def test_a_choice_that_is_refused_goes_back() -> None:
     choice, _ = connected(Choice("codec", "codec", ["sz3", "zfp"]), taken=False)
     choice.show(SimpleNamespace(codec="sz3"))
     choice.moved(1)
-    assert (choice.widget.shown["position"], choice.widget.shown["refused"]) == (0, None)
+    assert (choice.content["shown"]["position"], choice.content["shown"]["refused"]) == (0, None)
 
 
 def test_a_choice_shows_values_that_were_not_among_its_options() -> None:
     choice, asked = connected(Choice("codec", "codec", {"SZ3": "sz3", "ZFP": "zfp"}))
     choice.show(SimpleNamespace(codec="mine"))
     assert asked == []
-    assert choice.widget.texts[choice.widget.shown["position"]] == "mine"
+    assert choice.content["texts"][choice.content["shown"]["position"]] == "mine"
     choice.moved(1)
     assert asked == [{"codec": "zfp"}]
 
@@ -125,22 +125,22 @@ def test_steps_toggles_and_numbers_ask_for_their_values() -> None:
 
 def test_steps_reach_as_far_as_they_are_told() -> None:
     steps, _ = connected(Steps("index", "slice", 0, 0))
-    assert steps.widget.positions == 1
+    assert steps.content["positions"] == 1
     steps.show(SimpleNamespace(index=0))
     steps.reach(5)
-    assert steps.widget.positions == 6
+    assert steps.content["positions"] == 6
 
 
 def test_the_unit_is_read_aloud_with_the_value() -> None:
     units = {"spacing": "mean spacings", "length": ""}
     slider, _ = connected(LogSlider("b", "b", 0.1, 1.0, spoken=lambda state: units[state.unit]))
     slider.show(SimpleNamespace(b=0.2, unit="spacing"))
-    assert slider.widget.shown["unit"] == "mean spacings"
+    assert slider.content["shown"]["unit"] == "mean spacings"
     slider.show(SimpleNamespace(b=0.2, unit="length"))
-    assert slider.widget.shown["unit"] == ""
+    assert slider.content["shown"]["unit"] == ""
 
 
 def test_the_tooltip_is_the_meaning_in_the_glossary() -> None:
-    assert Choice("codec", "codec", ["sz3"]).widget.meaning == meaning("codec")
-    assert LogSlider("bound", "error bound ξ", 1e-3, 1.0, about="error bound").widget.meaning == meaning("error bound")
-    assert Steps("bits", "bits kept", 0, 23).widget.meaning == ""
+    assert Choice("codec", "codec", ["sz3"]).content["meaning"] == meaning("codec")
+    assert LogSlider("bound", "error bound ξ", 1e-3, 1.0, about="error bound").content["meaning"] == meaning("error bound")
+    assert Steps("bits", "bits kept", 0, 23).content["meaning"] == ""

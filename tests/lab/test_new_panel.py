@@ -29,13 +29,17 @@ def test_it_is_short() -> None:
     assert len(SOURCE.splitlines()) < 150
 
 
+def test_it_needs_the_kit_alone() -> None:
+    assert set(re.findall(r"^(?:from|import) (workbench\S*)", SOURCE, re.MULTILINE)) == {"workbench", "workbench.lab.kit"}
+
+
 def test_it_shows_what_it_computes(panel: Any) -> None:
     errors = []
     for bits in (2, 8, 16):
         assert panel.change(bits=bits)
         rounded = panel.result["rounded"]
         errors.append(np.abs(rounded.values - panel.field.values).max())
-        assert panel.shown.facts[0].value == f"{rounded.archive.ratio:.1f} x"
+        assert panel.shown.facts[0].value == f"{rounded.archive.ratio:.1f}"
     assert errors[0] > errors[1] > errors[2] > 0
     assert panel.widget is panel.widget
 
@@ -47,6 +51,6 @@ def test_its_code_gives_the_same_archive(panel: Any) -> None:
 
 
 def test_it_refuses_nonsense(panel: Any) -> None:
-    assert not panel.change(bits=99)
+    assert not panel.request(bits=99)
     panel.wait()
     assert panel.status.error == "bits must be from 0 to 23; got 99"

@@ -17,6 +17,7 @@ from lab.toy import ToyPanel, ToyState
 from workbench.errors import WorkbenchError
 from workbench.lab.engine import Status
 from workbench.lab.turns import TURN
+from workbench.lab.view import View
 
 SOON = 20.0
 
@@ -50,36 +51,45 @@ def test_dragging_the_slider_changes_state_picture_and_figures(panel: ToyPanel) 
     view = panel.widget and panel._view
     assert view is not None
     panel.wait(SOON)
-    before = view.facts.value, view.canvas.marks_0, view.drawers.tables[0]["rows"]
+    before = view.figures.content["html"], view.canvas.content["marks_0"], view.drawers.content["tables"][0]["rows"]
     view.controls[0].moved(30)
     panel.wait(SOON)
     assert panel.state == ToyState(radius=0.316)
-    assert f"<b>✓ {inside(panel)}</b>" in view.facts.value
-    after = view.facts.value, view.canvas.marks_0, view.drawers.tables[0]["rows"]
+    assert f"<b>✓ {inside(panel)}</b>" in view.figures.content["html"]
+    after = view.figures.content["html"], view.canvas.content["marks_0"], view.drawers.content["tables"][0]["rows"]
     assert all(one != other for one, other in zip(before, after, strict=True))
-    assert "radius = 0.316" in view.copy.text.replace("<=", "radius =")
+    assert "radius = 0.316" in view.copy.content["text"].replace("<=", "radius =")
 
 
 def test_a_change_from_code_moves_the_control(panel: ToyPanel) -> None:
     view = panel.widget and panel._view
     panel.change(radius=0.02)
-    assert view.controls[0].widget.shown["text"] == "0.02"
+    assert view.controls[0].content["shown"]["text"] == "0.02"
 
 
 def test_what_is_refused_is_told_in_the_panel_and_stays_in_the_field_until_another_change(panel: ToyPanel) -> None:
     view = panel.widget and panel._view
     view.controls[0].typed("-3")
-    assert "radius must be positive; got -3.0" in view.status.value
+    assert "radius must be positive; got -3.0" in view.frame.content["text"]
     assert panel.state.radius == 0.5
-    assert view.controls[0].widget.shown["refused"] == "-3"
+    assert view.controls[0].content["shown"]["refused"] == "-3"
     panel.change(window=(0.0, 0.5, 0.0, 0.5))   # looking elsewhere corrects nothing
     panel.wait(SOON)
-    assert "radius must be positive" in view.status.value
-    assert view.controls[0].widget.shown["refused"] == "-3"
+    assert "radius must be positive" in view.frame.content["text"]
+    assert view.controls[0].content["shown"]["refused"] == "-3"
     panel.change(colours="values")
     panel.wait(SOON)
-    assert "radius" not in view.status.value
-    assert view.controls[0].widget.shown["refused"] is None
+    assert "radius" not in view.frame.content["text"]
+    assert view.controls[0].content["shown"]["refused"] is None
+
+
+def test_code_is_told_by_an_error_and_changes_nothing(panel: ToyPanel) -> None:
+    view = panel.widget and panel._view
+    panel.wait(SOON)
+    for nonsense, sentence in (({"radius": -3.0}, "radius must be positive; got -3.0"), ({"size": 1}, "no choice 'size'")):
+        with pytest.raises(WorkbenchError, match=sentence):
+            panel.change(**nonsense)
+    assert (panel.state, panel.status, view.frame.content["text"]) == (ToyState(), Status(), "")
 
 
 def test_a_value_is_computed_once_and_shown_as_it_is(panel: ToyPanel) -> None:
@@ -88,7 +98,7 @@ def test_a_value_is_computed_once_and_shown_as_it_is(panel: ToyPanel) -> None:
     for radius in (0.5, 0.3, 0.07, 0.0123, 0.003):
         panel.change(radius=radius)
         panel.wait(SOON)
-        assert view.controls[0].widget.shown["text"] == f"{radius}"
+        assert view.controls[0].content["shown"]["text"] == f"{radius}"
     assert panel.calls.counted == [0.5, 0.3, 0.07, 0.0123, 0.003]
     assert panel._engine.runs["counted"] == 5
 
@@ -100,53 +110,58 @@ def test_what_is_unusual_is_said_when_there_is_nothing_else_to_say(
     view = panel.widget and panel._view
     panel.change(radius=11.0)
     panel.wait(SOON)
-    assert "a large circle" in view.status.value
+    assert "a large circle" in view.frame.content["text"]
     panel.change(radius=0.5)
     panel.wait(SOON)
-    assert "a large circle" not in view.status.value
+    assert "a large circle" not in view.frame.content["text"]
+
+
+def ends(view: View | None) -> tuple[bool, bool]:
+    """Whether there is a step back, and one forth."""
+    assert view is not None
+    return view.frame.content["back"], view.frame.content["forth"]
 
 
 def test_changes_are_undone_and_redone(panel: ToyPanel) -> None:
     view = panel.widget and panel._view
-    assert view.steps.ends == [False, False]
+    assert ends(view) == (False, False)
     panel.change(colours="values")
     for gesture in (1, 2):
         for position in (10, 20, 30):
-            view.controls[0]._heard(None, {"number": position, "gesture": gesture, "position": gesture + position}, [])
+            view.controls[0].heard({"number": position, "gesture": gesture, "position": gesture + position})
     radius = panel.state.radius
-    assert view.steps.ends == [True, False]
+    assert ends(view) == (True, False)
     assert panel.undo()
     assert 0.3 < panel.state.radius < radius   # a movement is one step
     assert panel.undo()
     assert panel.state == ToyState(colours="values")
-    view.steps._asked(None, {"step": "undo"}, [])
+    view.frame.heard({"does": "undo"})
     assert panel.state == ToyState()
-    assert view.steps.ends == [False, True]
+    assert ends(view) == (False, True)
     assert not panel.undo()
     assert panel.redo()
     assert panel.state == ToyState(colours="values")
     panel.wait(SOON)
-    assert view.controls[0].widget.shown["text"] == "0.5"
+    assert view.controls[0].content["shown"]["text"] == "0.5"
     assert panel.result["counted"].inside == inside(panel)
 
 
 def test_clicks_on_marks_arrive(panel: ToyPanel) -> None:
     view = panel.widget and panel._view
-    view.canvas.picked = {"pane": 0, "x": 0.0, "y": 0.0, "times": 1}
-    view.canvas.picked = {"pane": 0, "x": 0.0, "y": 0.0, "times": 2, "label": "circle", "id": 7}
+    view.canvas.heard({"does": "pick", "label": "circle", "id": 7})
     assert panel.clicks == [("circle", 7)]
 
 
 def test_zooming_is_part_of_the_state(panel: ToyPanel) -> None:
     panel.wait(SOON)
     view = panel.widget and panel._view
-    view.canvas.window = [-0.5, 0.5, -0.5, 0.5]
+    view.canvas.heard({"does": "look", "window": [-0.5, 0.5, -0.5, 0.5]})
     assert panel.state.window == (-0.5, 0.5, -0.5, 0.5)
-    view.canvas.window = []
+    view.canvas.heard({"does": "look", "window": []})
     assert panel.state.window is None
     panel.change(window=(0.0, 0.1, 0.0, 0.1))
-    assert view.canvas.window == [0.0, 0.1, 0.0, 0.1]
-    assert view.canvas.home == [-1.0, 1.0, -1.0, 1.0]
+    assert view.canvas.content["window"] == [0.0, 0.1, 0.0, 0.1]
+    assert view.canvas.content["home"] == [-1.0, 1.0, -1.0, 1.0]
 
 
 def test_the_same_state_is_not_drawn_twice(panel: ToyPanel, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,7 +178,7 @@ def test_a_drawing_that_fails_says_so_in_the_panel(
     panel.wait(SOON)
     monkeypatch.setattr(panel, "draw", lambda state, results: 1 / 0)
     panel.change(colours="values")
-    assert "ZeroDivisionError: division by zero" in view.status.value
+    assert "ZeroDivisionError: division by zero" in view.frame.content["text"]
     assert "division by zero" in caplog.text
 
 
@@ -180,12 +195,12 @@ def test_other_cells_run_while_a_panel_works() -> None:
         started = time.monotonic()
         await asyncio.sleep(0.3)   # another cell
         blocked = time.monotonic() - started - 0.3
-        assert "working" in view.status.value
-        assert view.stop.layout.visibility == "visible"
+        assert "working" in view.frame.content["text"]
+        assert view.frame.content["busy"]
         hold.set()
         while panel.status.busy:
             await asyncio.sleep(0.01)
-        assert "<b>✓ 10</b>" in view.facts.value
+        assert "<b>✓ 10</b>" in view.figures.content["html"]
         panel.close()
         return blocked
 
@@ -202,7 +217,7 @@ def test_the_button_cancels() -> None:
     view = panel.widget and panel._view
     panel.wait(SOON)
     panel.change(radius=0.1)
-    view.stop.click()
+    view.frame.heard({"does": "cancel"})
     panel.wait(SOON)
     assert panel.status == Status(error="cancelled: change something to go on")
     assert panel.change(radius=0.7)

@@ -13,7 +13,6 @@ from lab.limits_panel.samples import sample as limits_sample
 from workbench.data.periodic import nearest_image
 from workbench.lab.bounds_panel import BoundsState, try_bound
 from workbench.lab.bounds_panel.reading import reading as bounds_reading
-from workbench.lab.clusters_panel.density import shown_axes
 from workbench.lab.clusters_panel.detail import sight_of
 from workbench.lab.clusters_panel.panes import HALO_MARKS, panes
 from workbench.lab.clusters_panel.reading import particle_under
@@ -21,7 +20,7 @@ from workbench.lab.clusters_panel.reading import reading as clusters_reading
 from workbench.lab.clusters_panel.state import Chosen
 from workbench.lab.limits_panel import LimitsState, draw
 from workbench.lab.limits_panel.reading import reading as limits_reading
-from workbench.lab.projection import Projection
+from workbench.lab.projection import Projection, shown_axes
 
 RANDOM = np.random.default_rng(3)
 
@@ -105,9 +104,10 @@ def test_value_region_and_information_are_those_of_one_cell():
 def test_halos_have_their_number_size_and_status_for_a_name(name):
     case = clumps.case(name)
     state = case.changed(min_members=5)
-    pictures, _ = panes(case.particles, state, case.halos, case.breakage.outcome, "decoded")
+    outcome = case.breakage.outcome
+    pictures, _ = panes(case.particles, state, case.halos, {"decoded": outcome}, outcome)
     circles = [marks for marks in pictures[1].marks if marks.shape == "circles"]
-    assert len({marks.dash for marks in circles}) == len(HALO_MARKS)   # distinct without their colours
+    assert len({(marks.dash, marks.opacity) for marks in circles}) == len(HALO_MARKS)   # distinct without their colours
     names = dict(zip(np.concatenate([marks.ids for marks in circles]).tolist(),
                      [title for marks in circles for title in marks.titles], strict=True))
     found = case.halos.catalogue
@@ -115,12 +115,12 @@ def test_halos_have_their_number_size_and_status_for_a_name(name):
     links = [marks for marks in pictures[1].marks if "link" in marks.label]
     for shape in ("lines", "points"):
         assert len({bool(marks.dash) for marks in links if marks.shape == shape}) == 2
-    axes = shown_axes(case.particles, case.state.axis)
+    axes = list(shown_axes(case.particles, case.state.axis))
     place = tuple(case.particles.positions[0][axes].astype(float))
-    original, decoded = clusters_reading(case.particles, case.state, case.breakage.outcome, place).values
+    original, decoded = clusters_reading(case.particles, case.state, [outcome], place).values
     assert int(original.split()[0]) >= 1
     assert decoded.endswith("per unit area")
-    before, _ = panes(case.particles, case.state, case.halos, None, "")
+    before, _ = panes(case.particles, case.state, case.halos, {}, None)
     assert {title.count(",") for marks in before[0].marks for title in marks.titles} <= {0, 1}
 
 
@@ -129,7 +129,7 @@ def test_densities_depend_neither_on_the_size_of_pixels_nor_on_the_window():
     case = clumps.Case.of(particles)
     scales = set()
     for fields in ({}, {"pixels": 64}, {"window": (2.0, 6.0, 2.0, 6.0)}):
-        (picture,), _ = panes(particles, dataclasses.replace(case.state, **fields), case.halos, None, "")
+        (picture,), _ = panes(particles, dataclasses.replace(case.state, **fields), case.halos, {}, None)
         scales.add((picture.low, picture.high, picture.unit))
     assert scales == {(picture.low, picture.high, "particles per (Mpc/h)²")}
 
@@ -141,7 +141,7 @@ def test_a_particle_of_the_close_up_has_its_number_its_two_places_and_its_error(
     pair = tuple(map(int, (outcome.missing if len(outcome.missing) else outcome.false).pairs[0]))
     state = case.changed(chosen=Chosen("link", pair))
     middle = np.array(sight_of(case.particles, case.halos, state.chosen).middle)
-    axes = shown_axes(case.particles, state.axis)
+    axes = list(shown_axes(case.particles, state.axis))
     for number in pair:
         place = nearest_image(outcome.decoded.positions[number] - middle, box)[axes]
         found = particle_under(case.particles, state, case.halos, outcome, tuple(place))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from workbench.errors import WorkbenchError
 from workbench.lab.clusters_panel import Chosen
 from workbench.lab.panel import Panel
 
@@ -41,10 +42,12 @@ def test_nonsense_in_any_choice_is_refused_with_a_sentence(name: str) -> None:
         for field in (each.name for each in dataclasses.fields(before)):
             for value in NONSENSE:
                 if (field, repr(value)) not in allowed:
-                    assert panel.change(**{field: value}) is False, (field, value)
+                    assert panel.request(**{field: value}) is False, (field, value)
                     assert panel.status.error
         assert panel.state == before
-        assert panel.change(no_such_choice=1) is False
+        with pytest.raises(WorkbenchError, match="no choice 'no_such_choice'"):
+            panel.change(no_such_choice=1)
+        assert panel.request(no_such_choice=1) is False
         assert f"a {name} panel has no choice 'no_such_choice'; its choices are" in panel.status.error
 
 
@@ -58,5 +61,5 @@ def test_nonsense_in_any_choice_is_refused_with_a_sentence(name: str) -> None:
 def test_what_no_picture_can_be_drawn_of_is_refused_before_it_is_drawn(name: str, field: str, value: Any) -> None:
     with PANELS[name]() as panel:
         panel.widget   # noqa: B018
-        assert panel.change(**{field: value}) is False
+        assert panel.request(**{field: value}) is False
         assert panel.status.error

@@ -45,8 +45,8 @@ def test_a_panel_is_not_closed_while_its_charts_are_made_in_another_thread(
         threading.Event().wait(0.1)   # so that closing would be done by now
         put(view, *where)
 
-    put = View._put
-    monkeypatch.setattr(View, "_put", slowly)
+    put = View._place_charts
+    monkeypatch.setattr(View, "_place_charts", slowly)
     thread = in_subshell(lambda: panel.widget, 0.5)
     assert begun.wait(SOON)
     closing.set()

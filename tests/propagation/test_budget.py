@@ -44,8 +44,14 @@ def test_a_budget_gives_bounds_that_compress_takes_and_the_end_tolerates(rho):
 
 
 def test_several_sites_share_a_budget(rho):
-    pipeline = power_spectrum(rho)
-    found = budget(pipeline, rho, sites=["input", "waves"], codec="prequantised")
+    pipeline, told = power_spectrum(rho), []
+    progress = lambda share, what: told.append((share, what))   # noqa: E731
+    found = budget(pipeline, rho, sites=["input", "waves"], codec="prequantised", progress=progress)
+    assert all(0 <= share <= 1 for share, _ in told)
+    assert list(dict.fromkeys(what for _, what in told)) == [
+        "raising the bound of input", "raising the bound of waves", "sharing the tolerance among the sites",
+        "verifying the bounds",
+    ]
     assert found.damage <= 1
     together = [Bounded(site, bound, "prequantised") for site, bound in found.bounds.items()]
     changed = pipeline.perturbed(pipeline.run(rho), together)

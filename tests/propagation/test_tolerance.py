@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from workbench.errors import WorkbenchError
 from workbench.propagation import BitFlip, Noise, Pipeline, campaign, each_within, poisson, shares_equal, trace, within
 from workbench.propagation.dose import dose_response
 from workbench.propagation.error_sizes import relative_error
@@ -75,3 +76,19 @@ def test_a_bound_that_makes_a_result_not_finite_is_too_much_and_says_so() -> Non
     with np.errstate(all="ignore"):
         (dose,) = dose_response(pipeline, np.linspace(1e-6, 1, 64), "input", [0.5], codec="prequantised").doses
     assert (dose.damage, dose.reason) == (math.inf, "the result is not finite")
+
+
+OWN = Tolerance("half", lambda right, other: float(abs(right["P"] - other["P"]).max()) / 4)
+
+
+@pytest.mark.parametrize("tolerance", [*ALL, OWN])
+def test_another_limit_scales_the_damage_and_the_name_tells_it(tolerance: Tolerance) -> None:
+    doubled = tolerance.with_limit(2 * tolerance.limit)
+    one, other = np.array([4.0, 9.0]), np.array([4.0, 11.0])
+    assert of(doubled, one, other) == of(tolerance, one, other) / 2 > 0
+    assert doubled.name != tolerance.name
+    again = doubled.with_limit(tolerance.limit)
+    assert of(again, one, other) == of(tolerance, one, other)
+    assert len(again.name) <= len(tolerance.name) + 10   # names do not pile up
+    with pytest.raises(WorkbenchError, match="must be positive and finite"):
+        tolerance.with_limit(0.0)

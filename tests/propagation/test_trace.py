@@ -258,3 +258,23 @@ def test_errors_grow_in_a_chaotic_equation_as_its_exponent_says():
 def test_unfit_data_are_refused(bad):
     with pytest.raises(wb.WorkbenchError):
         bad()
+
+
+def test_the_guaranteed_limits_are_relative_errors_and_drawn():
+    waves = wb.synthetic.gaussian_field((16, 16), seed=1)
+    pipeline = wb.propagation.derivatives(waves)
+    found = wb.propagation.trace(pipeline, waves, wb.propagation.Bounded("input", wb.Relative(1e-3), codec="prequantised"))
+    for each in found.stages:
+        size = np.sqrt(np.mean(np.asarray(found.original[each.site], float) ** 2))
+        assert found.limits[each.site] == pytest.approx(each.guaranteed / size)
+        assert each.error <= found.limits[each.site]
+    (drawn,) = [part for part in found.plot().parts if part.name == "guaranteed limit"]
+    assert drawn.y.tolist() == list(found.limits.values())
+
+
+def test_the_chart_of_many_sites_names_the_last_and_some_others():
+    names = [f"layers.{number}.feed_forward" for number in range(30)]
+    pipeline = wb.propagation.Pipeline([(name, lambda x: x + 1) for name in names])
+    chart = wb.propagation.trace(pipeline, np.arange(4.0), wb.propagation.Noise("input", 0.1)).plot()
+    assert len(chart.x.names) <= 12
+    assert chart.x.names[-1] == (31.0, "layers.29.fee…")

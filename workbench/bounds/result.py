@@ -19,7 +19,8 @@ from workbench.json_values import json_value
 
 TITLES = {
     "psnr": "PSNR [dB]", "ssim": "SSIM", "nbytes": "bytes", "nrmse": "rms error / peak", "bits_per_value": "bits per value",
-    "bits_per_particle": "bits per particle", "rms_error": "rms error",
+    "bits_per_particle": "bits per particle", "rms_error": "rms error", "encode_seconds": "time to compress [s]",
+    "decode_seconds": "time to decompress [s]",
 }
 
 

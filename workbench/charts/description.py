@@ -25,6 +25,7 @@ Box = tuple[float, float, float, float]   # left, bottom, right, top
 Names = Sequence[tuple[float, str]]
 
 LONG_AXIS = 30        # ratio of the largest to the smallest value above which an axis is logarithmic
+MOST_SAID = 16        # values of a series, or boxes, in the words of a chart
 LARGEST = 1e307       # of what is drawn: beyond it, room beside the values is no number
 
 
@@ -207,11 +208,14 @@ Part = Series | Band | Span | Rule | Cells
 class Chart:
     """A chart, shown by notebooks and written by `save`.
 
-    `about` says in words what it shows, instead of its axes and the last values of its series. `note` stands below it, and
-    `scale` is in the key instead of the parts. `height` is in pixels of the page.
+    `about` says in words what it shows, instead of its axes and the last values of its series; where places have names, all
+    values. `note` stands below it, and `scale` is in the key instead of the parts. `height` is in pixels of the page.
 
     >>> Chart("growth", Axis("k", 1, 10), Axis("power", 0, 4), (Series("found", [1, 10], [1, 3]),)).words
     'growth: power by k. found: 3 at 10.'
+    >>> stages = Axis("stage", 0, 1, names=((0, "input"), (1, "waves")))
+    >>> Chart("errors", stages, Axis("error", 0, 4), (Series("measured", [0, 1], [1, 3]),)).words
+    'errors: error by stage. measured: 1 at input, 3 at waves.'
     """
 
     title: str
@@ -241,13 +245,22 @@ class Chart:
         """What the chart shows, in words."""
         if self.about:
             return self.about
-        lasts = {}
-        for part in self.of(Series):
-            if part.name and part.shown:
-                last = int(np.nanargmax(np.where(np.isfinite(part.y), part.x, np.nan)))
-                lasts[part.name] = f"{part.name}: {part.y[last]:.4g} at {self.place(part.x[last])}"
+        said = {part.name: words for part in self.parts if part.name and part.shown if (words := self._values(part))}
         head = f"{self.title}: " if self.title else ""
-        return f"{head}{self.y.title} by {self.x.title}. {'; '.join(lasts.values())}{'.' if lasts else ''}".strip()
+        return f"{head}{self.y.title} by {self.x.title}. {'; '.join(said.values())}{'.' if said else ''}".strip()
+
+    def _values(self, part: Part) -> str:
+        """The values of a series at all places that have names, or the last one; boxes by their tooltips, if few."""
+        if isinstance(part, Cells):
+            told = part.tooltips if self.x.names and len(part.tooltips) <= MOST_SAID else ()
+            return f"{part.name}: {', '.join(told)}" if told else ""
+        if not isinstance(part, Series):
+            return ""
+        x, y = np.asarray(part.x), np.asarray(part.y)
+        there = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
+        if not self.x.names or len(there) > MOST_SAID:
+            there = there[[np.argmax(x[there])]]
+        return f"{part.name}: {', '.join(f'{y[at]:.4g} at {self.place(x[at])}' for at in there)}"
 
     def place(self, x: float) -> str:
         """A place on the x axis in words."""

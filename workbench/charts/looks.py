@@ -1,7 +1,8 @@
 """How a codec looks in all charts: one colour, one mark and one dash pattern, whatever else a chart shows.
 
 All colours have medium lightness, so that they are visible on white and on dark pages, and none is a colour of a
-theoretical curve. Codecs also differ in marks and dashes, for colour-blind readers. The codecs of this package state their
+theoretical curve. Codecs also differ in marks and dashes: those with one mark have colours that colour-blind readers can
+tell apart. The codecs of this package state their
 looks. Any other line gets a look from a hash of its name, so that it is the same in every chart, unless another line of the
 same chart has it already.
 """
@@ -22,7 +23,11 @@ Dash = Literal["solid", "dashed", "dotted", "dotdash", "dashdot"]
 GREY = "#7a7a7a"      # of lines
 INK = "#767676"       # of texts, where the page does not say its own
 COLOURS = ("#2f7fc1", "#d0600f", "#1a9070", "#c2609a", "#8a6fd1", "#93800f", "#0f8fa4", "#a9714b")
-CODEC_COLOURS = ("#c2609a", "#8a6fd1", "#93800f", "#0f8fa4", "#a9714b", "#d4524f", "#5f8a2e", "#6d7f96")
+CODEC_COLOURS = (
+    "#c2609a", "#8a6fd1", "#93800f", "#0f8fa4", "#a9714b", "#d4524f", "#5f8a2e", "#6d7f96",
+    "#66734a", "#84546c", "#cc7884", "#4890fc",
+)
+AREA_COLOURS = ("#467ab2", "#c36615", "#39b7b5", "#9aad6e", "#4c8bfd", "#794f4a")   # distinct without red or green, too
 MARKS: Mapping[Marker, str] = {   # 8 units wide, around the origin
     "circle": "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", "square": "M-4 -4h8v8h-8z",
     "diamond": "M0 -4.8l3.2 4.8l-3.2 4.8l-3.2 -4.8z", "triangle": "M0 -5l5 9h-10z",
@@ -85,6 +90,11 @@ def colour(number: int) -> str:
     ('#2f7fc1', True)
     """
     return COLOURS[number % len(COLOURS)]
+
+
+def area_colour(number: int) -> str:
+    """The colour of the area of this number, such as a part of a bar; colours repeat after six."""
+    return AREA_COLOURS[number % len(AREA_COLOURS)]
 
 
 def marker(number: int) -> Marker:

@@ -1,7 +1,7 @@
 """The ticks of all charts: a few round values with short texts, the same in an SVG and in a live chart that is zoomed.
 
-A browser zooms without Python, so the two functions also stand here in JavaScript, for Bokeh. Its own ticks of
-logarithmic axes run together in narrow charts, or are a single one. `tests/browser/test_charts.py` compares the two forms.
+A browser zooms without Python, so the two functions also stand in `ticks.js`, for Bokeh and for pictures. Bokeh's own ticks
+of logarithmic axes run together in narrow charts, or are a single one. `tests/browser/test_charts.py` compares the forms.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from pathlib import Path
 
 MOST = 6                                   # ticks of an axis, or one more
 FACTORS = (1, 2, 5), (1, 3), (1,)          # within a decade of a logarithmic axis, the first that are few enough
@@ -65,42 +66,11 @@ def _raised(mark: float, least: int) -> str:
     return {"1": "", f"{MINUS}1": MINUS}.get(factor, f"{factor} · ") + f"10{str(power).translate(RAISED)}"
 
 
-# `cb_data.range` has the ends, LOGARITHMIC stands for true or false.
-TICKS_IN_BROWSER = """
+# Bokeh takes the bodies of functions: `cb_data.range` has the ends, LOGARITHMIC stands for true or false.
+IN_BROWSER = Path(__file__).with_suffix(".js")
+_functions = IN_BROWSER.read_text(encoding="utf-8").replace("export ", "")
+TICKS_IN_BROWSER = _functions + """
 const { start, end } = cb_data.range;
-const [low, high] = [Math.min(start, end), Math.max(start, end)];
-if (LOGARITHMIC) {
-  const [first, last] = [Math.floor(Math.log10(low)), Math.floor(Math.log10(high)) + 1];
-  const every = Math.ceil((last - first) / 6);
-  let marks = [];
-  for (const factors of [[1, 2, 5], [1, 3], [1]]) {
-    marks = [];
-    for (let power = first; power <= last; power++) {
-      if (factors.length > 1 || power % every === 0) marks.push(...factors.map((factor) => Number(`${factor}e${power}`)));
-    }
-    marks = marks.filter((mark) => low * (1 - 1e-9) <= mark && mark <= high * (1 + 1e-9));
-    if (marks.length <= 6) break;
-  }
-  if (marks.length > 2) return marks;
-}
-const rough = (high - low) / 6;
-const power = 10 ** Math.floor(Math.log10(rough));
-const step = [1, 2, 5, 10].find((factor) => factor * power >= rough * (1 - 1e-9)) * power;
-const marks = [];
-for (let number = Math.ceil(low / step - 1e-9); number <= Math.floor(high / step + 1e-9); number++) {
-  marks.push(Number((number * step).toPrecision(15)));
-}
-return marks;
+return ticksBetween(Math.min(start, end), Math.max(start, end), LOGARITHMIC);
 """
-TEXTS_IN_BROWSER = """
-const sizes = ticks.filter((mark) => mark).map(Math.abs);
-const steps = ticks.slice(1).map((mark, place) => Math.abs(mark - ticks[place])).filter((step) => step);
-const smallest = steps.length ? Math.min(...steps, ...sizes) : Math.min(...sizes.map((size) => size / 1000), 1);
-const least = Math.floor(Math.log10(smallest) + 1e-9);
-const written = (mark, decimals) => String(Number(mark.toFixed(decimals))).replace("-", "\\u2212");
-if (!tick || sizes.every((size) => 1e-4 <= size && size < 1e6)) return written(tick, Math.max(-least, 0));
-const power = Math.floor(Math.log10(Math.abs(tick)) + 1e-9);
-const factor = written(tick / 10 ** power, Math.min(Math.max(power - least, 0), 14));
-const raised = [...String(power)].map((sign) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(sign)]).join("");
-return ({ 1: "", "\\u22121": "\\u2212" }[factor] ?? `${factor} · `) + `10${raised}`;
-"""
+TEXTS_IN_BROWSER = _functions + "return textOf(tick, ticks);"

@@ -30,7 +30,7 @@ class BitRound(InPieces):
 
     id: ClassVar[str] = "bitround"
     title: ClassVar[str] = "BitRound: rounded mantissas, Zstandard"
-    look: ClassVar[Look | None] = Look("#6d7f96", "square", "dotted")
+    look: ClassVar[Look | None] = Look("#4890fc", "square", "dotted")
     module: ClassVar[str | None] = "numcodecs"
     needs_extra: ClassVar[str | None] = "codecs"
     relative: ClassVar[bool] = True

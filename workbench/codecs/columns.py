@@ -44,7 +44,7 @@ class Columns(Codec):
 
     id: ClassVar[str] = "columns"
     title: ClassVar[str] = "Another codec, column by column"
-    look: ClassVar[Look | None] = Look("#c2609a", "star", "dashdot")
+    look: ClassVar[Look | None] = Look("#cc7884", "triangle", "dashdot")
     dimensions: ClassVar[tuple[int, ...]] = (2,)
 
     codec: Codec

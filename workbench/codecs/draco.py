@@ -46,7 +46,7 @@ class Draco(pieces.InPieces, ParticleCodec):
 
     id: ClassVar[str] = "draco"
     title: ClassVar[str] = "Draco: point clouds"
-    look: ClassVar[Look | None] = Look("#0f8fa4", "inverted_triangle", "dotted")
+    look: ClassVar[Look | None] = Look("#66734a", "star", "dotted")
     module: ClassVar[str | None] = "DracoPy"
     needs_extra: ClassVar[str | None] = "codecs"
     most_values: ClassVar[int] = 3 * MOST_POINTS

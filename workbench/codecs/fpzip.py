@@ -32,7 +32,7 @@ class FPZip(InPieces):
 
     id: ClassVar[str] = "fpzip"
     title: ClassVar[str] = "fpzip: so many bits of each number"
-    look: ClassVar[Look | None] = Look("#6d7f96", "star", "dashed")
+    look: ClassVar[Look | None] = Look("#6d7f96", "inverted_triangle", "dashed")
     module: ClassVar[str | None] = "fpzip"
     needs_extra: ClassVar[str | None] = "codecs"
     relative: ClassVar[bool] = True

@@ -47,7 +47,7 @@ class NumCodecs(InPieces):
 
     id: ClassVar[str] = "numcodecs"
     title: ClassVar[str] = "numcodecs: any of its codecs"
-    look: ClassVar[Look | None] = Look("#5f8a2e", "hex", "dotdash")
+    look: ClassVar[Look | None] = Look("#84546c", "circle", "dotdash")
     module: ClassVar[str | None] = "numcodecs"
     needs_extra: ClassVar[str | None] = "codecs"
     most_values: ClassVar[int] = 2**27

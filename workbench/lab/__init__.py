@@ -9,15 +9,16 @@ True
 from workbench.lab.bounds_panel.dataset_panel import DatasetPanel
 from workbench.lab.bounds_panel.opening import bounds
 from workbench.lab.bounds_panel.panel import BoundsPanel
-from workbench.lab.chart_view import chart
+from workbench.lab.chart_part import chart
 from workbench.lab.cloud_view.opening import cloud
 from workbench.lab.cloud_view.widget import Cloud
 from workbench.lab.clusters_panel.panel import ClustersPanel, clusters
 from workbench.lab.limits_panel.panel import LimitsPanel, limits
 from workbench.lab.panel import Panel
+from workbench.lab.picture import StillPicture, picture
 from workbench.lab.propagation_panel.panel import PropagationPanel, propagation
 
 __all__ = [
-    "BoundsPanel", "Cloud", "ClustersPanel", "DatasetPanel", "LimitsPanel", "Panel", "PropagationPanel", "bounds", "chart",
-    "cloud", "clusters", "limits", "propagation",
+    "BoundsPanel", "Cloud", "ClustersPanel", "DatasetPanel", "LimitsPanel", "Panel", "PropagationPanel", "StillPicture",
+    "bounds", "chart", "cloud", "clusters", "limits", "picture", "propagation",
 ]

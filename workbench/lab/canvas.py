@@ -1,8 +1,7 @@
 """The canvas: large pictures, side by side and linked, that follow the pointer without calls to Python.
 
-Bokeh draws a plot of a million pixels too slowly for a slider, so pictures are levels that are coloured in the browser.
-Each pane is a separate trait, and only panes that changed are sent. Colour map, limits and layers are settings of the view:
-they are traits too, so that a page that is loaded again keeps them, but no part of a panel's state.
+Bokeh draws a plot of a million pixels too slowly for a slider, so pictures are levels that are coloured in the browser, and
+only pictures that changed are sent. Colour map, limits and layers are settings of the view, which the browser keeps.
 
 Levels are too coarse for values under the pointer, so the browser asks for those when the pointer rests.
 """
@@ -10,113 +9,106 @@ Levels are too coarse for values under the pointer, so the browser asks for thos
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import anywidget
 import numpy as np
-import traitlets
 
 from workbench.lab import colours
 from workbench.lab.description import Marks, Picture, Reading, Window
-from workbench.lab.front_end import front_end, widget_script
 from workbench.lab.glossary import meaning
+from workbench.lab.part import Part
 
 PANES = 4
-WORDS = ("colour limits", "colour map", "layer", "locked limits", "opacity")
-LIMITS = ("full", "1-99", "0.1-99.9", "typed")   # of the colours: the whole scale, percentiles, or numbers
+WORDS = ("blink", "colour limits", "colour map", "layer", "locked limits", "opacity")
 
 
-class Canvas(anywidget.AnyWidget):
-    """Up to four pictures. `window` is the visible part (empty: everything); `picked` the mark clicked last.
+class Canvas(Part):
+    """Up to four pictures. `window` is the visible part (empty: everything).
 
-    `reader` is asked for the content of a place: the number of the picture, x and y, in the unit of the data.
+    `reader` is asked for the content of a place: the number of the picture, x and y, in the unit of the data. `look` is
+    called with another window, `fit` with the number of pixels that the screen has for a picture, `pick` with the label and
+    the number of a mark that was clicked, and `turn_to` with the number of the picture that was chosen to be in front.
 
     >>> import numpy as np
     >>> canvas = Canvas()
     >>> canvas.show([Picture("waves", np.zeros((4, 8), np.uint8), (0, 8, 0, 4))], home=(0, 8, 0, 4))
-    >>> canvas.pane_0["width"], canvas.pane_1
+    >>> canvas.content["pane_0"]["width"], canvas.content["pane_1"]
     (8, {})
     """
 
-    _esm = widget_script("canvas.js")
-    _css = front_end("canvas.css")
+    kind = "canvas"
 
-    tables = traitlets.Dict().tag(sync=True)
-    words = traitlets.Dict().tag(sync=True)   # explanations of the controls
-    home: traitlets.List = traitlets.List([0.0, 1.0, 0.0, 1.0]).tag(sync=True)
-    window: traitlets.List = traitlets.List([]).tag(sync=True)
-    picked = traitlets.Dict({}).tag(sync=True)
-    blink = traitlets.Bool(False).tag(sync=True)
-    pixels = traitlets.Int(512).tag(sync=True)   # of the screen along the longer side of a pane
-    tall = traitlets.Int(420).tag(sync=True)   # the largest height of a pane in pixels
-
-    colour_map = traitlets.Unicode("").tag(sync=True)   # of all pictures but differences; empty: as each picture says
-    limits = traitlets.Enum(LIMITS, "full").tag(sync=True)
-    typed: traitlets.List = traitlets.List([0.0, 1.0]).tag(sync=True)
-    locked = traitlets.Bool(True).tag(sync=True)   # pictures on one scale have the percentiles of the first
-    hidden: traitlets.List = traitlets.List([]).tag(sync=True)   # labels of marks
-    opacity = traitlets.Float(1.0).tag(sync=True)   # of marks
-
-    pane_0 = traitlets.Dict({}).tag(sync=True)
-    pane_1 = traitlets.Dict({}).tag(sync=True)
-    pane_2 = traitlets.Dict({}).tag(sync=True)
-    pane_3 = traitlets.Dict({}).tag(sync=True)
-    marks_0: traitlets.List = traitlets.List([]).tag(sync=True)
-    marks_1: traitlets.List = traitlets.List([]).tag(sync=True)
-    marks_2: traitlets.List = traitlets.List([]).tag(sync=True)
-    marks_3: traitlets.List = traitlets.List([]).tag(sync=True)
-
-    def __init__(self, **traits: Any) -> None:
-        super().__init__(tables=colours.tables(), words={word: meaning(word) for word in WORDS}, **traits)
+    def __init__(self) -> None:
+        empty: dict[str, Any] = {f"pane_{number}": {} for number in range(PANES)}
+        empty |= {f"marks_{number}": [] for number in range(PANES)}
+        words = {word: meaning(word) for word in WORDS}
+        home = [0.0, 1.0, 0.0, 1.0]
+        super().__init__(tables=colours.tables(), words=words, home=home, window=[], front=None, **empty)
         self._shown: list[Picture | None] = [None] * PANES
-        self.reader: Callable[[int, float, float], Reading | None] | None = None
-        self.on_msg(self._answer)
+        self.reader: Callable[[int, float, float], Reading | None] = lambda picture, x, y: None
+        self.look: Callable[[Window | None], object] = lambda window: None
+        self.fit: Callable[[int], object] = lambda pixels: None
+        self.pick: Callable[[str, int], object] = lambda label, chosen: None
+        self.turn_to: Callable[[int], object] = lambda picture: None
 
-    def show(self, pictures: Sequence[Picture], home: Window | None = None) -> None:
-        """Show these pictures; one that is the same object as before is not sent again. Another home resets the window."""
-        with self.hold_sync():
-            if home is not None and list(map(float, home)) != self.home:
-                self.home, self.window = list(map(float, home)), []
-            for number in range(PANES):
-                picture = pictures[number] if number < len(pictures) else None
-                if picture is not self._shown[number]:
-                    self._send_pane(number, picture)
+    def show(
+        self, pictures: Sequence[Picture], home: Window | None = None, window: Window | None = None,
+        front: int | None = None,
+    ) -> None:
+        """Show these pictures; one that is the same object as before is not described again. No window is the home.
 
-    def _answer(self, widget: object, content: dict[str, Any], buffers: object) -> None:
-        """Send the content of a place; the token tells the browser which question this answers."""
-        if content.get("ask") != "reading" or self.reader is None:
-            return
-        found = self.reader(int(content["picture"]), float(content["x"]), float(content["y"]))
-        if found is not None:
-            told = {"values": list(found.values), "place": found.place, "lines": list(found.lines)}
-            self.send({"token": content["token"], **told})
+        With a number in `front`, this picture alone is visible, and the reader can choose another.
+        """
+        fields: dict[str, Any] = {"front": front, "window": [] if window is None else list(map(float, window))}
+        if home is not None:
+            fields["home"] = list(map(float, home))
+        for number in range(PANES):
+            picture = pictures[number] if number < len(pictures) else None
+            if picture is not self._shown[number]:
+                fields |= self._described(number, picture)
+        self.set(**fields)
 
-    def _send_pane(self, number: int, picture: Picture | None) -> None:
-        before = self._shown[number]
+    def heard(self, content: Mapping[str, Any]) -> None:
+        """Answer what the content of a place is, with the token of the question, or take what the reader has done."""
+        match content.get("does"):
+            case "read":
+                reading = self.reader(int(content["picture"]), float(content["x"]), float(content["y"]))
+                if reading is not None:
+                    self.tell({"token": content["token"], **dataclasses.asdict(reading)})
+            case "look":
+                window = content["window"]
+                self.look((window[0], window[1], window[2], window[3]) if window else None)
+            case "fit":
+                self.fit(int(content["pixels"]))
+            case "pick":
+                self.pick(str(content["label"]), int(content["id"]))
+            case "turn":
+                self.turn_to(int(content["picture"]))
+
+    def _described(self, number: int, picture: Picture | None) -> dict[str, Any]:
+        before, self._shown[number] = self._shown[number], picture
         if picture is None:
-            self.set_trait(f"pane_{number}", {})
-            self.set_trait(f"marks_{number}", [])
-        else:
-            if before is None or not _same_but_marks(before, picture):
-                self.set_trait(f"pane_{number}", _described(picture))
-            self.set_trait(f"marks_{number}", [_marks(marks) for marks in picture.marks])
-        self._shown[number] = picture
+            return {f"pane_{number}": {}, f"marks_{number}": []}
+        fields: dict[str, Any] = {f"marks_{number}": [_marks(marks) for marks in picture.marks]}
+        if before is None or not _same_but_marks(before, picture):
+            fields[f"pane_{number}"] = _pane(picture)
+        return fields
 
 
 def _same_but_marks(one: Picture, other: Picture) -> bool:
     """Whether the pixels are the same object and their descriptions are equal, marks aside."""
-    said = (field.name for field in dataclasses.fields(Picture) if field.name not in ("pixels", "marks"))
-    return one.pixels is other.pixels and all(getattr(one, name) == getattr(other, name) for name in said)
+    names = (field.name for field in dataclasses.fields(Picture) if field.name not in ("pixels", "marks"))
+    return one.pixels is other.pixels and all(getattr(one, name) == getattr(other, name) for name in names)
 
 
-def _described(picture: Picture) -> dict[str, Any]:
+def _pane(picture: Picture) -> dict[str, Any]:
     height, width = picture.pixels.shape
     deep = picture.pixels.dtype == np.uint16
     pixels = picture.pixels.astype("<u2", copy=False) if deep else picture.pixels
     return {
         "title": picture.title, "pixels": pixels.tobytes(), "deep": deep, "width": width, "height": height,
-        "window": list(map(float, picture.window)), "colours": picture.colours,
+        "window": list(map(float, picture.window)), "colours": picture.colours, "limits": picture.limits,
         "low": float(picture.low), "high": float(picture.high), "logarithmic": picture.logarithmic,
         "quantity": picture.quantity, "unit": picture.unit, "empty": picture.empty, "palette": list(picture.palette),
         "axes": dataclasses.asdict(picture.axes),
@@ -128,5 +120,5 @@ def _marks(marks: Marks) -> dict[str, Any]:
     titles = {} if marks.titles is None else {"titles": list(marks.titles)}
     return {
         "shape": marks.shape, "places": marks.places.astype("<f4").tobytes(), "colour": marks.colour, "label": marks.label,
-        "width": marks.width, "dash": marks.dash, **ids, **titles,
+        "width": marks.width, "dash": marks.dash, "opacity": marks.opacity, "near": marks.near, **ids, **titles,
     }

@@ -48,12 +48,18 @@ def tables() -> dict[str, bytes]:
 
 def coloured(picture: Picture) -> np.ndarray:
     """The picture as (height, width, 3) bytes."""
+    numbers, colours = _indexed(picture)
+    return colours[numbers]
+
+
+def _indexed(picture: Picture) -> tuple[np.ndarray, np.ndarray]:
+    """The number of the colour of each pixel, as bytes, and the colours."""
     colours = _palette(picture.palette) if picture.palette else table(picture.colours)
     if picture.empty:
         colours = np.concatenate([[NOTHING], colours[1:]]).astype(np.uint8)
     if picture.pixels.dtype == np.uint8:
-        return colours[picture.pixels]
-    return colours[(picture.pixels.astype(np.uint32) + 256) // 257]   # only level 0 is colour 0
+        return picture.pixels, colours
+    return ((picture.pixels.astype(np.uint32) + 256) // 257).astype(np.uint8), colours   # only level 0 is colour 0
 
 
 def _palette(given: tuple[str, ...]) -> np.ndarray:
@@ -63,11 +69,13 @@ def _palette(given: tuple[str, ...]) -> np.ndarray:
 
 
 def png(picture: Picture) -> bytes:
-    """The picture as a PNG file."""
+    """The picture as a PNG file, with a byte for each pixel and the colours beside them."""
     from PIL import Image
 
-    stream = io.BytesIO()
-    Image.fromarray(coloured(picture)).save(stream, "PNG", optimize=True)
+    stream, (numbers, colours) = io.BytesIO(), _indexed(picture)
+    image = Image.fromarray(np.ascontiguousarray(numbers))
+    image.putpalette(colours.tobytes())
+    image.save(stream, "PNG", optimize=True)
     return stream.getvalue()
 
 

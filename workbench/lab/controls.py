@@ -11,32 +11,32 @@ import math
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
-import ipywidgets as widgets
-
-from workbench.lab.control_view import ControlView
 from workbench.lab.glossary import GLOSSARY, meaning
+from workbench.lab.part import Part
 
 Ask = Callable[..., object]
 STEPS_PER_DECADE = 20
 DIGITS = 3   # of a value at a position of a logarithmic slider
 
 
-class Control(ABC):
+class Control(Part, ABC):
     """A control for a field of the state. Its tooltip is the glossary's entry of `about`, or else of the label.
 
-    `asking` is true while a request of the user is carried out; requests of one movement have the same `gesture`.
+    A control without a label is part of a sentence; `about` is its name where none is seen.
+
+    `asking` is true while a request of the user is carried out; requests of one movement have the same `gesture`. The
+    browser sends only what the user asks for, never what it shows, so showing a value cannot change it.
     """
 
-    def __init__(self, field: str, label: str, kind: str, about: str = "", **traits: Any) -> None:
+    def __init__(self, field: str, label: str, about: str = "", **content: Any) -> None:
         self.field, self.label = field, label
         self.asking = False
         self.gesture = 0.0
-        told = meaning(about) if about else GLOSSARY.get(label, "")
-        self.widget = ControlView(kind, label, told, **traits)
-        self.widget.add_class(f"wb-control-{field}")
-        self.widget.on_msg(self._heard)
+        explained = meaning(about) if about else GLOSSARY.get(label, "")
+        usual: dict[str, Any] = {"name": label or about, "unit": "", "texts": [], "shown": {}}
+        super().__init__(field=field, label=label, meaning=explained, **{**usual, **content})
         self._ask: Ask = lambda **fields: None
         self._state: Any = None
         self._text = ""                     # what was typed last
@@ -81,9 +81,10 @@ class Control(ABC):
             return text
 
     def _spoken_unit(self) -> str:
-        return str(self.widget.unit)
+        return str(self.content["unit"])
 
-    def _heard(self, _: Any, content: Mapping[str, Any], buffers: Any) -> None:
+    def heard(self, content: Mapping[str, Any]) -> None:
+        """Take a request; it has a number."""
         self._answered, self.gesture = int(content["number"]), float(content["gesture"])
         if "text" in content:
             self.typed(str(content["text"]))
@@ -103,16 +104,22 @@ class Control(ABC):
     def _answer(self) -> None:
         if self._state is None:
             return
-        with self.widget.hold_sync():
-            position, text = self._place(getattr(self._state, self.field))
-            self.widget.show(position, text, self._spoken_unit(), self._refused, self._answered)
+        position, text = self._place(getattr(self._state, self.field))
+        unit, refused, answered = self._spoken_unit(), self._refused, self._answered
+        self.set(shown={"position": position, "text": text, "unit": unit, "refused": refused, "answered": answered})
 
     def _number(self, value: float) -> str:
         """A number as it was typed, or else as it is."""
         return self._text if _reads_as(self._text, value) else exact(value)
 
 
-class LogSlider(Control):
+class Slider(Control):
+    """A control with a slider of whole positions: `least` is the number at the first where they have no texts."""
+
+    kind = "slider"
+
+
+class LogSlider(Slider):
     """A positive number: a slider over its logarithm, and a field to type any other.
 
     Values beyond the ends of the slider are shown at the nearest end. The unit behind the field is read aloud with the
@@ -130,7 +137,7 @@ class LogSlider(Control):
         self, field: str, label: str, low: float, high: float, unit: str = "", about: str = "",
         spoken: Callable[[Any], str] | None = None,
     ) -> None:
-        super().__init__(field, label, "slider", about, unit=unit, editable=True)
+        super().__init__(field, label, about, unit=unit, editable=True, least=0)
         self._spoken = spoken
         self.low = self.high = 0.0
         self.span(low, high)
@@ -143,11 +150,10 @@ class LogSlider(Control):
         self.low, self.high = ends
         first = math.ceil(_steps(self.low) - 1e-6)
         last = max(math.floor(_steps(self.high) + 1e-6), first)
-        with self.widget.hold_sync():
-            self._values = [float(f"{10 ** (step / STEPS_PER_DECADE):.{DIGITS}g}") for step in range(first, last + 1)]
-            self.widget.positions, self.widget.texts = len(self._values), [exact(value) for value in self._values]
-            self._first = first
-            self._answer()
+        self._values = [float(f"{10 ** (step / STEPS_PER_DECADE):.{DIGITS}g}") for step in range(first, last + 1)]
+        self._first = first
+        self.set(positions=len(self._values), texts=[exact(value) for value in self._values])
+        self._answer()
 
     def _value_at(self, position: int) -> float:
         return self._values[min(max(position, 0), len(self._values) - 1)]
@@ -160,7 +166,7 @@ class LogSlider(Control):
         return super()._spoken_unit() if self._spoken is None else self._spoken(self._state)
 
 
-class Steps(Control):
+class Steps(Slider):
     """A whole number between two ends.
 
     >>> steps = Steps("index", "slice", 0, 9)
@@ -170,7 +176,7 @@ class Steps(Control):
     """
 
     def __init__(self, field: str, label: str, low: int, high: int, about: str = "") -> None:
-        super().__init__(field, label, "slider", about, editable=True, least=low)
+        super().__init__(field, label, about, editable=True, least=low)
         self.low, self.high = low, low - 1
         self.reach(high)
 
@@ -179,9 +185,8 @@ class Steps(Control):
         if max(high, self.low) == self.high:
             return
         self.high = max(high, self.low)
-        with self.widget.hold_sync():
-            self.widget.positions = self.high - self.low + 1
-            self._answer()
+        self.set(positions=self.high - self.low + 1)
+        self._answer()
 
     def _value_at(self, position: int) -> int:
         return self.low + min(max(position, 0), self.high - self.low)
@@ -194,7 +199,7 @@ class Steps(Control):
 
 
 class Choice(Control):
-    """One of several values, each with its text.
+    """One of several values, each with its text: a list or, as `tabs`, buttons of which one is pressed.
 
     >>> choice = Choice("codec", "codec", {"SZ3": "sz3", "ZFP": "zfp"})
     >>> choice.connect(lambda **fields: print(fields))
@@ -202,8 +207,12 @@ class Choice(Control):
     {'codec': 'zfp'}
     """
 
-    def __init__(self, field: str, label: str, options: Mapping[str, Any] | Sequence[Any], about: str = "") -> None:
-        super().__init__(field, label, "choice", about)
+    kind = "choice"
+
+    def __init__(
+        self, field: str, label: str, options: Mapping[str, Any] | Sequence[Any], about: str = "", tabs: bool = False
+    ) -> None:
+        super().__init__(field, label, about, tabs=tabs)
         named = options.items() if isinstance(options, Mapping) else [(str(option), option) for option in options]
         self._values: list[Any] = []
         for text, value in named:
@@ -211,7 +220,7 @@ class Choice(Control):
 
     def _offer(self, text: str, value: Any) -> None:
         self._values.append(value)
-        self.widget.texts = [*self.widget.texts, text]
+        self.set(texts=[*self.content["texts"], text])
 
     def _value_at(self, position: int) -> Any:
         return self._values[position]
@@ -220,7 +229,7 @@ class Choice(Control):
         if value not in self._values:
             self._offer(str(value), value)
         position = self._values.index(value)
-        return position, self.widget.texts[position]
+        return position, self.content["texts"][position]
 
 
 class Number(Control):
@@ -232,8 +241,10 @@ class Number(Control):
     {'min_members': 25}
     """
 
+    kind = "text"
+
     def __init__(self, field: str, label: str, whole: bool = False, unit: str = "", about: str = "") -> None:
-        super().__init__(field, label, "text", about, unit=unit)
+        super().__init__(field, label, about, unit=unit)
         self._is_whole = whole
 
     def _read(self, text: str) -> Any:
@@ -252,8 +263,10 @@ class Toggle(Control):
     {'logarithmic': True}
     """
 
+    kind = "toggle"
+
     def __init__(self, field: str, label: str, about: str = "") -> None:
-        super().__init__(field, label, "toggle", about)
+        super().__init__(field, label, about)
 
     def _value_at(self, position: int) -> bool:
         return bool(position)
@@ -262,11 +275,53 @@ class Toggle(Control):
         return int(value), ""
 
 
-def button(label: str, action: Callable[[], object], tooltip: str = "") -> widgets.Button:
-    """A button that calls `action`."""
-    made = widgets.Button(description=label, tooltip=tooltip or label, layout=widgets.Layout(width="auto"))
-    made.on_click(lambda pressed: action())
-    return made
+class Button(Part):
+    """A button that calls `action`; so does its `key`, anywhere in the panel but where one types.
+
+    >>> pressed = Button("find", lambda: print("searching"))
+    >>> pressed.heard({})
+    searching
+    """
+
+    kind = "button"
+
+    def __init__(
+        self, label: str, action: Callable[[], object], tooltip: str = "", primary: bool = False, key: str = ""
+    ) -> None:
+        super().__init__(label=label, tooltip=tooltip or label, primary=primary, key=key, enabled=True, pressed=None)
+        self._action = action
+
+    def heard(self, content: Mapping[str, Any]) -> None:
+        """Call the action."""
+        self._action()
+
+
+class Words(Part):
+    """Some words in a row, such as the number of what is shown. Those that are `wide` take all the room that is left."""
+
+    kind = "words"
+
+    def __init__(self, text: str = "", wide: bool = False) -> None:
+        super().__init__(text=text, wide=wide)
+
+
+Place = Literal["above", "folded", "top", "answer", "over", "pictures", "detail", "side", "strip", "foot"]
+
+
+class Row:
+    """Parts in a row at a `place` of the panel.
+
+    The first rows are `above` everything, those that are `folded` behind the button *more controls*. Rows at the `top`
+    stand over the answer, those of the `answer` behind its sentence, those `over` the pictures below it, those of the
+    `pictures` in the place of these where they are hidden, those of the `detail` beneath it, at the `side` beside the
+    pictures, in the `strip` below them, at the `foot` below all.
+
+    >>> Row(Words("halos"), place="strip").place
+    'strip'
+    """
+
+    def __init__(self, *parts: Part, place: Place = "above") -> None:
+        self.parts, self.place = parts, place
 
 
 def exact(value: float) -> str:

@@ -22,6 +22,7 @@ STATIC = "LOSSBENCH_STATIC"   # if set, panels and charts display as HTML: for p
 Window = tuple[float, float, float, float]   # left, right, bottom, top, in the unit of the data
 ColourMap = Literal["density", "values", "difference", "viridis", "grey"]
 Shape = Literal["circles", "lines", "points", "boxes"]
+Limits = Literal["full", "1-99", "0.1-99.9"]   # of the colours: the whole scale, or percentiles of what is shown
 
 COLUMNS: Mapping[str, int] = {"circles": 3, "lines": 4, "points": 2, "boxes": 4}
 DASHES = "5 4"   # pixels of line and gap, unless told otherwise
@@ -51,6 +52,7 @@ class Marks:
     `places` has a row for each: (x, y, radius) of circles, (x0, y0, x1, y1) of lines, (x, y) of points,
     (left, right, bottom, top) of boxes. `ids` makes them clickable: the panel receives the id of a clicked shape. `titles`
     names each shape under the pointer. `dash` has the lengths of lines and gaps in pixels; points with a dash are rings.
+    `opacity` is that of these shapes alone; those that are `near` are drawn in a window of a quarter of the whole, or less.
 
     >>> Marks("circles", [[0.5, 0.5, 0.1]], "#ffffff", "halos").places.shape
     (1, 3)
@@ -67,6 +69,8 @@ class Marks:
     ids: np.ndarray | None = None
     dash: str = ""
     titles: Sequence[str] | None = None
+    opacity: float = 1.0
+    near: bool = False
 
     def __post_init__(self) -> None:
         if self.shape not in get_args(Shape):
@@ -121,7 +125,8 @@ class Picture:
     Levels are bytes or, where limits of the colours may be narrow, 16-bit integers. `window` is the area of the picture.
     On a logarithmic scale the level is linear in the logarithm of the value. If `empty` is true, level 0 means no value, as
     in masked cells. The colour bar names `quantity` and `unit`; without a range, `low` being `high`, there is none.
-    `palette` has a colour for each of the whole numbers from `low` to `high`, instead of a colour map.
+    `palette` has a colour for each of the whole numbers from `low` to `high`, instead of a colour map. Skewed data are
+    visible with `limits` of percentiles; the reader may choose others.
     """
 
     title: str
@@ -137,6 +142,7 @@ class Picture:
     axes: Axes = Axes()
     palette: tuple[str, ...] = ()
     quantity: str = ""
+    limits: Limits = "full"
 
     def __post_init__(self) -> None:
         if self.pixels.dtype not in (np.uint8, np.uint16) or self.pixels.ndim != 2:
@@ -222,8 +228,12 @@ class Charts(Mapping[str, Chart]):
 class Shown:
     """Everything that a panel shows at one time.
 
-    `pictures` are side by side with linked windows, `detail` is independent; `charts` are by name, those that have data. If
-    `stale`, all content belongs to an earlier state and is dimmed. `settings` are the choices in words, for reports.
+    `answer` is the sentence that a reader looks for, of words and its few figures; all `facts` stand under a fold then.
+    `pictures` have linked windows: they are side by side or, with a number in `front`, in one place, where the reader can
+    choose another. `detail` is independent. `charts` are by name, those that have data; those `among` the pictures stand
+    where these do, such as lines of values, and those in `beside` at their right, below the sentence `remark`, the others
+    below. If `stale`, all content belongs to an earlier state and is dimmed. `settings` are the choices in words, for
+    reports.
     """
 
     pictures: tuple[Picture, ...] = ()
@@ -234,3 +244,8 @@ class Shown:
     note: str = ""   # one sentence under the pictures
     settings: Mapping[str, str] = field(default_factory=dict)
     stale: bool = False
+    answer: tuple[str | Fact, ...] = ()
+    front: int | None = None
+    among: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+    remark: str = ""

@@ -1,50 +1,40 @@
-"""The drawers below the charts: tables and code, in elements that a keyboard and a screen reader know.
-
-The accordion of ipywidgets cannot be reached by the keyboard, and its HTML tables can be neither sorted nor chosen from.
-"""
+"""The drawers below the charts: tables and code, in elements that a keyboard and a screen reader know."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import anywidget
-import traitlets
-
 from workbench.lab import markup
 from workbench.lab.description import Table
-from workbench.lab.front_end import front_end, widget_script
+from workbench.lab.part import Part
 
 Chosen = Callable[[str, int], object]
 
 
-class Drawers(anywidget.AnyWidget):
+class Drawers(Part):
     """Tables that are sorted in the browser, and a text of code; `chosen(table, row)` is called for a row that was chosen.
+
+    Tables that are `bare` cannot be closed, and have no code.
 
     >>> drawers = Drawers(print)
     >>> drawers.show({"runs": Table(("codec", "ratio"), (("sz3", "8.1"),), action="show")}, "import workbench as wb")
-    >>> drawers.tables[0]["title"]
+    >>> drawers.content["tables"][0]["title"]
     'runs (1)'
     """
 
-    _esm = widget_script("drawers.js")
-    _css = front_end("drawers.css")
-    tables: traitlets.List = traitlets.List().tag(sync=True)
-    code = traitlets.Unicode("").tag(sync=True)
-    bare = traitlets.Bool(False).tag(sync=True)   # tables alone, which cannot be closed
+    kind = "drawers"
 
     def __init__(self, chosen: Chosen, *, bare: bool = False) -> None:
-        super().__init__(bare=bare)
+        super().__init__(tables=[], code="", bare=bare)
         self._chosen = chosen
-        self.on_msg(self._heard)
 
     def show(self, tables: Mapping[str, Table], code: str = "") -> None:
         """Show these tables and this code; drawers stay open or closed."""
-        with self.hold_sync():
-            self.tables = [_described(name, table) for name, table in tables.items()]
-            self.code = code
+        self.set(tables=[_described(name, table) for name, table in tables.items()], code=code)
 
-    def _heard(self, _: Any, content: dict[str, Any], buffers: list[Any]) -> None:
+    def heard(self, content: Mapping[str, Any]) -> None:
+        """A row was chosen."""
         self._chosen(str(content["table"]), int(content["row"]))
 
 

@@ -240,7 +240,8 @@ class Engine(Generic[State]):
     def _follow(self) -> None:
         state = self.state
         self._failed.clear()   # what failed before is tried again
-        job = self._submit(self._following, functools.partial(self._run, state, None), "")
+        first = next((stage.text for stage in self._missing(self.results())), "")   # work may wait for a step before it
+        job = self._submit(self._following, functools.partial(self._run, state, None), first)
         self._followed = job, self._keys(state)
 
     def _is_followed(self) -> bool:

@@ -1,51 +1,84 @@
-"""The scripts and style sheets for the browser, read from the files beside this one.
+"""The scripts and style sheets for the browser, which are sent once for all widgets of a kernel.
 
-Given a path instead of text, anywidget would watch the file and therefore keep every widget and its content alive. A widget
-has one script, so modules that it imports are put before it, each once. This is no bundler: modules share their names,
-import by name from files beside them, and export only at the beginning of a line.
+They are plain ES modules in `front/`. The browser links them (`front/loader.js`), so nothing is built, and no module sees
+the names of another. Given a path instead of text, anywidget would watch the file and therefore keep every widget and its
+content alive.
 """
 
 from __future__ import annotations
 
-import re
+import functools
+import hashlib
 from pathlib import Path
 
-from workbench.errors import WorkbenchError
+import ipywidgets as widgets
+import traitlets
 
-IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w.]+)";\n', re.MULTILINE)
-EXPORT = re.compile(r"^export (?!default)", re.MULTILINE)
-NAME = re.compile(r"^(?:async )?(?:function|class|const|let) (\w+)", re.MULTILINE)
+from workbench.charts.ticks import IN_BROWSER
+
+FOLDER = Path(__file__).parent / "front"
+LOADER = "loader.js"
 
 
-def front_end(name: str) -> str:
-    """The text of a script, with the modules that it imports, or of a style sheet.
+@functools.cache
+def loader() -> str:
+    """The script of each widget: it loads the modules."""
+    return (FOLDER / LOADER).read_text(encoding="utf-8")
 
-    >>> "export default" in front_end("canvas.js")
+
+@functools.cache
+def modules() -> dict[str, str]:
+    """The modules by the names of their files.
+
+    >>> "export" in modules()["page.js"]
     True
     """
-    modules = _with_imports(name, {})
-    text = "".join(modules.values())
-    names = NAME.findall(text) if len(modules) > 1 else []
-    if twice := {found for found in names if names.count(found) > 1}:
-        raise WorkbenchError(f"modules joined into {name} must not share names; got {', '.join(sorted(twice))} twice")
-    return text
+    paths = [IN_BROWSER, *(path for path in sorted(FOLDER.glob("*.js")) if path.name != LOADER)]
+    return {path.name: path.read_text(encoding="utf-8") for path in paths}
 
 
-def widget_script(*names: str) -> str:
-    """The script of a widget, in one or several files, which hears Python even if it loads slowly: see `listening.js`.
+@functools.cache
+def style() -> str:
+    """All style sheets as one."""
+    return "".join(path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.css")))
 
-    >>> widget_script("chart.js").count("export default")
-    1
+
+class FrontEnd(widgets.Widget):   # type: ignore[misc]
+    """Scripts and style sheets in the browser's memory, as an invisible widget; BokehJS once there is a chart."""
+
+    _model_name = traitlets.Unicode("WidgetModel").tag(sync=True)
+    _model_module = traitlets.Unicode("@jupyter-widgets/base").tag(sync=True)
+    _model_module_version = traitlets.Unicode("2.0.0").tag(sync=True)
+    version = traitlets.Unicode().tag(sync=True)   # one page may show the widgets of several kernels
+    modules = traitlets.Dict().tag(sync=True)
+    style = traitlets.Unicode().tag(sync=True)
+    bokeh_version = traitlets.Unicode("").tag(sync=True)
+    bokeh = traitlets.Unicode("").tag(sync=True)
+
+    def __init__(self) -> None:
+        version = hashlib.sha256("".join([*modules().values(), style()]).encode()).hexdigest()[:16]
+        super().__init__(version=version, modules=modules(), style=style())
+
+    def add_bokeh(self) -> None:
+        """Send BokehJS, unless that was done."""
+        if not self.bokeh:
+            import bokeh
+
+            source = Path(bokeh.__file__).parent / "server/static/js/bokeh.min.js"
+            with self.hold_sync():
+                self.bokeh_version, self.bokeh = bokeh.__version__, source.read_text(encoding="utf-8")
+
+
+def front_end() -> FrontEnd:
+    """What all widgets of a kernel share; a new one if it was closed.
+
+    >>> front_end() is front_end()
+    True
     """
-    return "\n".join(map(front_end, names)).replace("export default", "const widget =") + front_end("listening.js")
+    global _shared
+    if _shared is None or _shared.comm is None:
+        _shared = FrontEnd()
+    return _shared
 
 
-def _with_imports(name: str, modules: dict[str, str]) -> dict[str, str]:
-    """The module and those that it imports, each after what it imports."""
-    if name not in modules:
-        text = (Path(__file__).parent / name).read_text(encoding="utf-8")
-        imported = IMPORT.findall(text)
-        for other in imported:
-            _with_imports(other, modules)
-        modules[name] = EXPORT.sub("", IMPORT.sub("", text))
-    return modules
+_shared: FrontEnd | None = None

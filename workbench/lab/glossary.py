@@ -17,6 +17,7 @@ _WORDS: Mapping[str, str] = {
     "amplitude": "the largest size of the noise that is added to a value, in the unit of the values",
     "archive": "the compressed data with their certificate and checksums: one zip file, or a folder that Zarr reads too",
     "archive description": "names, checksums and certificate in an archive; it matters for small fields",
+    "beside the pictures": "what stands at their right: the trace of the error, or what was counted or measured for many errors",
     "bits above the bound": "draw operating points as bits above the theoretical bound instead of bits",
     "bits per particle": (
         "bits of the archive for the position of one particle; uncompressed it takes 96 in float32 and three "
@@ -209,6 +210,7 @@ _WORDS: Mapping[str, str] = {
         "its stages returns"
     ),
     "site shown": "the array in the pictures: an input of the analysis, or what one of its stages returns",
+    "sites of a budget": "the sites whose bounds share what is tolerated: the inputs, or all but the results",
     "slice": "the number of the visible slice, from 0",
     "slice across axis": "the axis of the array that is perpendicular to the visible slice",
     "solver": (
@@ -227,6 +229,7 @@ _WORDS: Mapping[str, str] = {
     "tiles add": "the additional bits if tiles are coded independently",
     "tiles of": "the side of the tiles that a codec codes independently, in values; larger tiles take fewer bits",
     "time": "the number of the visible time step, from 0",
+    "tolerated": "the limit up to which a changed result is as good as the right one; an empty entry is that of the pipeline itself",
     "trial": "another trial hits another value, or adds other noise; the same number always gives the same",
     "trials of each": "the number of faults that a campaign tries for each site and bit or field of bits",
     "unit of the linking length": "mean spacings, or the unit of the positions",

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 State = TypeVar("State")
 
 MOST = 100                  # steps
-SCREEN = {"pixels"}         # fields that follow the screen, which nobody chooses
+SCREEN = {"pixels", "tab"}  # fields that only say what is on the screen: its size, and the tab that is open
 LOOKS = ({"window"}, {"chosen"})
 
 

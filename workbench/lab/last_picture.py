@@ -8,28 +8,31 @@ and hides the error when it is not.
 from __future__ import annotations
 
 import html
+import itertools
 import secrets
-import urllib.parse
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from workbench.charts.description import Chart
-from workbench.lab import static_picture
+from workbench.lab import markup, static_picture
 from workbench.lab.description import Picture, Shown
+from workbench.lab.picture import image
 from workbench.lab.turns import Patience
 
 MOST_BYTES = 280_000
+MOST_MARKS = 800               # of a picture: further kinds of marks are left out
 SIDES = (360, 240, 160, 100)   # pixels of a picture along its longer side; the first that is small enough is taken
 AGE = 1.0                      # seconds after which the picture in the notebook follows a change
-KEPT = "=:/,;+()'!*@$?&.-_~ "  # characters of SVG that a data URL need not quote
+WIDE, FULL = 360, "width: 100%"   # pixels that a picture is about as wide as
 
 
 class LastPicture:
-    """The second output of the cell that shows a panel."""
+    """The second output of every cell that shows a panel. One name for all, so a change reaches each of them."""
 
     def __init__(self) -> None:
         self.key = f"wb-last-{secrets.token_hex(4)}"
+        self.live = self.key.replace("last", "live")   # the class of the panel on the page
         self._output: Any = None
         self._patience = Patience(AGE)
 
@@ -37,7 +40,7 @@ class LastPicture:
         """Add the output to the running cell."""
         from IPython.display import display
 
-        self._output = display(content, raw=True, display_id=True)   # type: ignore[no-untyped-call]
+        self._output = display(content, raw=True, display_id=self.key)   # type: ignore[no-untyped-call]
 
     def follow(self, make: Callable[[], dict[str, str]]) -> None:
         """Replace the output after a moment, by what is shown then: changes that never rest must not leave it behind."""
@@ -57,19 +60,26 @@ def static_bundle(title: str, subject: str, shown: Shown, key: str) -> dict[str,
     'Bounds(a field): the panel as this notebook has kept it; run the cell for the live one'
     """
     told = f"{title}({subject}): the panel as this notebook has kept it; run the cell for the live one"
-    pictures = [*shown.pictures, *([shown.detail] if shown.detail else [])]
-    parts = [_style(key), f"<p><b>{html.escape(title)}</b> {html.escape(subject)}</p>", _settings(shown)]
-    images, charts = "", "".join(map(_chart, shown.charts.values()))
+    heading = f"<p><b>{html.escape(title)}</b> {html.escape(subject)}</p>"
+    words = [heading, _settings(shown), _answer(shown), _figures(shown), *map(_sentence, (shown.remark, shown.note))]
+    charts = [shown.charts[name] for name in sorted(shown.charts, key=lambda name: name not in shown.beside)]
+    images, drawings = "", "".join(map(_chart, charts))
     for side in SIDES:
-        images = "".join(_image(picture, side) for picture in pictures)
-        if len(images) < MOST_BYTES - len(charts):
+        images = "".join(_image(picture, side) for picture in _pictures(shown))
+        if len(images) < MOST_BYTES - len(drawings):
             break
-    row = "".join(f'<div style="display: flex; flex-wrap: wrap; gap: 10px">{each}</div>' for each in (images, charts))
+    row = "".join(f'<div style="display: flex; flex-wrap: wrap; gap: 10px">{each}</div>' for each in (images, drawings))
     hint = "<p><small>The panel as this notebook has kept it. Run the cell for the live one.</small></p>"
     return {
-        "text/html": f'<div class="wb-last {key}">{"".join(parts)}{row}{_figures(shown)}{hint}</div>',
+        "text/html": f'<div class="wb-last {key}">{_style(key)}{"".join(words)}{row}{hint}</div>',
         "text/plain": told,
     }
+
+
+def _pictures(shown: Shown) -> list[Picture]:
+    """All pictures, the one in front first."""
+    ordered = sorted(enumerate(shown.pictures), key=lambda numbered: numbered[0] != shown.front)
+    return [*(picture for _, picture in ordered), *([shown.detail] if shown.detail else [])]
 
 
 def _style(key: str) -> str:
@@ -83,32 +93,32 @@ def _style(key: str) -> str:
 
 
 def _settings(shown: Shown) -> str:
-    told = "; ".join(f"{name}: {value}" for name, value in shown.settings.items())
-    return f"<p>{html.escape(told)}</p>" if told else ""
+    return _sentence("; ".join(f"{name}: {value}" for name, value in shown.settings.items()))
+
+
+def _answer(shown: Shown) -> str:
+    """The sentence without the meanings of its figures, which pages without style sheets would show within it."""
+    return markup.answer([part if isinstance(part, str) else replace(part, meaning="") for part in shown.answer])
+
+
+def _sentence(text: str) -> str:
+    return f'<p style="margin: 4px 0">{html.escape(text)}</p>' if text else ""
 
 
 def _figures(shown: Shown) -> str:
-    told = "; ".join(f"{fact.name} {fact.value} {fact.unit}".strip() for fact in shown.facts)
-    return f"<p>{html.escape(told)}</p>" if told else ""
+    return _sentence("; ".join(f"{fact.name} {fact.value} {fact.unit}".strip() for fact in shown.facts))
 
 
 def _image(picture: Picture, side: int) -> str:
     """A picture as an image of at most so many pixels, since notebooks that are not trusted leave SVG out."""
     step = -(-max(picture.pixels.shape) // side)
-    small = replace(picture, pixels=picture.pixels[::step, ::step])
-    drawn = static_picture.svg(small)
-    if len(drawn) > MOST_BYTES // 3:   # thousands of marks
-        drawn = static_picture.svg(small, marked=False)
-    return (f'<figure style="margin: 0; flex: 1 1 220px; max-width: 420px">{_img(drawn, static_picture.described(picture))}'
-            f'<figcaption>{html.escape(picture.title)}</figcaption></figure>')
+    counts = itertools.accumulate(map(len, picture.marks))
+    marks = tuple(each for each, count in zip(picture.marks, counts, strict=True) if count <= MOST_MARKS)
+    drawn = static_picture.complete(replace(picture, pixels=picture.pixels[::step, ::step], marks=marks), WIDE)
+    return f'<div style="flex: 1 1 220px; max-width: 460px">{image(drawn, static_picture.described(picture), FULL)}</div>'
 
 
 def _chart(chart: Chart) -> str:
     """A chart as an image, unless it has more shapes than a notebook should keep."""
-    image = _img(chart.svg, chart.words)
-    return f'<div style="flex: 1 1 360px; max-width: 640px">{image}</div>' if len(image) < MOST_BYTES // 8 else ""
-
-
-def _img(drawn: str, said: str) -> str:
-    address = html.escape("data:image/svg+xml," + urllib.parse.quote(drawn, safe=KEPT))
-    return f'<img src="{address}" alt="{html.escape(said)}" style="width: 100%">'
+    drawn = image(chart.svg, chart.words, FULL)
+    return f'<div style="flex: 1 1 360px; max-width: 640px">{drawn}</div>' if len(drawn) < MOST_BYTES // 8 else ""

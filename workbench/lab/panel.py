@@ -7,6 +7,7 @@ does the rest: background work, progress, cancelling, error messages, caching, c
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import gc
 import logging
@@ -18,17 +19,17 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
-import ipywidgets as widgets
-
 from workbench.errors import WorkbenchError
 from workbench.lab import report
 from workbench.lab.cells import forget, replace_in_cell
-from workbench.lab.controls import Control
+from workbench.lab.controls import Row
 from workbench.lab.description import STATIC, Reading, Shown, Window
 from workbench.lab.engine import LOOKING, Engine, Fields, Results, Stage, Status
 from workbench.lab.history import History
 from workbench.lab.jobs import Job, deliver_to_this_loop
 from workbench.lab.last_picture import LastPicture, static_bundle
+from workbench.lab.page import Page
+from workbench.lab.part import Part
 from workbench.lab.turns import Patience, in_turn
 from workbench.lab.view import View
 from workbench.memory import release_memory
@@ -66,8 +67,8 @@ class Panel(ABC, Generic[State]):
     # Defined by each panel.
 
     @abstractmethod
-    def rows(self) -> Sequence[Sequence[Control | widgets.Widget]]:
-        """The controls, in rows."""
+    def rows(self) -> Sequence[Row | Sequence[Part]]:
+        """The controls, in rows; a plain sequence stands above everything."""
 
     @abstractmethod
     def draw(self, state: State, results: Results) -> Shown:
@@ -105,6 +106,9 @@ class Panel(ABC, Generic[State]):
 
     def picked(self, label: str, chosen: int) -> None:
         """A mark with an id was clicked."""
+
+    def picture_chosen(self, title: str) -> None:
+        """Another of the pictures in one place was chosen to be in front."""
 
     def reading(self, picture: int, x: float, y: float) -> Reading | None:
         """The exact content of a place in a picture, shown while the pointer rests there; None where there is nothing."""
@@ -149,21 +153,27 @@ class Panel(ABC, Generic[State]):
         """The Python that reproduces what is shown."""
         return self.code_for(self.state)
 
-    @in_turn
     def change(self, **fields: Any) -> bool:
-        """Change fields of the state, as the controls do; False, and an error in the panel, if they are invalid."""
+        """Change fields of the state, or raise for what is refused; then nothing changes."""
+        self._engine.after(fields)
+        return self.request(**fields)
+
+    @in_turn
+    def request(self, **fields: Any) -> bool:
+        """Change fields of the state as the controls do: what is refused is said in the panel, and False returned."""
         before = self.state
-        changed = self._engine.change(**fields)
-        if changed and not self._travelling:
-            self._note(before)
-        if self._view is not None:
-            if self.part(before) != self.part(self.state):
-                self._view.show_rows(self.rows())
-            if changed and not fields.keys() <= LOOKING:
-                self._view.forgive()
-                self.fit_controls()
-            self._view.show_state(self.state)
-            self._view.show_steps(*self._history.ends)
+        with contextlib.nullcontext() if self._view is None else self._view.widget.at_once():
+            changed = self._engine.change(**fields)
+            if changed and not self._travelling:
+                self._note(before)
+            if self._view is not None:
+                if self.part(before) != self.part(self.state):
+                    self._view.show_rows(self.rows())
+                if changed and not fields.keys() <= LOOKING:
+                    self._view.forgive()
+                    self.fit_controls()
+                self._view.show_state(self.state)
+                self._view.show_steps(*self._history.ends)
         return changed
 
     @property
@@ -245,11 +255,10 @@ class Panel(ABC, Generic[State]):
 
     @property
     @in_turn
-    def widget(self) -> widgets.Widget:
+    def widget(self) -> Page:
         """The panel as a widget, to combine with others."""
         if self._view is None:
-            self._view = View(self, self.title, self.rows(), self.state)
-            self._view.widget.add_class(self._last_picture.key.replace("last", "live"))
+            self._view = View(self, self.title, self.rows(), self.state, self._last_picture.live)
             self._show()
             self._view.show_steps(*self._history.ends)
         return self._view.widget
@@ -265,7 +274,7 @@ class Panel(ABC, Generic[State]):
         self._travelling = True
         try:
             names = [field.name for field in dataclasses.fields(state)]
-            return self.change(**{name: getattr(state, name) for name in names})
+            return self.request(**{name: getattr(state, name) for name in names})
         finally:
             self._travelling = False
 
@@ -280,7 +289,8 @@ class Panel(ABC, Generic[State]):
         if self._view is None:
             return
         try:
-            self._show_in(self._view)
+            with self._view.widget.at_once():   # what is shown together belongs together
+                self._show_in(self._view)
         except Exception as error:   # no cell would show it, since none is running
             log.exception("drawing a panel failed")
             self._view.show_status(Status(error=f"{type(error).__name__}: {error}"))
@@ -333,7 +343,7 @@ class Panel(ABC, Generic[State]):
             raise NotImplementedError   # IPython then takes the other method
         from IPython.display import display
 
-        display(self.widget._repr_mimebundle_() | {"text/plain": repr(self)}, raw=True)   # type: ignore[no-untyped-call]
+        display(self.widget.bundle() | {"text/plain": repr(self)}, raw=True)   # type: ignore[no-untyped-call]
         self._last_picture.display(self._static())
         self._last_picture.follow(self._static)
 
@@ -342,7 +352,7 @@ class Panel(ABC, Generic[State]):
             self.wait()
             body = self._body()
             return {"text/html": report.library() + body, "text/plain": repr(self)}
-        return {**self._static(), **self.widget._repr_mimebundle_(**kwargs), "text/plain": repr(self)}
+        return {**self._static(), **self.widget.bundle(), "text/plain": repr(self)}
 
     def __enter__(self) -> Panel[State]:
         return self

@@ -41,7 +41,7 @@ class Projection:
 
         def made() -> Projection:
             positions = backend.to_host(particles.positions)
-            across, up = (np.ascontiguousarray(positions[:, own]) for own in _shown_axes(particles, axis))
+            across, up = (np.ascontiguousarray(positions[:, own]) for own in shown_axes(particles, axis))
             return cls(across, up, frame_of(particles, axis))
 
         return remembered(particles, "projection", axis, made)
@@ -91,7 +91,7 @@ def view_axes(particles: Particles, axis: int = 2) -> Axes:
     Axes(across='x', up='y', unit='Mpc/h', depth='all 48 Mpc/h along z')
     """
     names, unit = axis_names(particles), unit_of_length(particles.metadata)
-    across, up = _shown_axes(particles, axis)
+    across, up = shown_axes(particles, axis)
     depth = ""
     if particles.dimensions == 3:
         depth = " ".join(filter(None, ("all", f"{particles.lengths[axis]:.4g}", unit, f"along {names[axis]}")))
@@ -127,7 +127,7 @@ def frame_of(particles: Particles, axis: int = 2) -> Window:
     >>> frame_of(Particles([[1.0, 2.0, 3.0], [3.0, 2.0, 5.0]]), axis=2)
     (1.0, 3.0, 1.0, 3.0)
     """
-    own = list(_shown_axes(particles, axis))
+    own = list(shown_axes(particles, axis))
     if particles.box is not None:
         return 0.0, particles.box[own[0]], 0.0, particles.box[own[1]]
     low, high = particles.lower[own], particles.upper[own]
@@ -149,7 +149,12 @@ def grid_of(window: Window, count: int, pixels: int = PIXELS) -> tuple[int, int]
     return max(round(height / size), 1), max(round(width / size), 1)
 
 
-def _shown_axes(particles: Particles, axis: int) -> tuple[int, int]:
+def shown_axes(particles: Particles, axis: int) -> tuple[int, int]:
+    """The horizontal and the vertical axis of a view along this axis; of two axes, both.
+
+    >>> shown_axes(Particles([[0.0, 0.0, 0.0]]), 1)
+    (0, 2)
+    """
     if particles.dimensions == 2:
         return 0, 1
     whole_number("axis", axis, 0, 2)

@@ -50,8 +50,10 @@ def body(title: str, subject: str, shown: Shown, code: str) -> str:
     parts = [
         f"<style>{markup.STYLE}{static_picture.STYLE}{STYLE}</style>",
         f"<h1>{html.escape(heading(title, shown))}</h1><p>{html.escape(subject)}</p>",
+        markup.answer(shown.answer),
         _words(shown.settings.items()),
         markup.facts(shown.facts),
+        markup.note(shown.remark),
         f'<div class="wb-row">{"".join(map(static_picture.figure, pictures))}</div>{markup.note(shown.note)}',
         f'<div class="wb-row">{"".join(charts)}</div>',
         markup.tables(shown.tables),

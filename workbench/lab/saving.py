@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import html
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Protocol
-
-import ipywidgets as widgets
+from typing import Any, Protocol
 
 from workbench.archive.recognition import is_archive
 from workbench.errors import WorkbenchError
 from workbench.lab.buttons import DownloadButton, Said, When, at_once
-from workbench.lab.controls import button
+from workbench.lab.part import Part
 
 
 class Save(Protocol):
@@ -33,50 +30,53 @@ class Begin(Protocol):
         """Begin."""
 
 
-class SaveArchive:
+class SaveArchive(Part):
     """A field for a name, buttons to save and to download, and a message.
 
     The message stands as long as the panel shows what was saved. A file is replaced only after a question. Nobody waits
     while the archive is being computed: `when` calls back. One that takes long to write is written by `begin`.
 
     >>> asked = SaveArchive("snapshot.zip", lambda path, overwrite=False: Path("/data") / path)
-    >>> asked.press(); asked.said.value
+    >>> asked.press(); asked.content["said"]
     'saved as /data/snapshot.zip'
-    >>> asked.shows("another archive"); asked.said.value
+    >>> asked.shows("another archive"); asked.content["said"]
     ''
     """
+
+    kind = "saving"
 
     def __init__(self, name: str, save: Save, when: When = at_once, begin: Begin | None = None) -> None:
         self._save, self._proposed, self._when, self._begin = save, name, when, begin or self._save_now
         self._shown = self._said_of = ""
         self._bytes = b""   # of the archive that is about to be downloaded
-        self.name = widgets.Text(
-            name, description="file name", tooltip="a folder, or one file when it ends in .zip",
-            layout=widgets.Layout(width="220px"), style={"description_width": "initial"},
-        )
-        self.said = widgets.HTML()
-        self.replace = button("replace it", self._replace, "replace the archive of this name")
-        self.leave = button("keep it", self._leave, "leave the archive of this name as it is")
-        self.question = widgets.HBox([self.replace, self.leave], layout=widgets.Layout(display="none"))
+        super().__init__(name=name, said="", failed=False, asks=False)
         self.download = DownloadButton("download archive", self._packed, self._refuse, self._pack)
-        self.widget = widgets.HBox(
-            [self.name, button("save archive", self.press, "write the archive where the kernel runs"), self.download,
-             self.said, self.question],
-            layout=widgets.Layout(flex_flow="row wrap", align_items="center", overflow="visible"),
-        )
+
+    @property
+    def name(self) -> str:
+        """The name in the field."""
+        return str(self.content["name"])
+
+    def heard(self, content: Mapping[str, Any]) -> None:
+        """A name was typed, or a button pressed."""
+        if "name" in content:
+            self.set(name=str(content["name"]).strip())
+        actions = {"save": self.press, "replace": self._replace, "keep": self._leave}
+        if content.get("does") in actions:
+            actions[content["does"]]()
 
     def propose(self, name: str) -> None:
         """Propose another name, unless the user has typed one; what was said of the earlier archive is withdrawn.
 
         >>> saving = SaveArchive("snapshot.zip", lambda path, overwrite=False: Path(path))
         >>> saving.propose("snapshot-halos-kept.zip")
-        >>> saving.name.value
+        >>> saving.name
         'snapshot-halos-kept.zip'
         """
         if name == self._proposed:
             return
-        if self.name.value == self._proposed:
-            self.name.value = name
+        if self.name == self._proposed:
+            self.set(name=name)
         self._proposed = name
         self._say("")
 
@@ -87,14 +87,13 @@ class SaveArchive:
 
     def _ask_or_write(self) -> None:
         try:
-            path = Path(self.name.value).expanduser()
-            taken = bool(self.name.value.strip()) and path.exists()
+            path = Path(self.name).expanduser()
+            taken = bool(self.name) and path.exists()
         except (OSError, RuntimeError) as error:
             self._refuse(str(error))
             return
         if taken and is_archive(path):
-            self._say(f"{html.escape(self.name.value)} exists: replace it?")
-            self.question.layout.display = ""
+            self._say(f"{self.name} exists: replace it?", asks=True)
         else:
             self._write(overwrite=taken)   # which says that only archives are replaced
 
@@ -112,13 +111,13 @@ class SaveArchive:
 
     def _write(self, overwrite: bool) -> None:
         self._say("writing the archive …")
-        self._begin(self.name.value, overwrite, self._written)
+        self._begin(self.name, overwrite, self._written)
 
     def _written(self, path: Path | None, reason: str) -> None:
         if reason:
             self._refuse(reason)
         else:
-            self._say(f"saved as {html.escape(str(path))}")
+            self._say(f"saved as {path}")
 
     def _save_now(self, path: str | Path, overwrite: bool, written: Written) -> None:
         try:
@@ -147,14 +146,13 @@ class SaveArchive:
 
     def _packed(self) -> tuple[str, bytes]:
         """The name of the file, and its bytes."""
-        name = Path(self.name.value.strip() or "archive").name
+        name = Path(self.name or "archive").name
         made, self._bytes = self._bytes, b""
         return name if name.endswith(".zip") else f"{name}.zip", made
 
     def _refuse(self, reason: str) -> None:
-        self._say(f'<span class="wb-error" role="alert">{html.escape(reason)}</span>')
+        self._say(reason, failed=True)
 
-    def _say(self, text: str) -> None:
-        self.question.layout.display = "none"
+    def _say(self, text: str, failed: bool = False, asks: bool = False) -> None:
         self._said_of = self._shown
-        self.said.value = text
+        self.set(said=text, failed=failed, asks=asks)

@@ -24,6 +24,7 @@ from workbench.lab.description import PIXELS, Axes, Window
 from workbench.lab.remembered import remembered
 from workbench.lab.units import axis_names
 
+DECADES = 6   # of a logarithmic scale, at most
 
 @dataclass(frozen=True)
 class Cut:
@@ -172,7 +173,7 @@ def slice_range(field: Field, cut: Cut, logarithmic: bool = False) -> tuple[floa
         if not shown.size:
             return (1.0, 10.0) if logarithmic else (0.0, 1.0)
         low, high = float(shown.min()), float(shown.max())
-        return (max(low, high * 1e-6), high) if logarithmic else (low, high)
+        return (max(low, high * 10.0**-DECADES), high) if logarithmic else (low, high)
 
     return remembered(field, "slice range", (whole, logarithmic), found)
 

@@ -14,7 +14,7 @@ import numpy as np
 from workbench.archive.plausibility import notes_on, spread_of
 from workbench.data import Field, Particles
 from workbench.guarantees import Absolute, Bound
-from workbench.lab.bounds_panel.state import extremes
+from workbench.lab.extremes import extremes
 from workbench.lab.remembered import remembered
 
 

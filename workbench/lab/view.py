@@ -1,48 +1,38 @@
-"""The widgets of a panel: they show its content, and forward the user's requests. No decision is made here.
+"""The parts of a panel on its page: they show its content, and forward the user's requests. No decision is made here.
 
-Controls, figures and pictures fit on one screen, one below the other; charts, tables and code follow below. Pictures are
-drawn at once; charts and tables take longer and are drawn when the slider rests.
+Controls, the answer and pictures are shown at once; charts and tables take longer, and are drawn when the slider rests.
 """
 
 from __future__ import annotations
 
 import functools
-import html
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-import ipywidgets as widgets
-import traitlets
-
 from workbench.errors import WorkbenchError
 from workbench.lab import chart_library, markup
-from workbench.lab.buttons import CopyButton, Disclosure, DownloadButton
+from workbench.lab.buttons import CopyButton, DownloadButton
 from workbench.lab.canvas import Canvas
-from workbench.lab.chart_view import ChartView
-from workbench.lab.controls import Control
-from workbench.lab.description import Picture, Reading, Shown, Window
+from workbench.lab.chart_part import ChartPart
+from workbench.lab.controls import Control, Row
+from workbench.lab.description import Reading, Shown, Window
 from workbench.lab.drawers import Drawers
 from workbench.lab.engine import Status
-from workbench.lab.frame import Frame
-from workbench.lab.history_view import HistoryView
+from workbench.lab.page import Page
+from workbench.lab.part import Part
 from workbench.lab.saving import SaveArchive
 from workbench.lab.turns import Rest
 
-Rows = Sequence[Sequence[Control | SaveArchive | widgets.Widget]]
-UNFOLDED = 2    # rows of controls that are always visible
-GAP = 10        # pixels between pictures
-ALONE = "50%"   # of the width, for one picture
-BLINK = "alternate the first two pictures in one place, which shows their differences; or press b on a picture"
+Rows = Sequence[Row | Sequence[Part]]
 RESTED = 0.25   # seconds without changes before charts are drawn, one after the other
-MOST_CHARTS = 8
 
 
 class Requests(Protocol):
     """The requests of a view to its panel."""
 
-    def change(self, **fields: Any) -> object:
-        """Change fields of the state."""
+    def request(self, **fields: Any) -> object:
+        """Change fields of the state; False if they are refused."""
 
     def undo(self) -> object:
         """Go one step back."""
@@ -52,6 +42,9 @@ class Requests(Protocol):
 
     def picked(self, label: str, chosen: int) -> object:
         """A mark was clicked."""
+
+    def picture_chosen(self, title: str) -> object:
+        """Another picture is to be in front."""
 
     def reading(self, picture: int, x: float, y: float) -> Reading | None:
         """The exact content of a place."""
@@ -75,94 +68,100 @@ class Requests(Protocol):
         """The Python that reproduces what is shown."""
 
 
-class View:
-    """The widgets of one panel."""
+class Frame(Part):
+    """What holds a panel together: its title, the state of its work, its steps back and forth, and where its parts are.
 
-    def __init__(self, panel: Requests, title: str, rows: Rows, state: Any) -> None:
-        self.panel = panel
-        self.controls: list[Control] = []
-        self._boxes: dict[tuple[int, ...], widgets.HBox] = {}   # rows of controls so far, by the identities of their parts
-        self.savers = [part for row in rows for part in row if isinstance(part, SaveArchive)]
-        self.canvas, self.detail = Canvas(), Canvas()
-        self.canvas.observe(self._picked, "picked")
-        self.canvas.reader = panel.reading
-        self.detail.reader = lambda picture, x, y: panel.reading_of_detail(x, y)
-        if hasattr(state, "window"):
-            self.canvas.observe(self._looked, "window")
-        if hasattr(state, "pixels"):
-            self.canvas.observe(lambda change: self.panel.change(pixels=int(self.canvas.pixels)), "pixels")
-        self.charts: dict[str, ChartView] = {}
-        self._rest = Rest(RESTED, lambda error: self.show_status(Status(error=f"{type(error).__name__}: {error}")))
-        self._make_parts(title)
-        self.frame = Frame([self.canvas, self.detail])
-        style = widgets.HTML(f"<style>{markup.STYLE}</style>", layout=widgets.Layout(display="none"))
-        above = self._above(title)
-        self.show_rows(rows)
-        self.content = _column([self.facts, self.pictures, self.below, self.chart_box, self.drawers], "wb-content")
-        self.widget = _column([style, self.frame, above, self.content, self._foot()], "wb-panel")
+    `areas` has rows of keys for each place, and the keys of charts that stand among the pictures, beside and below them.
+    """
 
-    def _make_parts(self, title: str) -> None:
-        """The parts that show something."""
-        self.status = widgets.HTML(layout=widgets.Layout(flex="1 1 0", min_width="0"))
-        self.bar = widgets.FloatProgress(min=0.0, max=1.0, layout=widgets.Layout(width="100px", visibility="hidden"))
-        self.stop = widgets.Button(description="cancel", layout=widgets.Layout(width="auto", visibility="hidden"))
-        self.stop.on_click(lambda button: self.panel.cancel())
-        self.steps = HistoryView(self.panel.undo, self.panel.redo)
-        self.facts, self.note = widgets.HTML(), widgets.HTML(layout=widgets.Layout(flex="1 1 300px"))
-        self.facts.add_class("wb-figures")
-        self.blink = widgets.ToggleButton(description="blink", tooltip=BLINK, layout=widgets.Layout(width="auto"))
-        self._blinking = traitlets.link((self.blink, "value"), (self.canvas, "blink"))
-        self.pictures = _row([self.canvas, self.detail], gap=f"{GAP}px", wrap="nowrap", align="flex-start")
-        self.pictures.add_class("wb-pictures")
-        self._share_width(1, False)
-        self.below = _row([self.blink, self.note])
-        self.chart_box = _row([_place_of_chart() for _ in range(MOST_CHARTS)], gap="8px", align="stretch")
-        self.chart_places: dict[str, widgets.Box] = {}
-        self.drawers = Drawers(self.panel.row_chosen)
-        self.overview = Drawers(self.panel.row_chosen, bare=True)
+    kind = "frame"
 
-    def _above(self, title: str) -> widgets.Widget:
-        """The title with the state of the work, tables of what there is, and places for the controls."""
-        name = widgets.HTML(f"<b style='font-size: 15px'>{html.escape(title)}</b>")
-        self.more = more = Disclosure(title, "more controls")   # the browser remembers whether it is pressed
-        self.unfolded, self.folded = _column([], "wb-unfolded"), _column([], "wb-folded")
-        self.folded.layout.display = "none"
-        more.observe(lambda change: setattr(self.folded.layout, "display", "" if more.unfolded else "none"), "unfolded")
-        self.head = _row([name, self.status, self.bar, self.stop, self.steps], wrap="nowrap")
-        return _column([self.head, self.overview, self.unfolded, self.folded], "wb-above")
-
-    def _foot(self) -> widgets.Widget:
-        """The buttons to take something along."""
-        self.copy = CopyButton()
-        self.save_report = widgets.Button(
-            description="save report", tooltip="write the report where the kernel runs", layout=widgets.Layout(width="auto")
+    def __init__(self, panel: Requests, title: str, live: str) -> None:
+        super().__init__(
+            title=title, live=live, text="", failed=False, share=0.0, busy=False, back=False, forth=False, stale=False,
+            mark="", awaited=False, areas={},
         )
-        self.save_report.on_click(lambda button: self._save_report())
+        self._does = {"undo": panel.undo, "redo": panel.redo, "cancel": panel.cancel}
+
+    def heard(self, content: Mapping[str, Any]) -> None:
+        """A button of the frame was pressed."""
+        if content.get("does") in self._does:
+            self._does[content["does"]]()
+
+
+class ReportPart(Part):
+    """The button that saves a report where the kernel runs, and what is said of saved reports."""
+
+    kind = "report"
+
+    def __init__(self, save: Any) -> None:
+        super().__init__(said="", failed=False)
+        self._save = save
+
+    def heard(self, content: Mapping[str, Any]) -> None:
+        """The button was pressed."""
+        self._save()
+
+
+class View:
+    """The parts of one panel, and its widget. `live` is a class name of the element that shows it."""
+
+    def __init__(self, panel: Requests, title: str, rows: Rows, state: Any, live: str = "") -> None:
+        self.panel, self._state = panel, state
+        self.charts: dict[str, ChartPart] = {}
+        self.controls: list[Control] = []
+        self._rest = Rest(RESTED, lambda error: self.show_status(Status(error=f"{type(error).__name__}: {error}")))
+        self.frame = Frame(panel, title, live)
+        self._make_parts()
+        fixed = {
+            "frame": self.frame, "answer": self.answer, "figures": self.figures, "note": self.note, "remark": self.remark,
+            "canvas": self.canvas, "detail": self.detail, "drawers": self.drawers, "overview": self.overview,
+            "copy": self.copy, "report": self.report, "download-report": self.download_report,
+        }
+        self.widget = Page(fixed)
+        self.show_rows(rows)
+
+    def _make_parts(self) -> None:
+        panel = self.panel
+        self.answer, self.figures, self.note, self.remark = (Part(html="") for _ in range(4))
+        self.canvas, self.detail = Canvas(), Canvas()
+        self.canvas.reader = panel.reading
+        self.canvas.pick = panel.picked
+        self.canvas.turn_to = lambda picture: panel.picture_chosen(self.canvas.content[f"pane_{picture}"]["title"])
+        self.detail.reader = lambda picture, x, y: panel.reading_of_detail(x, y)
+        if hasattr(self._state, "window"):
+            self.canvas.look = lambda window: panel.request(window=window)
+        if hasattr(self._state, "pixels"):
+            self.canvas.fit = lambda pixels: panel.request(pixels=pixels)
+        self.drawers, self.overview = Drawers(panel.row_chosen), Drawers(panel.row_chosen, bare=True)
+        self.copy, self.report = CopyButton(), ReportPart(self._save_report)
         self.download_report = DownloadButton("download report", self._report, self._refuse)
-        self.saved = widgets.HTML()
         self._saved_of = ""
-        reports = [self.copy, self.save_report, self.download_report, self.saved]
-        foot = _row([*(saver.widget for saver in self.savers), *reports])
-        foot.add_class("wb-saving")
-        return foot
 
     # From the panel.
 
     def show_rows(self, rows: Rows) -> None:
-        """Show these controls; rows after the first ones are behind a button. Earlier ones stay alive until the end."""
-        self.controls = [control for row in rows for control in row if isinstance(control, Control)]
+        """Show these controls; earlier ones stay on the page until the end, for the time when they are wanted again."""
+        made = [row if isinstance(row, Row) else Row(*row) for row in rows]
+        parts = [part for row in made for part in row.parts]
+        self.controls = [part for part in parts if isinstance(part, Control)]
+        self.savers = [part for part in parts if isinstance(part, SaveArchive)]
         for control in self.controls:
-            control.connect(self.panel.change)
-        made = [self._box([_widget(part) for part in row if not isinstance(part, SaveArchive)]) for row in rows]
-        made = [row for row in made if row.children]
-        self.unfolded.children, self.folded.children = made[:UNFOLDED], made[UNFOLDED:]
-        head = [part for part in self.head.children if part is not self.more]
-        self.head.children = [*head[:-1], self.more, head[-1]] if made[UNFOLDED:] else head
+            control.connect(self.panel.request)
+        places: dict[str, list[list[str]]] = {}
+        with self.widget.at_once():
+            for row in made:
+                places.setdefault(row.place, []).append([self.widget.add(part) for part in row.parts])
+            self._arrange(places)
+
+    def _arrange(self, places: Mapping[str, Any]) -> None:
+        self.frame.set(areas={**self.frame.content["areas"], **places})
 
     def show_state(self, state: Any) -> None:
         """Show the state in the controls."""
-        for control in self.controls:
-            control.show(state)
+        with self.widget.at_once():
+            for control in self.controls:
+                control.show(state)
 
     def forgive(self) -> None:
         """Forget entries that were refused."""
@@ -171,120 +170,97 @@ class View:
 
     def show_steps(self, back: bool, forth: bool) -> None:
         """Show whether there is something to undo and to redo."""
-        self.steps.ends = [back, forth]
+        self.frame.set(back=back, forth=forth)
 
     def show_status(self, status: Status) -> None:
         """Show the running work, or the error."""
-        text = html.escape(status.error or status.text)
-        kind = 'class="wb-error" role="alert"' if status.error else 'role="status"'
-        self.status.value = f"<span {kind}>{text}</span>"
-        self.bar.value = status.share
-        self.bar.layout.visibility = self.stop.layout.visibility = "visible" if status.busy else "hidden"
+        failed = bool(status.error)
+        self.frame.set(text=status.error or status.text, failed=failed, share=status.share, busy=status.busy)
 
     def show_freshness(self, stale: bool, busy: bool) -> None:
         """Dim the content if it belongs to an earlier state; what was said about it is withdrawn."""
-        self.frame.dim(stale, "computing …" if busy else "of the settings before")
+        self.frame.set(stale=stale, mark=("computing …" if busy else "of the settings before") if stale else "")
         if stale:
             self._withdraw("")
 
     def show(self, shown: Shown, window: Window | None, home: Window | None) -> None:
-        """Show pictures now, and everything else after a moment without changes."""
-        self._share_width(len(shown.pictures), shown.detail is not None)
-        self.canvas.show(shown.pictures, home)
-        self.blink.layout.display = "" if len(shown.pictures) > 1 else "none"
-        wanted = [] if window is None else list(map(float, window))
-        if wanted != self.canvas.window:
-            self.canvas.window = wanted
-        self._show_detail(shown.detail)
-        self.copy.text = self.panel.code()
-        self.overview.show({name: table for name, table in shown.tables.items() if table.above})
-        self.facts.value = markup.facts(shown.facts, f"wb-tip-{self.facts.model_id}")
-        self.note.value = markup.note(shown.note)
-        self._withdraw(self.copy.text)
-        if self.charts:
-            self.chart_box.add_class("wb-awaited")   # until the new ones are drawn
+        """Show the answer and the pictures now, and everything else after a moment without changes."""
+        with self.widget.at_once():
+            self.canvas.show(shown.pictures, home, window, shown.front)
+            if shown.detail is None:
+                self.detail.show([])
+            else:
+                self.detail.show([shown.detail], shown.detail.window)
+            self.copy.set(text=self.panel.code())
+            self.overview.show({name: table for name, table in shown.tables.items() if table.above})
+            self.answer.set(html=markup.answer(shown.answer, f"wb-answer-{self.widget.own_id}"))
+            self.figures.set(html=markup.facts(shown.facts, f"wb-tip-{self.widget.own_id}"), folded=bool(shown.answer))
+            self.note.set(html=markup.note(shown.note))
+            self.remark.set(html=markup.note(shown.remark))
+            self._withdraw(self.copy.content["text"])
+            self._await(bool(self.charts))   # until the new ones are drawn
+            self._reserve(shown)
         charts = [functools.partial(self._show_chart, name, shown) for name in shown.charts]
-        arrange = functools.partial(self._arrange_charts, shown)
-        steps = [arrange, *charts, functools.partial(self._show_drawers, shown)]
+        steps = [functools.partial(self._arrange_charts, shown), *charts, functools.partial(self._show_drawers, shown)]
         if shown.charts:
             chart_library.begin_loading()
         if not self._rest.begin(*steps, ready=lambda: not chart_library.loading()):
             for step in steps:
                 step()
 
-    def put_below_pictures(self, part: widgets.Widget) -> None:
-        """Add a part of the panel's own below the pictures, once."""
-        if part not in self.content.children:
-            place = self.content.children.index(self.below) + 1
-            self.content.children = (*self.content.children[:place], part, *self.content.children[place:])
+    def _reserve(self, shown: Shown) -> None:
+        """Keep room for the first charts, so that pictures need not shrink when these come."""
+        names = {*shown.charts, *getattr(shown.charts, "coming", ())} if not self.charts else set()
+        places = {"beside": names & set(shown.beside), "below": names - {*shown.among, *shown.beside}}
+        self._arrange({"reserved": [place for place, coming in places.items() if coming]})
 
-    def _box(self, parts: list[widgets.Widget]) -> widgets.HBox:
-        """A row of these parts, the one that has held them before if there is one."""
-        key = tuple(map(id, parts))
-        if key not in self._boxes:
-            self._boxes[key] = _row(parts)
-        return self._boxes[key]
-
-    def _share_width(self, pictures: int, detail: bool) -> None:
-        """The detail is as wide as each of the pictures; a picture alone stays small, since others often follow."""
-        shares = max(pictures, 1)
-        self.canvas.layout.max_width = ALONE if shares == 1 and not detail else "100%"
-        self.canvas.layout.flex, self.canvas.layout.min_width = f"{shares} 1 {GAP * (shares - 1)}px", "0"
-        self.detail.layout.flex, self.detail.layout.min_width = "1 1 0px", "0"
-        self.detail.layout.display = "" if detail else "none"
-        self.pictures.layout.display = "" if pictures or detail else "none"
-
-    def _show_detail(self, detail: Picture | None) -> None:
-        if detail is not None:
-            self.detail.show([detail], detail.window)
+    def _await(self, awaited: bool) -> None:
+        self.frame.set(awaited=awaited)
 
     def _withdraw(self, code: str) -> None:
         """Remove messages about saved files that differ from what is shown, as told by its code."""
         for saver in self.savers:
             saver.shows(code)
         if self._saved_of != code:
-            self.saved.value = ""
+            self.report.set(said="", failed=False)
 
     def _arrange_charts(self, shown: Shown) -> None:
-        """Make the charts that are new, and remove those that are gone; the others stay where they are on the page.
-
-        Charts live in boxes that are added to the page once: children added one by one may be drawn twice.
-        """
+        """Make the charts that are new, and remove those that are gone; the others stay as they are."""
         coming: frozenset[str] = getattr(shown.charts, "coming", frozenset())
-        for name in [name for name in self.charts if name not in shown.charts and name not in coming]:
-            self.charts.pop(name).close()
-            self._put(name, ())
-        for name, chart in self.charts.items():
-            chart.wait(name in coming)
-        for name, element in shown.charts.items():
-            if name not in self.charts:
-                self.charts[name] = ChartView(element)
-                self._put(name, (self.charts[name].widget,))
+        with self.widget.at_once():
+            for name in [name for name in self.charts if name not in shown.charts and name not in coming]:
+                self._remove_chart(name)
+            for name, chart in self.charts.items():
+                chart.wait(name in coming)
+            for name, element in shown.charts.items():
+                if name not in self.charts:
+                    self.charts[name] = ChartPart(element)
+                    self.widget.add(self.charts[name])
+            self._place_charts(shown)
 
-    def _put(self, name: str, children: tuple[widgets.Widget, ...]) -> None:
-        """Put a chart into a free place, or take it out of its own."""
-        place = self.chart_places.pop(name, None) or next(each for each in self.chart_box.children if not each.children)
-        place.children, place.layout.display = children, "" if children else "none"
-        if children:
-            self.chart_places[name] = place
+    def _place_charts(self, shown: Shown) -> None:
+        """The charts in the order of the panel; one that is coming stays where it is among them."""
+        ordered = [*shown.charts, *(name for name in self.charts if name not in shown.charts)]
+        places = {place: [name for name in getattr(shown, place) if name in self.charts] for place in ("among", "beside")}
+        places["below"] = [name for name in ordered if name not in (*shown.among, *shown.beside)]
+        self._arrange({place: [self.charts[name].key for name in names] for place, names in places.items()})
+
+    def _remove_chart(self, name: str) -> None:
+        chart = self.charts.pop(name)
+        self.widget.remove(chart)
+        chart.close()
 
     def _show_chart(self, name: str, shown: Shown) -> None:
         self.charts[name].show(shown.charts[name])
 
     def _show_drawers(self, shown: Shown) -> None:
         """Show tables and code, last of all."""
-        self.drawers.show({name: table for name, table in shown.tables.items() if not table.above}, self.copy.text)
-        self.chart_box.remove_class("wb-awaited")
+        with self.widget.at_once():
+            tables = {name: table for name, table in shown.tables.items() if not table.above}
+            self.drawers.show(tables, self.copy.content["text"])
+            self._await(False)
 
     # From the user.
-
-    def _looked(self, change: Any) -> None:
-        window = tuple(self.canvas.window) if self.canvas.window else None
-        self.panel.change(window=window)
-
-    def _picked(self, change: Any) -> None:
-        if "id" in self.canvas.picked:
-            self.panel.picked(str(self.canvas.picked["label"]), int(self.canvas.picked["id"]))
 
     def _report(self) -> tuple[str, bytes]:
         name, text = self.panel.report()
@@ -292,56 +268,21 @@ class View:
 
     def _save_report(self) -> None:
         try:
-            self.saved.value = f"saved as {html.escape(str(self.panel.save_report()))}"
-            self._saved_of = self.copy.text
+            self._say(f"saved as {self.panel.save_report()}")
         except WorkbenchError as error:
             self._refuse(str(error))
 
     def _refuse(self, reason: str) -> None:
-        self.saved.value = f'<span class="wb-error" role="alert">{html.escape(reason)}</span>'
-        self._saved_of = self.copy.text
+        self._say(reason, failed=True)
+
+    def _say(self, text: str, failed: bool = False) -> None:
+        self.report.set(said=text, failed=failed)
+        self._saved_of = self.copy.content["text"]
 
     def close(self) -> None:
-        """Close all widgets, and release their content: widgets refer to each other, so they are freed only later."""
+        """Close the widget, and release all content."""
         self._rest.cancel()
-        self._blinking.unlink()
+        self.widget.close()
         for chart in self.charts.values():
             chart.close()
         self.charts.clear()
-        for part in (*self._boxes.values(), self.more, self.widget):
-            _close(part)
-        self.canvas.reader = self.detail.reader = None
-        for canvas in (self.canvas, self.detail):
-            canvas.show(())
-
-
-def _row(
-    children: Sequence[widgets.Widget], gap: str = "2px 12px", wrap: str = "wrap", align: str = "center"
-) -> widgets.HBox:
-    layout = widgets.Layout(flex_flow=f"row {wrap}", align_items=align, grid_gap=gap, overflow="visible")
-    return widgets.HBox(children, layout=layout)
-
-
-def _column(children: Sequence[widgets.Widget], name: str) -> widgets.VBox:
-    made = widgets.VBox(children, layout=widgets.Layout(width="100%", overflow="visible"))
-    made.add_class(name)
-    return made
-
-
-def _widget(part: Control | SaveArchive | widgets.Widget) -> widgets.Widget:
-    return part if isinstance(part, widgets.Widget) else part.widget
-
-
-def _place_of_chart() -> widgets.Box:
-    return widgets.Box(layout=widgets.Layout(flex="1 1 280px", min_width="260px", display="none", overflow="visible"))
-
-
-def _close(widget: widgets.Widget) -> None:
-    """Close a widget and all its children, with their layouts and styles, which would otherwise stay alive."""
-    for child in getattr(widget, "children", ()):
-        _close(child)
-    for name in ("layout", "style"):
-        part = getattr(widget, name, None)
-        if isinstance(part, widgets.Widget):
-            part.close()
-    widget.close()

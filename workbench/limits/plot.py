@@ -26,7 +26,7 @@ LEAST = 1e-5         # of the variance: the smallest distortion that is drawn, u
 STEPS, BAND_STEPS = 40, 9   # number of distortions of a line, and of the band
 BLUE, ORANGE, GREEN = COLOURS[:3]
 BOUND, BAND, INTERVAL, TILES, POOLED = (
-    "Gaussian-model bound", "codes of fixed length", "95 % interval", "in tiles", "one variance for all"
+    "Gaussian-model bound", "codes of fixed length", "95% interval", "in tiles", "one variance for all"
 )
 AREAS = {BAND: (GREEN, 0.55), INTERVAL: (BLUE, 0.25)}
 LINES: Mapping[str, tuple[str, Dash]] = {POOLED: (GREY, "dotted"), TILES: (ORANGE, "dashed"), BOUND: (BLUE, "solid")}

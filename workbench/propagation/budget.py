@@ -13,10 +13,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from workbench.arguments import function
 from workbench.codecs import Codec
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute
 from workbench.json_values import json_value
+from workbench.progress import Progress
 from workbench.propagation.bounded import Bounded
 from workbench.propagation.dose import Dose, dose, rms
 from workbench.propagation.names import require_known
@@ -81,11 +83,13 @@ def budget(
     codec: str | Codec = "auto",
     *,
     sample: Any = None,
+    progress: Progress | None = None,
 ) -> Budget:
     """The largest bounds that a tolerance at the end allows, for the inputs or the given sites.
 
     `tolerance` is that of the pipeline by default: see `within`, `each_within`, `poisson`, and `Tolerance` for functions of
     your own. With `sample`, smaller data of the same kind, bounds are searched on the sample, and verified on `x`.
+    `progress` is called with the completed share of a step and its name.
 
     >>> import numpy as np
     >>> from workbench.propagation import within
@@ -99,8 +103,11 @@ def budget(
     limit = agreed(tolerance, pipeline.tolerance)
     small = run if sample is None else pipeline.run(sample)
     named = _sites(run, sites)
-    curves = {site: _curve(small, site, codec, limit) for site in named}
-    chosen = _allocated(small, curves, codec, limit)
+    function("progress", progress)
+    tell = progress or (lambda share, what: None)
+    curves = {site: _curve(small, site, codec, limit, tell) for site in named}
+    chosen = _allocated(small, curves, codec, limit, tell)
+    tell(1.0, "verifying the bounds")
     bounds = _verified(run, chosen, codec, limit)
     together = dose(run, [Bounded(site, bound, codec) for site, bound in bounds.items()], limit)
     single = {site: dose(run, [Bounded(site, bound, codec)], limit)[0].damage for site, bound in bounds.items()}
@@ -127,11 +134,12 @@ def _sites(run: Run, sites: Iterable[str] | None) -> list[str]:
     return found
 
 
-def _curve(run: Run, site: str, codec: str | Codec, tolerance: Tolerance) -> tuple[Dose, ...]:
+def _curve(run: Run, site: str, codec: str | Codec, tolerance: Tolerance, tell: Progress) -> tuple[Dose, ...]:
     """The damage of one site alone at rising bounds, up to the first that is too much."""
     found: list[Dose] = []
     share, size = SMALLEST, rms(run, site)
     while share <= LARGEST:
+        tell(math.log(share / SMALLEST) / math.log(LARGEST / SMALLEST), f"raising the bound of {site}")
         found += dose(run, [Bounded(site, Absolute(share * size), codec)], tolerance)
         if not found[-1].damage <= 1:
             break
@@ -145,12 +153,13 @@ def _curve(run: Run, site: str, codec: str | Codec, tolerance: Tolerance) -> tup
 
 
 def _allocated(
-    run: Run, curves: Mapping[str, Sequence[Dose]], codec: str | Codec, tolerance: Tolerance
+    run: Run, curves: Mapping[str, Sequence[Dose]], codec: str | Codec, tolerance: Tolerance, tell: Progress
 ) -> dict[str, Absolute]:
     """The bounds with the best ratio whose joint damage is tolerated: greedy, with a sum that follows the joint damage."""
     sum_allowed, best, best_bytes = 1.0, _bounds(curves, dict.fromkeys(curves, 0)), math.inf
     seen: set[tuple[int, ...]] = set()
-    for _ in range(ATTEMPTS):
+    for attempt in range(ATTEMPTS):
+        tell(attempt / ATTEMPTS, "sharing the tolerance among the sites")
         places = _greedy(curves, sum_allowed)
         if tuple(places.values()) in seen:
             break

@@ -13,15 +13,23 @@ if TYPE_CHECKING:
     from workbench.propagation.dose import Dose
 
 HEIGHT = 260   # pixels
-MEASURED, PREDICTED, ROUNDING = "measured", "predicted (first order)", "round-off floor"
-BLUE, ORANGE = COLOURS[:2]
+MEASURED, PREDICTED, ROUNDING, GUARANTEED = "measured", "predicted (first order)", "round-off floor", "guaranteed limit"
+BLUE, ORANGE, GREEN = COLOURS[:3]
 MANY = 5       # sites, from which on their names are turned
+MOST = 12      # names on an axis
+LONG = 14      # letters of a name
 Values = Mapping[str, float | None]   # by site
 
 
-def error_chart(sites: Sequence[str], measured: Values, predicted: Values, floor: Values, look: str = "") -> Chart:
-    """The relative error at each site, in their order; `look` is a site to point out."""
+def error_chart(
+    sites: Sequence[str], measured: Values, predicted: Values, floor: Values, limit: Values, look: str = ""
+) -> Chart:
+    """The relative error at each site, in their order; `look` is a site to point out.
+
+    A guaranteed limit of the largest change, in units of the root mean square of the values, is one of the relative error.
+    """
     lines = (
+        by_site(GUARANTEED, sites, limit, GREEN, "dashdot", "inverted_triangle", 9),
         by_site(ROUNDING, sites, floor, GREY, "dotted"),
         by_site(PREDICTED, sites, predicted, ORANGE, "dashed", "diamond", 15, hollow=True),
         by_site(MEASURED, sites, measured, BLUE, "solid", "circle", 7),
@@ -45,9 +53,20 @@ def by_site(
 
 def axes(sites: Sequence[str], label: str, lines: Sequence[Series]) -> tuple[Axis, Axis]:
     """An axis of sites with their names, and one for these values."""
-    names = tuple((float(number), site) for number, site in enumerate(sites, 1))
+    every = -(-len(sites) // MOST)
+    numbered = [(float(number), short(site)) for number, site in enumerate(sites, 1)]
+    names = tuple(reversed(numbered[::-1][::every]))
     across = Axis("", 0.5, len(sites) + 0.5, names=names, turned=len(sites) > MANY)
     return across, Axis.around(label, [value for line in lines for value in line.y], True, 0.08)
+
+
+def short(site: str) -> str:
+    """A name that leaves room for what is drawn.
+
+    >>> short("spectrum"), short("layers.2.feed_forward")
+    ('spectrum', 'layers.2.feed…')
+    """
+    return site if len(site) <= LONG else f"{site[: LONG - 1]}…"
 
 
 def dose_chart(doses: Sequence[Dose], chosen: float = math.nan, coming: Sequence[float] = ()) -> Chart:
@@ -62,7 +81,7 @@ def dose_chart(doses: Sequence[Dose], chosen: float = math.nan, coming: Sequence
     ]
     measured = [each.bound.eb for each in drawn], [each.damage for each in drawn]
     damage = Series("damage", *measured, BLUE, marker="circle", tooltips=tooltips)
-    rules = Rule("tolerated up to here", "y", 1.0), Rule("the chosen bound", "x", chosen, dash="dotted")
+    rules = Rule("tolerated", "y", 1.0), Rule("chosen", "x", chosen, dash="dotted")
     site = doses[0].site if doses else ""
     relative = bool(doses) and doses[0].bound.kind == "relative"
     name = f"error bound{', as a share of the range' if relative else ''}"

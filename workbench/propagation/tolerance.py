@@ -7,7 +7,7 @@ equal to itself alone: the damage of any other in its place is infinite.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -25,12 +25,42 @@ Results = Mapping[str, Array]   # the outputs of a pipeline
 class Tolerance:
     """A measure of the damage between the right outputs and others; up to 1 is tolerated.
 
+    `limit` is the number that was given to the function of this module that has `made` it, such as `within`.
+
     >>> within(0.1).damage({"mean": np.array([10.0])}, {"mean": np.array([10.5])})
     0.5
     """
 
     name: str
     damage: Callable[[Results, Results], float]
+    limit: float = field(default=1.0, repr=False)
+    made: Callable[[float], Tolerance] | None = field(default=None, repr=False, compare=False)
+
+    def with_limit(self, limit: float) -> Tolerance:
+        """The same measure with another limit; for a measure of your own, the damage that is tolerated.
+
+        >>> within(0.1).with_limit(0.2).name
+        'every output within 0.2 of its size'
+        >>> Tolerance("equal", lambda right, other: 3.0).with_limit(6.0).damage({}, {})
+        0.5
+        """
+        if self.made is not None:
+            return self.made(limit)
+        limit = positive("the limit", limit)
+        own = self.damage.damage if isinstance(self.damage, _Share) else self.damage
+        name = f"{limit:.3g} times: {self.name.removeprefix(f'{self.limit:.3g} times: ')}"
+        return Tolerance(name, _Share(own, limit), limit)
+
+
+@dataclass(frozen=True)
+class _Share:
+    """A damage in units of the damage that is tolerated."""
+
+    damage: Callable[[Results, Results], float]
+    tolerated: float
+
+    def __call__(self, right: Results, other: Results) -> float:
+        return self.damage(right, other) / self.tolerated
 
 
 def agreed(given: Tolerance | None, own: Tolerance | None) -> Tolerance:
@@ -75,7 +105,7 @@ class _LargestRelative(_Worst):
 def within(share: float = 0.01) -> Tolerance:
     """Each output differs by at most this share of its size, in the root-mean-square sense."""
     share = positive("share", share)
-    return Tolerance(f"every output within {share:.3g} of its size", _LargestRelative(share))
+    return Tolerance(f"every output within {share:.3g} of its size", _LargestRelative(share), share, within)
 
 
 class _EachRelative(_Worst):
@@ -95,7 +125,7 @@ def each_within(share: float = 0.01) -> Tolerance:
     True
     """
     share = positive("share", share)
-    return Tolerance(f"every value within {share:.3g} of itself", _EachRelative(share))
+    return Tolerance(f"every value within {share:.3g} of itself", _EachRelative(share), share, each_within)
 
 
 class _Poisson(_Worst):
@@ -111,7 +141,7 @@ def poisson(sigmas: float = 1.0) -> Tolerance:
     1.0
     """
     sigmas = positive("sigmas", sigmas)
-    return Tolerance(f"every count within {sigmas:.3g} Poisson errors", _Poisson(sigmas))
+    return Tolerance(f"every count within {sigmas:.3g} Poisson errors", _Poisson(sigmas), sigmas, poisson)
 
 
 @dataclass(frozen=True)
@@ -133,4 +163,4 @@ def shares_equal(share: float) -> Tolerance:
     1.0
     """
     share = positive("share", share)
-    return Tolerance(f"at most {share:.3g} of the values changed", _Shares(share))
+    return Tolerance(f"at most {share:.3g} of the values changed", _Shares(share), share, shares_equal)

@@ -16,7 +16,15 @@ from workbench.errors import WorkbenchError, briefly
 from workbench.json_values import json_value
 from workbench.propagation.charts import error_chart
 from workbench.propagation.enclosures import UNCHANGED, Ball, Enclosure
-from workbench.propagation.error_sizes import change_of, inner, norm, ratio, ratio_of_norms, relative_error
+from workbench.propagation.error_sizes import (
+    change_of,
+    inner,
+    norm,
+    ratio,
+    ratio_of_norms,
+    relative_error,
+    root_mean_square,
+)
 from workbench.propagation.floor import measured_floor
 from workbench.propagation.perturbation import Perturbation
 from workbench.propagation.pipeline import Pipeline, Run, require_pipeline
@@ -105,11 +113,25 @@ class Trace:
             return np.array([ratio_of_norms(error, values) for error, values in slices])
 
     def plot(self) -> Chart:
-        """The relative error at each site, measured and predicted, and the floor."""
+        """The relative error at each site: measured, predicted, the floor and what is guaranteed."""
         measured, predicted, floor = (
             {each.site: getattr(each, name) for each in self.stages} for name in ("error", "predicted", "floor")
         )
-        return error_chart([*measured], measured, predicted, floor)
+        return error_chart([*measured], measured, predicted, floor, self.limits)
+
+    @cached_property
+    def limits(self) -> dict[str, float | None]:
+        """For each site what its relative error cannot exceed; None where that is not known."""
+        return {each.site: None if each.guaranteed is None else self._relative(each) for each in self.stages}
+
+    def _relative(self, found: SiteError) -> float | None:
+        """The guaranteed limit of a site in units of the root mean square of its values; None for labels."""
+        values = to_host(self.original[found.site])
+        if self.original.pipeline.categorical(found.site) or found.guaranteed is None:
+            return None
+        finite = values[np.isfinite(values)]
+        size = root_mean_square(finite.astype(np.complex128 if finite.dtype.kind == "c" else np.float64))
+        return found.guaranteed / size if size > 0 else None
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as JSON types."""

@@ -10,8 +10,9 @@ from lab.bounds_panel.samples import ALL, FIELDS, PARTICLES, quiet, sample
 from workbench.bounds.run import Run
 from workbench.charts.description import Series
 from workbench.lab.bounds_panel import BoundsState, draw, spectra_of, try_bound
+from workbench.lab.bounds_panel.number_texts import short
 from workbench.lab.bounds_panel.plots import rate_distortion_chart
-from workbench.lab.chart_view import ChartView
+from workbench.lab.chart_part import ChartPart
 
 
 def shown(name, runs=(), **changes):
@@ -40,9 +41,9 @@ def test_every_chart_can_be_drawn_and_changed(name):
     before, after = shown(name), shown(name, eb=BoundsState.for_(sample(name)).eb / 8)
     assert "rate-distortion" in before.charts or name in ("constant", "nothing", "one point")
     for chart, element in before.charts.items():
-        view = ChartView(element)
+        view = ChartPart(element)
         view.show(after.charts.get(chart, element))
-        figure = view._plot.state
+        figure = view.plot.state
         assert figure.background_fill_alpha == figure.border_fill_alpha == 0
         assert figure.toolbar_location is None
         assert figure.tags[0]["about"].startswith(figure.tags[0]["name"])
@@ -146,13 +147,65 @@ def test_no_runs_are_a_chart_too():
     assert chart.svg
 
 
+def line(found):
+    return " ".join(part if isinstance(part, str) else f"{part.value} {part.unit}".strip() for part in found.answer)
+
+
+def test_the_answer_has_the_size_the_ratio_the_bound_and_the_error():
+    for name, unit, error in (("coast", "bits/value", "PSNR"), ("web", "bits/particle", "rms distance")):
+        data = sample(name)
+        state = BoundsState.for_(data)
+        trial = try_bound(data, state, quiet)
+        run, of = trial.run, " m" if name == "coast" else " Mpc/h"
+        size, figure = ("bits_per_value", "psnr") if error == "PSNR" else ("bits_per_particle", "rms_distance")
+        after = " dB" if error == "PSNR" else " Mpc/h"
+        assert line(draw(data, state, trial)) == (
+            f"{run[size]:.3g} {unit} · {run['ratio']:.3g}x · within {state.eb:g}{of} · "
+            f"{error} {run[figure]:.{4 if error == 'PSNR' else 3}g}{after}"
+        )
+        kept = next(part for part in draw(data, state, trial).answer if getattr(part, "name", "") == "largest error")
+        assert kept.verdict == "good"
+
+
+@pytest.mark.parametrize(("changes", "said"), [
+    ({"exact": True}, "exact"), ({"kind": "relative", "eb": 0.001}, "within 0.001 of the range"),
+    ({"kind": "pointwise", "eb": 0.01}, "within 0.01 of each value"),
+])
+def test_the_answer_names_the_kind_of_bound(changes, said):
+    assert f"· {said}" in line(shown("plane", **changes))
+
+
+def test_the_smallest_codec_is_told_once_codecs_were_compared():
+    data = sample("plane")
+    state = BoundsState("sz3", eb=0.01)
+    trial = try_bound(data, state, quiet)
+    failed = Run({"id": "a"}, "a", wb.Absolute(0.01), error="no")
+    for factor, words in ((0.5, "zfp is the smallest of 2 codecs within this bound: "), (2, "sz3 is the smallest of 2")):
+        figures = {**trial.run.figures, "bits_per_value": factor * trial.run["bits_per_value"]}
+        other = dataclasses.replace(trial.run, label="zfp", codec={"id": "zfp"}, figures=figures)
+        assert draw(data, state, trial, others=(failed, other)).remark.startswith(words)
+    assert draw(data, state, trial).remark == ""
+
+
+def test_an_ssim_has_four_digits_and_a_ratio_no_exponent():
+    data = sample("plane")
+    trial = try_bound(data, BoundsState.for_(data), quiet)
+    figures = {**trial.run.figures, "ssim": 0.99795412, "ratio": 1086.7}
+    changed = dataclasses.replace(trial, run=dataclasses.replace(trial.run, figures=figures))
+    found = draw(data, BoundsState.for_(data), changed)
+    facts = {fact.name: fact.value for fact in found.facts}
+    assert (facts["SSIM"], facts["ratio"]) == ("0.998", "1,087")
+    assert "· 1,087x ·" in line(found)
+    assert found.tables["tried so far"].rows[0][3] == "1,087"
+
+
 @pytest.mark.parametrize("name", [name for name in ALL if name != "nothing"])
 def test_facts_say_what_the_archive_says(name):
     data = sample(name)
     state = BoundsState.for_(data)
     trial = try_bound(data, state, quiet)
     facts = {fact.name: fact for fact in draw(data, state, trial).facts}
-    assert facts["ratio"].value == f"{trial.archive.ratio:.3g}"
+    assert facts["ratio"].value == short(trial.archive.ratio)
     assert {fact.group for fact in facts.values()} == {"size", "error", "speed"}
     assert facts["largest error"].verdict == "good"
     assert all(fact.value and fact.meaning for fact in facts.values())
@@ -162,15 +215,19 @@ def test_where_nothing_is_finite_that_is_said_instead_of_a_ratio_and_a_tick():
     data = sample("nothing")
     state = BoundsState.for_(data)
     found = draw(data, state, try_bound(data, state, quiet))
-    assert [(fact.name, fact.value, fact.verdict) for fact in found.facts] == [("result", "no finite values", "")]
+    assert found.answer == ("no finite values: all come back bit for bit",)
+    assert found.facts == ()
     assert "larger than" not in found.note
 
 
 def test_a_failure_is_said_and_nothing_else():
     data = sample("plane")
     found = draw(data, BoundsState("lattice"), try_bound(data, BoundsState("lattice"), quiet))
-    assert [fact.verdict for fact in found.facts] == ["bad"]
-    assert found.note == f"lattice failed: {found.facts[0].meaning}"
+    said, why = found.answer
+    assert (said.value, said.verdict) == ("lattice failed:", "bad")
+    assert "lattice is for particles" in why
+    assert not found.facts
+    assert not found.note
     assert len(found.pictures) == 1
     assert "lattice is for particles" in found.tables["tried so far"].rows[0][-1]
 

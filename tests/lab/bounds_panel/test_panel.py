@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -82,9 +83,48 @@ def test_a_codec_that_fails_is_told_in_a_sentence(field_panel: Any) -> None:
     field_panel.change(codec="lattice")   # which is for particles
     trial = field_panel.result["trial"]
     assert trial.run.error
-    assert trial.run.error in field_panel.shown.note
+    assert trial.run.error in field_panel.shown.answer
     with pytest.raises(WorkbenchError, match="failed"):
         field_panel.save_archive("nothing.zip")
+
+
+def test_only_the_latest_runs_are_remembered(field_panel: Any) -> None:
+    run, examined = field_panel.result["trial"].run, field_panel.examined(field_panel.state)
+    for eb in range(1, 301):
+        examined.note(dataclasses.replace(run, bound=wb.Absolute(float(eb))))
+    assert [each.bound.eb for each in field_panel.history.values()] == [float(eb) for eb in range(101, 301)]
+    table = field_panel.shown.tables["tried so far"]
+    assert len(table.rows) == 201   # and the present one
+    assert table.chosen == 200
+    before = field_panel.state
+    field_panel.row_chosen("tried so far", 200)   # which the history has forgotten
+    assert field_panel.state == before
+    field_panel.row_chosen("tried so far", 0)
+    assert field_panel.state.eb == 101
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "i8", "u8"])
+def test_integers_have_whole_errors_within_their_bound(dtype: str) -> None:
+    waves = wb.synthetic.gaussian_field((24, 32), 3, seed=2).values
+    values = (20 * (waves - waves.min())).astype(dtype)
+    for data in (values, wb.Field(values)):
+        with wb.lab.bounds(data, eb=2) as panel:
+            panel.widget   # noqa: B018
+            error = panel.result["trial"].decoded.values.astype("i8") - values.astype("i8")
+            assert abs(error).max() == 2
+            assert panel.state.codec == "prequantised"
+            assert {"spectrum ratio", "error histogram", "rate-distortion"} <= panel.shown.charts.keys()
+            reading = panel.reading(0, 3.5, 4.5)
+            assert reading.values[0] == str(values[4, 3])
+            assert f"{error[4, 3]} = " in reading.values[2]
+            panel.ask("others")
+            panel.wait(SOON)
+            assert {run.label for run in panel.history.values()} == {"prequantised", "pcodec"}
+            panel.change(kind="relative", eb=0.1)
+            assert panel.result["trial"].run["max_error"] <= 0.1 * float(values.max())
+            assert not panel.request(kind="pointwise")
+    with pytest.raises(WorkbenchError, match="must be absolute or relative to the range; got pointwise"):
+        wb.lab.bounds(values, kind="pointwise")
 
 
 @pytest.fixture(scope="module")

@@ -8,16 +8,16 @@ import pytest
 
 import workbench as wb
 from lab.clusters_panel import samples
-from workbench.charts.description import Series, Span
+from workbench.charts.description import Rule, Series, Span
 from workbench.clusters.keep.repair import Step
 from workbench.clusters.matching import SPLIT
-from workbench.lab.chart_view import ChartView
+from workbench.lab.chart_part import ChartPart
 from workbench.lab.clusters_panel import Chosen, Trace, chosen_mark, draw, shown_outcome
 from workbench.lab.clusters_panel.curves import descent_chart, mass_function_chart
-from workbench.lab.clusters_panel.density import shown_axes
 from workbench.lab.clusters_panel.detail import MOST_POINTS, sight_of
 from workbench.lab.clusters_panel.panes import MOST_HALOS, MOST_LINKS
 from workbench.lab.description import Marks, Picture, Shown
+from workbench.lab.projection import shown_axes
 
 CLUMPS = [name for name in samples.SETS if name.endswith("-D")]
 
@@ -36,7 +36,7 @@ def facts_of(shown: Shown) -> dict[str, str]:
 
 
 def links_of(picture: Picture, label: str) -> Marks:
-    """The lines of this label; empty marks are left out of the close-up."""
+    """The lines of this label, the first if there are several; empty marks are left out of the close-up."""
     none = Marks("lines", np.empty((0, 4)), "#ffffff", label, ids=np.empty(0))
     return next(iter(marks_of(picture, label, "lines")), none)
 
@@ -49,7 +49,12 @@ def test_every_set_can_be_drawn_at_every_stage(name, shows):
     stages = [(), (case.breakage,), (case.breakage, case.kept), (None, case.kept), (case.breakage, None, case.kept.trace)]
     for results in stages:
         shown = draw(case.particles, state, case.halos, *results)
-        assert len(shown.pictures) == (1 if shown_outcome(state, *[*results, None, None][:2]) is None else 2)
+        breakage, kept, *_ = *results, None, None
+        made = [name for name, result in (("decoded", breakage), ("halos kept", kept)) if result is not None]
+        assert [picture.title for picture in shown.pictures] == ["original", *made]
+        there = shown_outcome(state, breakage, kept)
+        front = "original" if there is None else "halos kept" if shows == "kept" and kept is not None else "decoded"
+        assert shown.pictures[shown.front].title == front
         assert shown.detail is None
         assert set(shown.tables) == {"halos", "certificate"}
         assert all(picture.pixels.any() for picture in shown.pictures)
@@ -66,7 +71,7 @@ def test_pictures_have_light_where_there_are_particles(name, axis):
     case = samples.case(name)
     shown = drawn(name, axis=axis)
     axes = shown_axes(case.particles, axis)
-    sets = case.particles, case.breakage.outcome.decoded
+    sets = case.particles, case.breakage.outcome.decoded, case.kept.outcome.decoded
     for particles, picture in zip(sets, shown.pictures, strict=True):
         left, right, bottom, top = picture.window
         height, width = picture.pixels.shape
@@ -76,9 +81,7 @@ def test_pictures_have_light_where_there_are_particles(name, axis):
             positions[inside, 1], positions[inside, 0], (height, width), ((bottom, top), (left, right))
         )[0][::-1]
         assert ((counts > 0) == (picture.pixels > 0)).mean() > 0.99   # edges of pixels are rounded
-    assert shown.pictures[0].low == shown.pictures[1].low
-    assert shown.pictures[0].high == shown.pictures[1].high
-    assert shown.pictures[0].pixels.shape == shown.pictures[1].pixels.shape
+    assert len({(picture.low, picture.high, picture.pixels.shape) for picture in shown.pictures}) == 1
 
 
 def test_what_does_not_change_is_the_same_array_so_that_it_is_not_sent_again():
@@ -98,19 +101,18 @@ def test_each_halo_is_outlined_in_the_manner_of_what_became_of_it(name):
     assert count < MOST_HALOS
     labels, status = case.halos.catalogue.labels[:count], case.breakage.outcome.status[:count]
     looks = set()
-    for kind, label in enumerate(("halo", "split halo", "merged halo")):
+    for kind, label in enumerate(("intact", "split", "merged")):
         (marks,) = marks_of(shown.pictures[1], label)
         assert marks.ids is not None
         assert sorted(marks.ids.tolist()) == sorted(labels[status == kind].tolist())
         place = np.searchsorted(np.sort(labels), marks.ids)
         centres = case.halos.catalogue.centres[np.argsort(labels)[place]][:, axes]
         np.testing.assert_allclose(marks.places[:, :2], centres, rtol=1e-6)
-        looks.add((marks.colour, marks.dashed))
-        assert marks.dashed == (label != "halo")
+        looks.add((marks.opacity == 1, marks.dash))   # which can be told apart without colours
     assert len(looks) == 3
     kept = drawn(name, min_members=5, shows="kept")
-    assert kept.pictures[1].title == "halos kept"
-    assert [len(marks_of(kept.pictures[1], label)[0]) for label in ("halo", "split halo", "merged halo")] == [count, 0, 0]
+    for number, numbers in ((0, [count, 0, 0]), (1, np.bincount(status, minlength=3).tolist()), (2, [count, 0, 0])):
+        assert [len(marks_of(kept.pictures[number], label)[0]) for label in ("intact", "split", "merged")] == numbers
 
 
 @pytest.mark.parametrize("name", CLUMPS)
@@ -133,9 +135,22 @@ def test_broken_links_are_marked_where_they_are_and_can_be_clicked(name):
         assert chosen_mark(label, row, outcome) == Chosen.link(*links.pairs[row])
         assert chosen_mark(label, len(links), outcome) is None
     assert len(looks) == 2
-    assert chosen_mark("split halo", 5, outcome) == Chosen.halo(5)
+    assert chosen_mark("split", 5, outcome) == Chosen.halo(5)
     assert chosen_mark("links", 5, outcome) is None
     assert chosen_mark("missing link", 0, None) is None
+
+
+def test_links_are_drawn_in_a_small_window_but_the_chosen_one_in_every_window():
+    pairs = samples.case("periodic 3-D").breakage.outcome.missing.pairs
+    picture = drawn("periodic 3-D", chosen=Chosen.link(*pairs[3])).pictures[1]
+    assert [(marks.near, marks.ids.tolist() == [3]) for marks in marks_of(picture, "missing link", "lines")] == [
+        (True, False), (False, True),
+    ]
+    assert all(marks.near for marks in marks_of(picture, "false link"))
+    small = drawn("periodic 3-D", window=(0.4, 0.6, 0.4, 0.6)).pictures[1]
+    assert not any(marks.near for marks in small.marks)
+    picture = drawn("periodic 3-D").pictures[1]
+    assert all(marks.near for kind in ("missing link", "false link") for marks in marks_of(picture, kind))
 
 
 def test_points_stand_for_lines_that_are_too_short_to_be_seen():
@@ -154,11 +169,14 @@ def test_a_sentence_says_how_much_is_not_drawn(monkeypatch):
     monkeypatch.setattr("workbench.lab.clusters_panel.panes.MOST_HALOS", 7)
     monkeypatch.setattr("workbench.lab.clusters_panel.panes.MOST_LINKS", 3)
     shown, case = drawn("periodic 3-D", min_members=2), samples.case("periodic 3-D")
-    halos = [marks for label in ("halo", "split halo", "merged halo") for marks in marks_of(shown.pictures[1], label)]
+    halos = [marks for label in ("intact", "split", "merged") for marks in marks_of(shown.pictures[1], label)]
     assert sum(map(len, halos)) == 7
     assert sorted(np.concatenate([m.ids for m in halos]).tolist()) == sorted(case.halos.catalogue.labels[:7].tolist())
-    assert "halos in sight, 7 are drawn: the largest." in shown.note
-    assert "missing links in sight, 3 are drawn: those of the largest groups." in shown.note
+    count = case.halos.count(2)
+    assert shown.note == f"7 of {count} halos are drawn: the largest."
+    near = drawn("periodic 3-D", min_members=2, window=(0.4, 0.6, 0.4, 0.6)).note
+    assert near.startswith("7 of ")
+    assert " missing links are drawn: those of the largest groups." in near
 
 
 def test_a_window_shows_what_is_in_it():
@@ -199,7 +217,7 @@ def test_all_figures_belong_to_the_archive_that_is_shown():
     more = 100 * case.kept.overhead / case.breakage.bits_per_particle
     assert kept["cost of keeping"] == f"{case.kept.overhead:+.3f} bits ({more:+.2g} %)"
     assert kept["groups verified"] == "equal"
-    assert {row[3] for row in drawn("periodic 3-D", shows="kept").tables["halos"].rows} == {"same"}
+    assert {row[3] for row in drawn("periodic 3-D", shows="kept").tables["halos"].rows} == {"intact"}
     told = [drawn("periodic 3-D", shows=shows).settings["kept"] for shows in ("decoded", "kept")]
     assert told == ["no groups", "all groups, solver auto"]
 
@@ -256,7 +274,7 @@ def test_the_table_has_the_largest_halos_before_and_after(monkeypatch):
         assert columns["halo"][place] == str(place + 1)
         assert int(columns["missing links"][place]) == (labels[outcome.missing.pairs] == here).any(axis=1).sum()
         assert int(columns["false links"][place]) == (labels[outcome.false.pairs] == here).any(axis=1).sum()
-    assert [*columns["status"]] == [("same", "split", "merged")[kind] for kind in outcome.status[: len(table.rows)]]
+    assert [*columns["status"]] == [("intact", "split", "merged")[kind] for kind in outcome.status[: len(table.rows)]]
     monkeypatch.setattr("workbench.lab.clusters_panel.drawing.LARGEST_HALOS", 2)
     few = drawn("periodic 3-D", min_members=2, chosen=Chosen.halo(member)).tables["halos"]
     assert (few.extent, few.chosen) == (f"2 of {case.halos.count(2):,}", None)
@@ -289,11 +307,11 @@ def test_a_halo_is_shown_with_its_particles_their_bounds_and_their_links(name, a
     detail = shown.detail
     assert detail is not None
     (original,), (decoded,) = (marks_of(detail, what) for what in ("original", "decoded"))
-    others, boxes = (sum(map(len, marks_of(detail, what))) for what in ("other groups", "within the error bound ξ"))
+    others, boxes = (sum(map(len, marks_of(detail, what))) for what in ("other groups", "± ξ"))
     assert len(original) == len(decoded) == case.halos.catalogue.members[place]
     bound = case.state.bound
     assert boxes in (0, len(original) + others)
-    for boxes in marks_of(detail, "within the error bound ξ"):
+    for boxes in marks_of(detail, "± ξ"):
         np.testing.assert_allclose(boxes.places[:, 1] - boxes.places[:, 0], 2 * bound, rtol=1e-3)
         centres = (boxes.places[:, :1] + boxes.places[:, 1:2]) / 2, (boxes.places[:, 2:3] + boxes.places[:, 3:]) / 2
         apart = np.abs(np.hstack(centres)[None] - original.places[:, None]).max(axis=2).min(axis=1)
@@ -308,7 +326,7 @@ def test_a_halo_is_shown_with_its_particles_their_bounds_and_their_links(name, a
     assert int(row) in links_of(detail, "missing link").ids
     false = case.breakage.outcome.false.pairs[links_of(detail, "false link").ids.astype(int)]
     assert (case.halos.groups.labels[false] == label).any(axis=1).all()   # those of other halos are not drawn
-    assert [len(marks_of(picture, "looked at")) for picture in shown.pictures] == [1, 1]
+    assert [len(marks_of(picture, "", "boxes")) for picture in shown.pictures] == [1, 1, 1]
 
 
 @pytest.mark.parametrize("name", CLUMPS)
@@ -318,9 +336,9 @@ def test_links_in_the_detail_are_all_friends_but_the_false_ones(name):
     pair = outcome.false.pairs[0]
     detail = drawn(name, chosen=Chosen.link(*pair)).detail
     assert detail is not None
-    whole, of_pair, false = (links_of(detail, what) for what in ("links", "links of the pair", "false link"))
+    (whole, of_pair), false = marks_of(detail, "links"), links_of(detail, "false link")
     assert 0 in false.ids
-    (ring,) = marks_of(detail, "the pair")
+    (ring,) = marks_of(detail, "", "circles")
     assert len(ring) == 2
     assert {tuple(place) for place in ring.places[:, :2].tolist()} <= {
         tuple(place) for place in marks_of(detail, "decoded")[0].places.tolist()
@@ -387,8 +405,8 @@ def test_bars_have_the_lengths_that_they_stand_for(name):
     case = samples.case(name)
     detail = drawn(name, chosen=Chosen.link(0, 1)).detail
     assert detail is not None
-    for label, length in (("linking length b", case.halos.groups.linking_length), ("error bound ξ", case.state.bound)):
-        (bar,) = marks_of(detail, f"{label} = {length:.4g}")
+    for label, length in (("b", case.halos.groups.linking_length), ("ξ", case.state.bound)):
+        (bar,) = marks_of(detail, f"{label} = {length:.3g}")
         left, low, right, high = bar.places[0].tolist()
         assert (right - left, high - low) == (pytest.approx(length, rel=1e-4), 0)
 
@@ -431,7 +449,7 @@ def test_a_halo_is_named_and_counted():
     facts = {fact.name: fact.value for fact in shown.facts if fact.group == "close-up"}
     assert facts["members"] == f"{members:,}"
     assert int(facts["its missing links"]) > 0
-    (marks,) = marks_of(shown.pictures[1], "split halo")
+    (marks,) = marks_of(shown.pictures[1], "split")
     titles = dict(zip(marks.ids.tolist(), marks.titles, strict=True))
     assert titles[int(case.halos.catalogue.labels[place])] == shown.detail.title
 
@@ -475,11 +493,11 @@ def test_tiny_distances_far_from_the_origin_are_not_lost():
 
 def follow(*charts: Any) -> list[tuple[tuple[float, float], tuple[float, float]]]:
     """The ends of the axes when one view shows these charts one after the other, as panels do."""
-    view = ChartView(charts[0])
+    view = ChartPart(charts[0])
     ends = []
     for chart in charts:
         view.show(chart)
-        plot = view._plot.state
+        plot = view.plot.state
         ends.append(((plot.x_range.start, plot.x_range.end), (plot.y_range.start, plot.y_range.end)))
     view.close()
     return ends
@@ -516,6 +534,14 @@ def test_the_descent_ends_at_zero_where_nothing_is_left():
     assert [(span.low, span.high) for span in chart.of(Span)] == [(0.5, 1.5)]
     assert chart.y.ticks[0] == (0.0, "0")
     assert chart.words.endswith("After 3 steps: 0 violations, loss 0 ξ².")
+
+
+def test_it_is_said_where_the_result_of_descent_was_rounded():
+    first, last = Step(0, 2000, 50.0, "moves"), Step(1, 0, 0.0, "moves")
+    steps = (first, Step(1, 40, 5.0), Step(2, 0, 0.0), Step(0, 1400, 9.0, "moves"), last)
+    (rule,) = descent_chart(steps).of(Rule)
+    assert (rule.axis, rule.place, rule.name) == ("x", 3.5, "coordinates rounded, then repaired")
+    assert descent_chart(steps[:3]).of(Rule) == []
 
 
 def test_a_window_beyond_the_particles_can_be_drawn():

@@ -12,11 +12,13 @@ import workbench as wb
 from lab.limits_panel.samples import ALL, results, sample
 from workbench.bounds.run import Run
 from workbench.charts.description import Cells
-from workbench.charts.looks import COLOURS, colour
-from workbench.lab.chart_view import ChartView
+from workbench.charts.looks import COLOURS, area_colour
+from workbench.lab.chart_part import ChartPart
 from workbench.lab.limits_panel import LimitsState, draw
-from workbench.lab.limits_panel.gap_chart import CAUSES, gap_chart
-from workbench.lab.limits_panel.measuring import codecs_for, nearest
+from workbench.lab.limits_panel.causes import CAUSES
+from workbench.lab.limits_panel.gap_chart import gap_chart
+from workbench.lab.limits_panel.measuring import best, codecs_for, limit_of, nearest
+from workbench.lab.limits_panel.waterfall import of_theory, to_codec, waterfall_chart
 from workbench.limits.plot import BAND, BOUND, TILES
 
 
@@ -39,7 +41,8 @@ def test_the_form_is_the_same_before_and_after(name):
     assert not before.charts.keys() - {"values"}   # a line has values before there is a model
     partly = draw(sample(name), state, {**results(name), "band": None, "figures": None})
     assert partly.charts.keys() <= after.charts.keys()
-    assert [fact.name for fact in before.facts] == [fact.name for fact in after.facts]
+    on_request = [fact.name for fact in after.facts if fact.group == "theory"]
+    assert [fact.name for fact in before.facts] + on_request == [fact.name for fact in after.facts]
     assert list(before.tables) == list(after.tables)
     assert all(fact.value and fact.meaning and "…" not in fact.value for fact in after.facts)
 
@@ -50,9 +53,9 @@ def test_every_chart_can_be_drawn_and_changed(name, above):
     state = state_of(name, tile=4, above=above)
     before, after = (draw(sample(name), state, results(name), points(name)[:few]) for few in (1, None))
     for chart, element in before.charts.items():
-        view = ChartView(element)
+        view = ChartPart(element)
         view.show(after.charts[chart])
-        figure = view._plot.state
+        figure = view.plot.state
         assert figure.output_backend == "canvas"
         assert figure.background_fill_alpha == 0
         ends = [figure.x_range.start, figure.x_range.end, figure.y_range.start, figure.y_range.end]
@@ -61,7 +64,7 @@ def test_every_chart_can_be_drawn_and_changed(name, above):
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if name != "line"])
-def test_pictures_are_side_by_side(name):
+def test_pictures_are_in_one_place(name):
     field, regions, news = draw(sample(name), state_of(name), results(name)).pictures
     assert field.pixels.shape == regions.pixels.shape == news.pixels.shape
     assert field.window == regions.window == news.window
@@ -71,6 +74,7 @@ def test_pictures_are_side_by_side(name):
 def test_a_line_is_drawn_as_curves():
     found = draw(sample("line"), state_of("line", window=(100.0, 200.0, 0, 1)), results("line"))
     assert found.pictures == ()
+    assert found.front is None
     assert 99 <= len(found.charts["values"].parts[0].x) <= 102
     drawn = found.charts["new information"].parts[0].y
     assert np.isfinite(drawn).any()
@@ -90,11 +94,19 @@ def test_regions_are_where_they_are():
     labels = results("two")["model"].limits.source.regions.labels[::-1]
     shown = (regions.pixels.astype(float) - 1) / 254 * (regions.high - regions.low) + regions.low
     assert shown == pytest.approx(labels + 1, abs=0.01)
-    for mark in regions.marks:
-        number = int(mark.label.split()[1]) - 1
-        assert mark.colour == colour(number)
-        (x, y), = mark.places
-        assert labels[::-1][int(y), int(x)] == number
+    assert regions.palette == tuple(area_colour(region) for region in range(labels.max() + 1))
+
+
+def test_the_chosen_picture_is_in_front_once_it_is_there():
+    state = state_of("two", picture="regions")
+    assert draw(sample("two"), state, results("two")).front == 1
+    assert draw(sample("two"), state, {}).front == 0
+
+
+def test_a_field_with_few_large_values_is_shown_between_percentiles():
+    few = wb.Field(np.where(np.arange(10_000) % 500 == 0, 1000.0, np.arange(10_000.0) % 7).reshape(100, 100))
+    assert draw(few, LimitsState(0.1), {}).pictures[0].limits == "1-99"
+    assert draw(sample("two"), state_of("two"), {}).pictures[0].limits == "full"
 
 
 def test_pixels_for_many_values_are_as_many_in_all_pictures():
@@ -173,6 +185,71 @@ def test_a_codec_below_the_bound_has_a_bar_to_the_left():
     assert "0.50 below the bound" in chart.words
 
 
+def test_steps_to_a_codec_end_at_its_bits_exactly():
+    limits = results("two")["model"].limits
+    for point in points("two"):
+        fall = to_codec(limits, point)
+        assert fall.rates[-1] == pytest.approx(point.bits, abs=1e-12)
+        assert fall.rates[fall.bound] == pytest.approx(limits.rate(limit_of(point) ** 2 / 3), abs=1e-12)
+        assert f"{point.bits:.3f}" in waterfall_chart(fall).words
+
+
+def test_errors_larger_than_uniform_ones_are_a_step_to_the_left():
+    limits, point = results("two")["model"].limits, points("two")[0]
+    coarse = 3 * limit_of(point) ** 2 / 4
+    rate = limits.rate(coarse)
+    large = dataclasses.replace(point, distortion=coarse, rate=rate, parts={"prediction and coding": point.bits - rate})
+    steps = {step.cause: step.bits for step in to_codec(limits, large).steps}
+    assert steps["larger errors"] < 0
+    assert to_codec(limits, large).rates[-1] == pytest.approx(point.bits, abs=1e-12)
+
+
+def test_without_a_codec_steps_are_the_known_costs():
+    found = results("two")["figures"]
+    steps = {step.cause: step.bits for step in of_theory(found).steps}
+    assert steps["tiles"] == found.tiled - found.rate
+    assert steps["model"] == found.description
+    chart = draw(sample("two"), state_of("two"), results("two")).charts["waterfall"]
+    assert chart.title == "What practice adds"
+    assert "interpolation" not in chart.words
+
+
+def test_the_best_codec_is_that_of_fewest_bits_at_the_nearest_bound():
+    spread = math.sqrt(results("two")["model"].limits.variance)
+    chosen = best(points("two"), 0.009 * spread)
+    assert limit_of(chosen) == 0.01 * spread
+    assert chosen.bits == min(point.bits for point in points("two") if limit_of(point) == 0.01 * spread)
+    assert best([], 1.0) is None
+
+
+def said(shown):
+    return " ".join(part if isinstance(part, str) else f"{part.value} {part.unit}".strip() for part in shown.answer)
+
+
+def test_the_answer_is_the_bound_and_then_the_best_codec():
+    found = results("two")
+    figures = found["figures"]
+    before = said(draw(sample("two"), state_of("two"), found))
+    assert before == (
+        f"A field of this model needs at least {figures.rate:.2f} ({figures.low:.2f} to {figures.high:.2f}) bits/value "
+        "at this error. Press “compare codecs” for what codecs need."
+    )
+    assert draw(sample("two"), state_of("two"), {}).answer == ()
+    point = best(points("two"), state_of("two").eb)
+    after = said(draw(sample("two"), state_of("two"), found, points("two")))
+    gap = point.bits - found["model"].limits.rate(limit_of(point) ** 2 / 3)
+    assert f"Best codec at the bound {limit_of(point):.3g}: {point.run.label}, {point.bits:.2f} ({gap:+.2f})." in after
+    here = said(draw(sample("two"), state_of("two", eb=limit_of(point)), found, points("two")))
+    assert f"Best codec here: {point.run.label}," in here
+
+
+def test_a_negative_bound_says_nothing():
+    found = {**results("two"), "figures": dataclasses.replace(results("two")["figures"], pointwise=-0.5)}
+    facts = {fact.name: fact for fact in draw(sample("two"), state_of("two"), found).facts}
+    assert facts["each value bounded"].value == "says nothing"
+    assert "below 0" in facts["each value bounded"].meaning
+
+
 def test_of_each_codec_the_nearest_point_is_taken():
     chosen = nearest(list(points("two")), points("two")[0].distortion)
     assert points("two")[0] in chosen
@@ -200,10 +277,10 @@ def test_the_bound_without_tiles_is_not_explained_as_one_in_tiles():
     assert facts["bound without tiles"].meaning == facts["Gaussian-model bound"].meaning
 
 
-def test_figures_are_in_three_groups_with_units():
+def test_figures_are_in_groups_with_units():
     facts = draw(sample("coast"), state_of("coast"), results("coast")).facts
     groups = [group for group, _ in itertools.groupby(fact.group for fact in facts)]
-    assert groups == ["the bound", "what practice adds", "how sure"]
+    assert groups == ["the bound", "what practice adds", "how sure", "theory"]
     units = {fact.name: fact.unit for fact in facts}
     assert units["mean square error"] == "(m)²"
     assert units["Gaussian-model bound"] == units["tiles add"] == units["95% interval of the bound"] == "bits/value"
@@ -212,7 +289,7 @@ def test_figures_are_in_three_groups_with_units():
 
 def test_facts_that_are_not_there_yet_are_dots():
     facts = {fact.name: fact.value for fact in draw(sample("two"), state_of("two"), {}).facts}
-    assert facts["Gaussian-model bound"] == facts["fixed length ≥"] == facts["this field alone"] == "…"
+    assert facts["Gaussian-model bound"] == facts["each value bounded"] == facts["this field alone"] == "…"
     assert facts["mean square error"] == f"{state_of('two').distortion:.3g}"
 
 
@@ -234,9 +311,16 @@ def test_what_failed_and_what_lost_nothing_is_said():
     assert len(found.tables["operating points"].rows) == len(points("two"))
 
 
-def test_warnings_stand_in_the_note():
+def test_warnings_are_told_of_and_listed():
     news = dataclasses.replace(results("two")["news"], warnings=("region 7 is odd",))
-    assert "region 7 is odd" in draw(sample("two"), state_of("two"), {**results("two"), "news": news}).note
+    found = draw(sample("two"), state_of("two"), {**results("two"), "news": news})
+    assert "1 warning about the model" in found.note
+    assert found.tables["warnings"].rows == (("region 7 is odd",),)
+
+
+def test_a_codec_below_the_bound_is_marked_in_the_answer():
+    point = dataclasses.replace(points("two")[0], interval=(99.0, 100.0))
+    assert draw(sample("two"), state_of("two"), results("two"), [point]).answer[-2].verdict == "bad"
 
 
 @pytest.mark.parametrize("name", ["coast", "four"])

@@ -30,17 +30,43 @@ def test_arrays_are_fields_and_other_things_are_refused() -> None:
 
 def test_only_what_depends_on_the_change_is_computed_again(panel: Any) -> None:
     first = dict(panel.result)
-    panel.change(eps=1e-4)
-    rarer = dict(panel.result)
-    assert {name for name in first if rarer[name] is not first[name]} == {"fixed length", "band"}
     panel.change(eb=2 * panel.state.eb)
     coarser = dict(panel.result)
-    assert {name for name in first if coarser[name] is not rarer[name]} == {"fixed length", "figures"}
+    assert {name for name in first if coarser[name] is not first[name]} == {"figures"}
     panel.change(tile=8)
     tiled = dict(panel.result)
-    assert {name for name in first if tiled[name] is not coarser[name]} == {"tiled", "figures", "fixed length", "band"}
-    panel.change(tile=None, eb=panel.state.eb / 2, eps=0.01, window=(0, 10, 0, 10))
+    assert {name for name in first if tiled[name] is not coarser[name]} == {"tiled", "figures"}
+    panel.change(tile=None, eb=panel.state.eb / 2, picture="regions", window=(0, 10, 0, 10))
     assert all(panel.result[name] is first[name] for name in first)
+
+
+def test_codes_of_fixed_length_are_computed_on_request_only(panel: Any) -> None:
+    assert not {"fixed length", "band"} & panel.result.keys()
+    panel.compute_fixed_length()
+    panel.wait(SOON)
+    first = dict(panel.result)
+    assert first["fixed length"].converse < first["fixed length"].achievable
+    panel.change(eb=2 * panel.state.eb)
+    assert "fixed length" not in panel.result
+    assert panel.result["band"] is first["band"]
+    panel.change(eps=1e-4)
+    assert "band" not in panel.result
+    assert panel._engine.runs["fixed length"] == 1
+
+
+def test_the_picture_in_front_is_a_choice(panel: Any) -> None:
+    panel.wait(SOON)
+    panel.picture_chosen("new information")
+    assert panel.state.picture == "new information"
+    assert panel.shown.front == 2
+    assert panel.undo()
+    assert panel.shown.front == 0
+
+
+def test_work_is_named_before_its_first_report(panel: Any) -> None:
+    panel.wait(SOON)
+    panel.change(tile=16)
+    assert panel.status.text
 
 
 def test_other_regions_are_another_model(panel: Any) -> None:
@@ -52,7 +78,7 @@ def test_other_regions_are_another_model(panel: Any) -> None:
 
 def test_what_is_refused_is_told_and_changes_nothing(panel: Any) -> None:
     before = panel.state
-    assert not panel.change(eps=0.6)
+    assert not panel.request(eps=0.6)
     assert "must lie in (0, 0.5]" in panel.status.error
     assert panel.state == before
 
@@ -61,15 +87,20 @@ def test_codecs_are_compared_and_stay(panel: Any) -> None:
     panel.ask("points")
     panel.wait(SOON)
     points = panel.result["points"]
-    assert len(points) == len(measuring.STEPS) * len(measuring.codecs_for(panel.field))
+    codecs = measuring.codecs_for(panel.field)
+    assert len(points) == (len(measuring.STEPS) + 1) * len(codecs)
+    assert sum(measuring.limit_of(point) == panel.state.eb for point in points) == len(codecs)
     table = panel.shown.tables["operating points"]
     panel.change(tile=8)
     panel.wait(SOON)
     assert panel.shown.tables["operating points"].rows == table.rows
     names: dict[str, Any] = {panel.name: panel.field}
-    assert "points = limits.compare()" in panel.code()
     exec(panel.code(), names)
     assert {str(point.run) for point in names["points"]} == {str(point.run) for point in points}
+    panel.change(eb=2 * panel.state.eb)
+    panel.ask("points")
+    panel.wait(SOON)
+    assert len(panel.result["points"]) == len(points) + len(codecs)   # those at the other bounds are not run again
 
 
 def test_a_cancelled_comparison_shows_what_it_got_to(panel: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,6 +123,9 @@ def test_a_cancelled_comparison_shows_what_it_got_to(panel: Any, monkeypatch: py
 
 def test_the_code_gives_what_is_shown(panel: Any, capsys: pytest.CaptureFixture[str]) -> None:
     panel.change(tile=8, eps=0.001)
+    assert "converse" not in panel.code()
+    panel.compute_fixed_length()
+    panel.wait(SOON)
     found = panel.result
     assert "compare" not in panel.code()
     exec(panel.code(), {panel.name: panel.field})

@@ -25,6 +25,7 @@ WRONG = [
     ({"eps": 0.0}, "the chance of failure ε must be a positive number; 0 is not one"),
     ({"regions": 0}, "the number of regions, unless 'auto', must be a whole number, at least 1; 0 is not one"),
     ({"regions": "many"}, "the number of regions, unless 'auto', .* at least 1; 'many' is not one"),
+    ({"picture": "map"}, "the picture must be one of field, regions, new information; got 'map'"),
     ({"axis": -1}, "the axis must be a whole number, at least 0"),
     ({"index": True}, "the slice must be a whole number"),
     ({"window": (1, 0, 0, 1)}, "window must be finite, with left < right and bottom < top"),
@@ -74,6 +75,7 @@ def test_tiles_that_make_no_difference_are_not_offered():
     (np.full((16, 16), 2.5), "a field must vary to have a limit; all values are 2.5 and need 0 bits each"),
     (np.full((16, 16), np.nan), "at least 64 values, finite and not masked.*; got 0"),
     (1e200 * np.arange(100.0), r"values must span between 1e-100 and 1e\+100.*; got 9.9e\+201: multiply the field"),
+    (np.arange(100), r"wb.lab.limits needs floating-point values; .*: convert with wb.Field\(field.values.astype"),
     (np.arange(30.0), "at least 64 values.*; got 30"),
     (wb.Field(np.arange(100.0), mask=np.arange(100) > 10), "at least 64 values.*; got 11"),
 ])
@@ -87,10 +89,10 @@ def test_the_slider_of_tiles_shows_what_it_is_told_and_asks_for_what_is_chosen()
     slider = TileSlider("tile", "tiles of", [4, 8])
     slider.connect(lambda **fields: asked.append(fields))
     slider.show(LimitsState(0.1, tile=6))   # which is between its steps
-    assert slider.widget.texts == ["4", "6", "8", "whole field"]
-    assert slider.widget.shown["text"] == "6"
+    assert slider.content["texts"] == ["4", "6", "8", "whole field"]
+    assert slider.content["shown"]["text"] == "6"
     slider.show(LimitsState(0.1))
-    assert slider.widget.shown["text"] == "whole field"
+    assert slider.content["shown"]["text"] == "whole field"
     assert asked == []
     slider.moved(2)
     assert asked == [{"tile": 8}]

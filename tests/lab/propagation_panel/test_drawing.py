@@ -11,7 +11,7 @@ import pytest
 import workbench as wb
 from lab.propagation_panel.samples import ALL, results, sample, state_of
 from workbench.charts.description import Cells, Series
-from workbench.lab.chart_view import ChartView
+from workbench.lab.chart_part import ChartPart
 from workbench.lab.propagation_panel import draw
 from workbench.lab.propagation_panel.arrays import arrangement, largest_slice
 from workbench.lab.propagation_panel.counting import Counted
@@ -91,7 +91,8 @@ def test_the_component_with_the_error_is_shown() -> None:
     (index,) = hit_indices(found["travel"], "input")
     assert index < 6**3
     difference = draw(sample("flow"), state, found).pictures[2]
-    assert "component = 1 of 3" in difference.axes.depth or "component = 2 of 3" in difference.axes.depth
+    told = draw(sample("flow"), state, found).note
+    assert "component = 1 of 3" in told or "component = 2 of 3" in told
     assert len(np.unique(difference.pixels)) > 1
 
 
@@ -174,7 +175,7 @@ def test_the_heat_map_has_a_cell_for_each_site_and_bit() -> None:
     chart = heat_map_chart(Counted(campaign, ()), "masked")
     untried, tried = chart.of(Cells)
     counts = zip(cells, campaign.counts, strict=True)
-    assert tried.texts == [f"{each['masked']}/{cell.trials}" for cell, each in counts]
+    assert tried.texts == [f"{each['masked'] / cell.trials:.0%} of {cell.trials}" for cell, each in counts]
     assert [len(part.boxes) for part in (untried, tried)] == [0, len(faults)]
     assert all(f" {cell.share:.1%} (" in words for cell, words in zip(cells, tried.tooltips, strict=True))
 
@@ -190,7 +191,7 @@ def test_charts_can_be_changed_from_empty_to_full() -> None:
         (dose_chart(each, 1e-3) for each in (dose.doses[:1], dose.doses)),
     ]
     for before, after in pairs:
-        view = ChartView(before)
-        view.show(after)
-        assert view._plot.state.tags[0]["about"] == after.words
-        view.close()
+        part = ChartPart(before)
+        part.show(after)
+        assert part.plot.state.tags[0]["about"] == after.words
+        part.close()

@@ -11,7 +11,7 @@ import pytest
 import workbench as wb
 from lab.propagation_panel.samples import MAKERS
 from workbench.errors import WorkbenchError
-from workbench.lab.propagation_panel import counting
+from workbench.lab.propagation_panel import counting, dosing
 from workbench.lab.propagation_panel.panel import PropagationPanel
 from workbench.propagation.draws import draws_of
 
@@ -61,9 +61,9 @@ def test_another_site_shows_its_whole_array_and_keeps_what_fits() -> None:
         panel.change(look="vorticity")
         state = panel.state
         assert (state.window, state.component, state.index, state.axis) == (None, None, None, 0)
-        assert not panel.change(index=6)
+        assert not panel.request(index=6)
         assert "the slice must be from 0 to 5" in panel.status.error
-        assert not panel.change(component=3)
+        assert not panel.request(component=3)
         assert panel.change(component=2)
         panel.change(look="enstrophy")
         assert "values" in panel.shown.charts
@@ -73,24 +73,24 @@ def test_a_narrower_number_keeps_the_bit_as_far_as_it_goes() -> None:
     with opened("two inputs", site="b", bit=62) as panel:
         assert panel.change(site="a")
         assert panel.state.bit == 15
-        assert not panel.change(kind="compression")   # no codec takes 16 bits
+        assert not panel.request(kind="compression")   # no codec takes 16 bits
         assert "float16" in panel.status.error
 
 
 def test_the_graph_follows_and_is_followed(panel: PropagationPanel) -> None:
     panel.widget   # noqa: B018
     panel.wait(SOON)
-    assert panel.graph.path == ["input", "gradient", "steepness", "laplacian"]
-    panel.graph._asked(None, {"look": "gradient", "playing": True}, [])
-    panel.graph._asked(None, {"look": "steepness", "playing": True}, [])
-    panel.graph._asked(None, {"look": "somewhere"}, [])
+    assert panel.graph.content["path"] == ["input", "gradient", "steepness", "laplacian"]
+    panel.graph.heard({"look": "gradient", "playing": True})
+    panel.graph.heard({"look": "steepness", "playing": True})
+    panel.graph.heard({"look": "somewhere"})
     assert panel.state.look == "steepness"
-    assert [node["site"] for node in panel.graph.nodes if node["chosen"]] == ["steepness"]
+    assert [node["site"] for node in panel.graph.content["nodes"] if node["chosen"]] == ["steepness"]
     panel.undo()   # sites shown one after the other are one step
     assert panel.state.look == "input"
     panel.change(site="gradient")
     panel.wait(SOON)
-    assert panel.graph.path == ["gradient", "steepness"]
+    assert panel.graph.content["path"] == ["gradient", "steepness"]
 
 
 def test_controls_that_do_not_apply_are_not_there(panel: PropagationPanel) -> None:
@@ -98,7 +98,7 @@ def test_controls_that_do_not_apply_are_not_there(panel: PropagationPanel) -> No
 
     def visible() -> set[str]:
         controls = panel._view.controls if panel._view else []
-        return {control.field for control in controls if control.widget.layout.display != "none"}
+        return {control.field for control in controls if not control.content["hidden"]}
 
     assert {"bit", "trial", "count"} <= visible()
     assert not {"bound", "codec", "index", "axis", "component"} & visible()
@@ -154,13 +154,133 @@ def test_a_cancelled_campaign_shows_what_it_got_to(panel: PropagationPanel, monk
     assert panel.counted is None or not panel.counted.campaign.complete
 
 
-def test_the_bound_is_swept(panel: PropagationPanel) -> None:
-    panel.change(kind="compression", codec="prequantised")
+def test_the_bound_is_swept_and_the_largest_that_is_tolerated_is_used(panel: PropagationPanel) -> None:
+    panel.change(kind="compression", codec="prequantised", tab="sweep")
+    assert panel.shown.remark == "Raises the bound at input until the result is no longer tolerated."
     panel.ask("doses")
     panel.wait(SOON)
-    doses = panel.result["doses"].doses
-    assert [dose.ratio for dose in doses] == sorted(dose.ratio for dose in doses)
+    found = panel.result["doses"]
+    bounds = [dose.bound.eb for dose in found.doses]
+    assert bounds == sorted(bounds)
+    assert len(bounds) == len(dosing.SHARES) + dosing.CLOSER
+    assert found.best.damage <= 1 < found.above.damage
+    assert found.above.bound.eb / found.best.bound.eb < 1.5   # closer than the steps of the sweep
+    assert panel.shown.beside == ("doses",)
     assert "doses" in panel.shown.charts
+    panel.use_tolerated()
+    panel.wait(SOON)
+    assert panel.result["travel"].outcome(panel.result["floor"]) == "benign"
+
+
+def test_a_budget_is_found_and_its_bounds_are_tolerated() -> None:
+    with opened("two inputs", kind="compression", tab="budget", site="b", codec="prequantised", budgeted="sites") as panel:
+        panel.ask("budget")
+        panel.wait(SOON)
+        found = panel.result["budget"]
+        assert list(found.budget.bounds) == ["b", "product"]   # float16 and results are left out
+        assert "together 0." in panel.shown.remark
+        table = panel.shown.tables["budget"]
+        assert [row[0] for row in table.rows] == ["b", "product"]
+        assert {part.name for part in panel.shown.charts["budget"].parts} >= {"b", "product", "tolerated", "budget"}
+        for row, site in enumerate(found.budget.bounds):
+            panel.row_chosen("budget", row)
+            panel.wait(SOON)
+            assert (panel.state.site, panel.state.bound) == (site, found.shares[site])
+            assert panel.result["travel"].damage() <= 1
+        panel.change(budgeted="inputs")
+        assert "budget" not in panel.shown.charts
+        assert panel.shown.remark == "Finds the largest bounds that the tolerance allows together."
+
+
+def test_a_budget_can_be_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened("plane", kind="compression", tab="budget", codec="prequantised") as panel:
+        panel.wait(SOON)
+        tried: list[Any] = []
+        dose = wb.propagation.budget.__globals__["dose"]
+
+        def stopped(*given: Any) -> Any:
+            tried.append(given)
+            if len(tried) == 4:
+                panel.cancel()
+            return dose(*given)
+
+        monkeypatch.setitem(wb.propagation.budget.__globals__, "dose", stopped)
+        panel.ask("budget")
+        panel.wait(SOON)
+        assert panel.status.text == "cancelled"
+        assert len(tried) == 4
+
+
+def test_the_tolerance_can_be_changed_and_all_that_depends_on_it_follows(panel: PropagationPanel) -> None:
+    panel.change(trials=20, tab="campaign")
+    damage = panel.result["travel"].damage()
+    before = panel.result["travel"]
+    harm = _outcomes(panel)
+    assert harm["silent"] > 0
+    assert not panel.request(tolerance=0.0)
+    assert "the tolerance must be a positive number" in panel.status.error
+    assert panel.change(tolerance=1000.0)
+    assert panel.result["travel"] is before   # nothing but the judgement has changed
+    parts = dict(enumerate(panel.shown.answer))
+    assert parts[1].value == f"{damage * 0.01 / 1000:.2g}"
+    assert parts[2].value == "benign"
+    assert panel.shown.remark.endswith("Counted before tolerance changed")
+    assert _outcomes(panel)["silent"] == 0
+    assert "tolerance = wb.propagation.within(1000.0)" in panel.code()
+    assert panel.shown.settings["tolerated"] == "every output within 1e+03 of its size"
+
+
+def test_a_tolerance_of_ones_own_can_be_scaled() -> None:
+    own = wb.propagation.Tolerance("sums", lambda right, other: abs(float(right["sum"] - other["sum"])))
+    pipeline = wb.propagation.Pipeline([("sum", lambda x: x.sum())], tolerance=own)
+    with wb.lab.propagation(pipeline, np.ones(8), bit=61, kind="stuck at 0") as panel:
+        panel.widget   # noqa: B018
+        assert panel._tolerance.content["unit"] == "x the own tolerance of sum"
+        assert panel.result["travel"].damage() == 1.0   # a one has become nearly 0
+        panel.change(tolerance=4.0)
+        assert panel.result["travel"].damage(panel.state.tolerance) == 0.25
+        names: dict[str, Any] = {"pipeline": pipeline, "x": np.ones(8)}
+        exec(panel.code(), names)
+        assert names["tolerance"].damage({"sum": np.array(8.0)}, {"sum": np.array(4.0)}) == 1.0
+
+
+def test_a_tab_of_another_kind_of_error_says_so_and_offers_it(panel: PropagationPanel) -> None:
+    panel.widget   # noqa: B018
+    visible = {
+        "sweep": (panel._compress, "A sweep raises the bound of a compression; above, a bit is flipped."),
+        "budget": (panel._compress, "A budget shares the tolerance among bounds of compression; above, a bit is flipped."),
+        "campaign": (panel._flip, "A campaign tries faults in bits; above, an array is compressed."),
+    }
+    for tab, (button, said) in visible.items():
+        panel.change(tab=tab)
+        panel.wait(SOON)
+        there = [part for rows in panel._tabs.values() for row in rows for part in row if not part.content["hidden"]]
+        assert there == [button]
+        assert panel.shown.remark == said
+        assert not {"doses", "budget", "campaign", "errors"} & set(panel.shown.charts)
+        if tab != "sweep":
+            button.heard({})
+            panel.wait(SOON)
+            assert button.content["hidden"]
+            assert said != panel.shown.remark
+
+
+def test_opening_a_tab_is_no_step_to_undo(panel: PropagationPanel) -> None:
+    panel.change(bit=3)
+    panel.change(tab="campaign")
+    panel.undo()
+    assert (panel.state.bit, panel.state.tab) == (26, "campaign")
+    panel.redo()
+    assert (panel.state.bit, panel.state.tab) == (3, "campaign")
+
+
+def test_a_bound_that_is_not_below_the_range_is_marked(panel: PropagationPanel) -> None:
+    panel.change(kind="compression", codec="prequantised", bound=1e9)
+    panel.wait(SOON)
+    assert "not below the range: any values pass" in [getattr(part, "value", part) for part in panel.shown.answer]
+    panel.change(bound=0.5)
+    panel.wait(SOON)
+    assert len(panel.shown.answer) == 3
 
 
 def test_protection_brings_errors_back_and_is_compared(panel: PropagationPanel) -> None:
@@ -180,7 +300,8 @@ def test_protection_brings_errors_back_and_is_compared(panel: PropagationPanel) 
         panel.wait(SOON)
         shares.append(panel.result["campaign"].campaign.rate("detected").estimate)
     assert shares[1] < shares[0]
-    assert "without protection" in panel.shown.note
+    panel.change(tab="protect")
+    assert "without protection, " in panel.shown.remark
 
 
 def test_switches_stop_what_they_protect_from() -> None:
@@ -194,18 +315,18 @@ def test_switches_stop_what_they_protect_from() -> None:
             assert dict(panel.result["travel"].errors) == {"gradient": 0.0, "steepness": 0.0}
             assert next(fact.value for fact in panel.shown.facts if fact.name == "faults found") == "1"
             panel.change(**{switch: False})
-        assert not panel.change(checksums=True, protect=("steepness",))
+        assert not panel.request(checksums=True, protect=("steepness",))
         assert "there is none for steepness" in panel.status.error
 
 
 def test_the_worst_sites_of_a_campaign_are_protected_by_a_button(panel: PropagationPanel) -> None:
     panel.widget   # noqa: B018
-    assert panel._worst.layout.display == "none"
-    panel.change(trials=60)
-    panel.ask("campaign")
+    assert panel._worst.content["hidden"]
+    panel.change(trials=60, tab="protect")
+    assert not panel._worst.content["hidden"]
+    assert panel._compare.content["hidden"]
+    panel.protect_worst()   # by a campaign, as there was none
     panel.wait(SOON)
-    assert panel._worst.layout.display is None
-    panel.protect_worst()
     assert panel.state.protect == ("gradient", "input") or panel.state.protect == ("input", "gradient")
     assert panel.state.protections == ("twice", "range", "finite")
     harm = panel.counted.campaign.rate("silent").estimate if panel.counted else 0.0
@@ -216,41 +337,46 @@ def test_the_worst_sites_of_a_campaign_are_protected_by_a_button(panel: Propagat
 
 def test_what_belongs_to_another_kind_of_error_is_put_away_and_comes_back(panel: PropagationPanel) -> None:
     panel.widget   # noqa: B018
-    panel.change(kind="stuck at 1", trials=30)
+    panel.change(kind="stuck at 1", trials=30, tab="campaign")
+    assert panel.shown.remark == "Tries bits stuck at 1 at every site."
     panel.ask("campaign")
     panel.wait(SOON)
     tried = len(panel.result["campaign"].campaign.trials)
-    assert f"of {tried} bits stuck at 1 ended silent; of all that are possible, " in panel.shown.note
-    assert "; silent means: the result is wrong" in panel.shown.note
-    panel.change(kind="compression", codec="prequantised", bound=2.0)
+    assert f"of {tried} bits stuck at 1 ended silent" in panel.shown.remark
+    panel.change(kind="compression", codec="prequantised")
     panel.wait(SOON)
-    assert panel._start.layout.display == panel._worst.layout.display == "none"
-    assert ("campaign" in panel.shown.charts, "campaign" in panel.shown.tables, "ended" in panel.shown.note) == (False,) * 3
+    assert "campaign" not in {*panel.shown.charts, *panel.shown.tables}
+    assert "ended" not in panel.shown.remark
     assert "campaign" not in panel.code()
-    assert "nearly any values would satisfy it" in panel._view.status.value
+    panel.change(tab="sweep")
     panel.ask("doses")
     panel.wait(SOON)
     assert "doses" in panel.shown.charts
-    assert "input: tolerated up to 0.0" in panel.shown.note
-    assert panel._use.layout.display is None
-    panel.use_tolerated()
-    assert 1e-7 <= panel.state.bound <= 0.1
-    panel.wait(SOON)
-    assert panel._use.layout.display == "none"
+    assert "dose_response" in panel.code()
     panel.change(kind="stuck at 1")
     panel.wait(SOON)
     assert "doses" not in panel.shown.charts
+    assert "dose_response" not in panel.code()
+    panel.change(tab="campaign")
+    panel.wait(SOON)
     assert "campaign" in panel.shown.charts
-    assert "tolerated up to" not in panel.shown.note
+
+
+def test_no_silent_outcome_is_told_with_its_interval(panel: PropagationPanel) -> None:
+    panel.change(trials=10, tab="campaign", outcome="crash")
+    panel.ask("campaign")
+    panel.wait(SOON)
+    tried = len(panel.result["campaign"].campaign.trials)
+    assert panel.shown.remark.startswith(f"0 of {tried} bit flips ended crash (95%: up to ")
 
 
 def test_a_campaign_made_with_other_choices_says_so_and_its_code_is_its_own(panel: PropagationPanel) -> None:
-    panel.change(trials=10, outcome="masked")
+    panel.change(trials=10, outcome="masked", tab="campaign")
     panel.ask("campaign")
     panel.wait(SOON)
     found = panel.result["campaign"].campaign
     panel.change(seed=3, twice=True, trials=40)
-    assert panel.shown.note.endswith("counted before trials and seed and protection changed")
+    assert panel.shown.remark.endswith("Counted before trials and seed and protection changed")
     names: dict[str, Any] = {panel.names[0]: panel.run.pipeline, panel.names[1]: panel.run["input"]}
     exec(panel.code(), names)
     assert names["campaign"].counts == found.counts
@@ -291,6 +417,14 @@ def test_a_report_holds_everything(panel: PropagationPanel, tmp_path: Any) -> No
     text = panel.save_report(tmp_path / "report.html").read_text(encoding="utf-8")
     for part in ("round-off floor", "wb.propagation.trace", "Error by site", "laplacian"):
         assert part in text
+
+
+def _outcomes(panel: PropagationPanel) -> dict[str, int]:
+    """How many trials of the campaign of now ended in each way."""
+    panel.ask("campaign")
+    panel.wait(SOON)
+    counts = panel.result["campaign"].campaign.counts
+    return {outcome: sum(each[outcome] for each in counts) for outcome in counts[0]}
 
 
 def _settled(panel: PropagationPanel) -> Any:

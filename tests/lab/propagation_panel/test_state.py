@@ -37,6 +37,8 @@ def test_choices_are_perturbations() -> None:
         ({"trials": 0}, "the number of trials"), ({"outcome": "fine"}, "the outcome must be one of"),
         ({"bits": "some"}, "the bits of the campaign"), ({"window": (0, 0, 0, 1)}, "left < right"),
         ({"index": -1}, "the slice must be"), ({"site": "densty"}, "there is no site 'densty'"),
+        ({"tab": "graph"}, "the tab must be one of"), ({"budgeted": "all"}, "what is budgeted must be one of"),
+        ({"tolerance": -1.0}, "the tolerance must be a positive number"),
         ({"look": "nowhere"}, "there is no site 'nowhere'"), ({"bit": 32}, "the bit must be from 0 to 31"),
         ({"site": "power", "bit": 64}, "as power holds float64"), ({"count": 10**6}, "count must be at most"),
         ({"colour": "red"}, "has no choice 'colour'"), ({"twice": 1}, "twice must be True or False"),

@@ -33,7 +33,7 @@ def test_everything_behind_a_failure_is_not_reached() -> None:
     found = travel(Baseline(Pipeline(stages).run(np.ones(8))), BitFlip("input", bit=63), 0, 0)
     assert found.reached == ("input",)
     assert set(found.stopped.values()) == {"checked noticed the error: values must not be negative"}
-    assert np.isnan(found.damage)
+    assert np.isnan(found.damage())
 
 
 def test_another_shape_is_a_failure_too() -> None:

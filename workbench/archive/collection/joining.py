@@ -86,7 +86,8 @@ def _joined(parts: Parts) -> Any:
             combine_attrs="drop_conflicts",
         )
     except Exception as error:   # of xarray, of many kinds
-        raise WorkbenchError(f"{first} and {len(others)} others cannot be joined along {listed(along)}: {error}") from error
+        files = f"{first} and {len(others)} other file{'s' if len(others) > 1 else ''}"
+        raise WorkbenchError(f"{files} cannot be joined along {listed(along)}: {error}") from error
     found.encoding = {key: entry for key, entry in parts[first].encoding.items() if key != "source"}
     return found
 

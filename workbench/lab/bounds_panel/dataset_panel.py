@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.archive import Collection, Dataset, compress
-from workbench.archive.collection.reports import Row
+from workbench.archive.collection import reports
 from workbench.bounds import Ratio, find_bounds
 from workbench.data import Field
 from workbench.errors import WorkbenchError
@@ -33,16 +33,19 @@ from workbench.lab.bounds_panel.dataset_state import (
     rules_of,
 )
 from workbench.lab.bounds_panel.examined import Examined
-from workbench.lab.bounds_panel.goals import GOALS, Answer, Goal, goals_of
+from workbench.lab.bounds_panel.goals import GOALS, Answer, goals_of
 from workbench.lab.bounds_panel.members import Members
 from workbench.lab.bounds_panel.panel import BoundsPanel
 from workbench.lab.bounds_panel.state import BoundsState, applicable
 from workbench.lab.bounds_panel.variables_table import NAME, Total, variables_table
-from workbench.lab.controls import Toggle, button
+from workbench.lab.controls import Button, Row, Toggle
 from workbench.lab.description import Charts, Shown
 from workbench.lab.engine import Fields, Results, Stage
 from workbench.lab.jobs import Job
 from workbench.lab.saving import SaveArchive, Written
+from workbench.lab.turns import in_turn
+
+LOOKS = ("target", "goal", "axis", "index", "time", "window", "logarithmic", "pixels")   # which a search leaves as they are
 
 
 @dataclass(frozen=True)
@@ -61,10 +64,11 @@ class DatasetPanel(BoundsPanel):
         if choices.get("model") is not None:
             raise WorkbenchError("a model is for one field; got a dataset: wb.lab.bounds(dataset[name], model=...)")
         self.members = Members(data.decompress() if getattr(data, "kind", None) == "collection" else Dataset.of(data))
-        self._measured: dict[tuple[str, str], Row] = {}   # rows of archives, by name and rule
+        self._measured: dict[tuple[str, str], reports.Row] = {}   # rows of archives, by name and rule
         self._totals: dict[str, Total] = {}               # of all of a dataset, by the rules
         self._controls: dict[Hashable, tuple[Any, ...]] = {}
         self._saver: SaveArchive | None = None
+        self._together: dict[str, tuple[BoundsState | None, BoundsState]] = {}   # by a search for all
         name = self.members.require(choices.pop("variable", self.members.first))
         others = choices.pop("others", ())
         state = DatasetState(**fields_of(self._first(name, **choices)), variable=name, others=others)
@@ -87,28 +91,34 @@ class DatasetPanel(BoundsPanel):
         """The variable on display."""
         return self.members.examined(_of(state).variable)
 
-    def rows(self) -> Sequence[Sequence[Any]]:
+    def rows(self) -> Sequence[Row]:
         """The controls for the variable on display; variables of one kind share theirs."""
         data = self.data
         shape = data.shape if isinstance(data, Field) else (data.dimensions,)
-        kind = type(data), len(shape), shape[0] if len(shape) == 4 else 0, tuple(codec.id for codec in applicable(data))
+        codecs = tuple(codec.id for codec in applicable(data))   # which are others for integers
+        kind = type(data), len(shape), shape[0] if len(shape) == 4 else 0, codecs
         if kind not in self._controls:
-            exact = Toggle("exact", "keep exactly")
-            every = button("compress all", lambda: self.ask("archive"), "the size of all, with what is chosen for each")
-            goals: dict[str, Goal] = {**goals_of(data), GOALS["total"].words: "total"}
-            rows = [[*self._bound_controls(), exact], [*self._view_controls(), *self._search_controls(goals), every]]
-            self._controls[kind] = rows, self._slider, self._index
-        rows, self._slider, self._index = self._controls[kind]
+            every = Button("compress all", lambda: self.ask("archive"), "the size of all, with what is chosen for each")
+            goals = goals_of(data)
+            goals |= {GOALS["total"].words: "total"} if goals else {}
+            self._controls[kind] = self._control_rows(goals, every), self._slider, self._index, self._told
+        rows, self._slider, self._index, self._told = self._controls[kind]
         self._saver = self._saver or SaveArchive(f"{self.name}.zip", self.save_archive, begin=self._begin_saving)
-        return [*rows, [self._saver]]
+        return [*rows, Row(self._saver, self._saver.download, place="foot")]
+
+    def _bound_controls(self) -> list[Any]:
+        return [*super()._bound_controls(), Toggle("exact", "keep exactly")]
 
     def draw(self, state: BoundsState, results: Results) -> Shown:
         """What the panel of this variable shows, with the table of all variables."""
         shown, of = super().draw(state, results), _of(state)
         total = self._totals.get(key_of_all(self._rules(state)))
         table = variables_table(self.members, of, self._measured, total)
+        missing = self.members.left_out
+        note = [shown.note, f"not in this dataset: {', '.join(missing)}" if missing else ""]
         return dataclasses.replace(
             shown, charts=_named(of.variable, shown.charts), tables={NAME: table, **shown.tables},
+            beside=tuple(_own(of.variable, name) for name in shown.beside), note="; ".join(filter(None, note)),
             settings={"variable": of.variable, **shown.settings},
         )
 
@@ -158,14 +168,14 @@ class DatasetPanel(BoundsPanel):
             return
         name = list(self.members.dataset)[row]
         if self.members.why_not[name] or self.members.is_there(name):
-            self.change(variable=name)
+            self.request(variable=name)
             return
 
         def read(job: Job) -> None:
             job(0.1, f"reading {name}")
             self.members.examined(name)
 
-        self.do(read, f"reading {name}", lambda _, reason: None if reason else self.change(variable=name))
+        self.do(read, f"reading {name}", lambda _, reason: None if reason else self.request(variable=name))
 
     def find(self) -> None:
         """Search for the bound that meets the target, or for those of all variables, and choose them."""
@@ -174,6 +184,43 @@ class DatasetPanel(BoundsPanel):
             return
         asked = self._wanted(self.state)
         self.ask("found", lambda: self._take(asked))
+
+    @in_turn
+    def undo(self) -> bool:
+        """Take back the last change of the variable on display, or what one search has found for several together."""
+        return self._travel_together(1, 0) or super().undo()
+
+    @in_turn
+    def redo(self) -> bool:
+        """Take back `undo`."""
+        return self._travel_together(0, 1) or super().redo()
+
+    def _travel_together(self, here: int, there: int) -> bool:
+        """Go from one end of the latest search for all variables to the other, if all of these are as it has left them."""
+        state = _of(self.state)
+        choices, own = state.choices, self._together.get(state.variable, (None, None))[there]
+        if own is None or any(
+            self._chosen(name, choices.get(name)) != self._chosen(name, ends[here]) for name, ends in self._together.items()
+        ):
+            return False
+        others = dict(state.others)
+        for name, ends in self._together.items():
+            if name in choices:
+                history = self._histories[name]
+                history.back(choices[name]) if here else history.forth(choices[name])   # its own step
+            if name != state.variable:
+                others.pop(name, None)
+                others |= {} if (target := ends[there]) is None else {name: target}
+        looks = {name: getattr(state, name) for name in LOOKS}
+        self._travelling = True
+        try:
+            return self.request(**{**fields_of(own), **looks}, others=tuple(others.items()))
+        finally:
+            self._travelling = False
+
+    def _chosen(self, name: str, choices: BoundsState | None) -> str | None:
+        """The rule of a variable as a text; None where nobody has looked at it."""
+        return None if choices is None else self._key(name, choices)
 
     def save_archive(self, path: str | Path, overwrite: bool = False) -> Path:
         """Write the archive of all variables; returns its path."""
@@ -247,16 +294,16 @@ class DatasetPanel(BoundsPanel):
             self.members.dataset, Ratio(state.goal), names=names, others=others,
             progress=lambda share, what: job(share or 0.0, what),
         )
-        words = f"a ratio of {state.goal:g} for all variables is"
         if not found.met:
-            return Allocated(None, f"{words} not met: {found.ratio:.4g} is the largest that was reached")
+            return Allocated(None, f"no bounds meet {state.goal:g}x for all variables: nearest is {found.ratio:.4g}x")
         chosen = {
             name: self._allocated(state, name, found.bounds[name], found.archive[name].codec.id)
             for name in names if found.bounds[name].eb > 0   # those whose values are all equal stay as they are
         }
         beside = f", others={rules_code(others)}" if others else ""
         call = f"wb.find_bounds({self.name}, wb.Ratio({state.goal:g}), names={json.dumps(names)}{beside})"
-        return Allocated(None, f"{words} met", (), tuple(chosen.items()), call)
+        words = f"bounds of {len(chosen)} variables meet {state.goal:g}x ({found.ratio:.4g}x)"
+        return Allocated(None, words, (), tuple(chosen.items()), call)
 
     def _allocated(self, state: BoundsState, name: str, bound: Absolute, codec: str) -> BoundsState:
         """The choices for a variable with the bound that was found."""
@@ -272,10 +319,13 @@ class DatasetPanel(BoundsPanel):
         if asked != self._wanted(self.state) or not isinstance(answer, Allocated) or not answer.choices:
             return
         state = _of(self.state)
-        chosen = {**state.choices, **dict(answer.choices)}
+        before = state.choices
+        chosen = {**before, **dict(answer.choices)}
         own = {**fields_of(chosen.pop(state.variable))}
-        looks = {name: getattr(state, name) for name in ("target", "goal", "axis", "index", "time", "window", "pixels")}
-        self.change(**{**own, **looks}, others=tuple(chosen.items()))
+        looks = {name: getattr(state, name) for name in LOOKS}
+        self.request(**{**own, **looks}, others=tuple(chosen.items()))
+        after = _of(self.state).choices
+        self._together = {name: (before.get(name), after[name]) for name, _ in answer.choices}
         self.ask("archive")
 
 
@@ -290,5 +340,9 @@ def _without(rules: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
 
 def _named(variable: str, charts: Mapping[str, Any]) -> Charts:
     """The charts of one variable, which are others than those of the next: their axes have other units."""
-    coming = [f"{variable}: {name}" for name in getattr(charts, "coming", ())]
-    return Charts({f"{variable}: {name}": partial(charts.__getitem__, name) for name in charts}, coming)
+    coming = [_own(variable, name) for name in getattr(charts, "coming", ())]
+    return Charts({_own(variable, name): partial(charts.__getitem__, name) for name in charts}, coming)
+
+
+def _own(variable: str, name: str) -> str:
+    return f"{variable}: {name}"

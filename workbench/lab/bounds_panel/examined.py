@@ -11,10 +11,12 @@ from workbench.bounds.run import Question, Run
 from workbench.data import Field, Particles
 from workbench.guarantees import Bound
 
+MOST = 200   # runs that are remembered: a slider makes one at every position
+
 
 @dataclass(frozen=True, eq=False)
 class Examined:
-    """The data on display; the runs by what was asked, and the calls of searches by the question that they answer.
+    """The data on display; the latest runs by what was asked, and the calls of searches by the question that they answer.
 
     `riders` says that particles were given with further columns, which the panel leaves out.
     """
@@ -35,8 +37,10 @@ class Examined:
         return cls(Particles(data.positions, data.box), True, runs, searched)
 
     def note(self, run: Run) -> None:
-        """Remember a run."""
+        """Remember a run, in place of the oldest where there are too many."""
         self.runs[_key(run.codec, run.bound, run.order)] = run
+        while len(self.runs) > MOST:
+            del self.runs[next(iter(self.runs))]
 
 
 def run_of(runs: Mapping[str, Run], question: Question) -> Run | None:

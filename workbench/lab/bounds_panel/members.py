@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from workbench.archive.collection.dataset import Dataset
+from workbench.archive import choice
+from workbench.archive.collection.dataset import LEFT_OUT, Dataset
 from workbench.archive.collection.names import require_known
 from workbench.archive.collection.rules import is_exact
 from workbench.bounds.run import Run
@@ -27,7 +28,7 @@ from workbench.run.chunked_field import ChunkedField
 
 KINDS = {
     "b": "truth values", "c": "complex numbers", "M": "dates", "m": "durations", "S": "bytes", "U": "text", "O": "text",
-    "T": "text", "i": "whole numbers", "u": "whole numbers", "V": "records",
+    "T": "text", "V": "records",
 }
 
 
@@ -36,7 +37,7 @@ class Members:
 
     >>> members = Members(Dataset({"T": np.zeros((3, 4)), "station": np.array(["A", "B"]), "count": np.arange(3)}))
     >>> members.why_not
-    {'T': '', 'station': 'text', 'count': 'whole numbers'}
+    {'T': '', 'station': 'text', 'count': ''}
     >>> members.shape("T"), members.first
     ('3×4', 'T')
     """
@@ -54,20 +55,23 @@ class Members:
         drawn = [name for name, reason in self.why_not.items() if not reason]
         if not drawn:
             listed = "; ".join(f"{name!r}, which is {reason}" for name, reason in list(self.why_not.items())[:5])
-            raise WorkbenchError(f"the bounds panel needs a field of floating-point numbers, or particles; got {listed}")
+            raise WorkbenchError(f"the bounds panel needs a field of floats or integers, or particles; got {listed}")
         return max(drawn, key=lambda name: (not self.is_exact(name), _size(self.dataset[name])))
 
     @property
     def fields(self) -> list[str]:
-        """The members that are fields and can be drawn."""
+        """The members that are fields of floats and can be drawn: those whose bounds can be searched for."""
         drawn = [name for name, reason in self.why_not.items() if not reason]
-        return [name for name in drawn if not isinstance(self.dataset[name], Particles)]
+        return [name for name in drawn if not isinstance(self.dataset[name], Particles) and not self._of_integers(name)]
+
+    def _of_integers(self, name: str) -> bool:
+        return np.dtype(_array(self.dataset[name]).dtype).kind in "iu"
 
     def require(self, name: Any) -> str:
         """The name itself, if it can be chosen."""
         require_known(name, self.dataset, "a variable")
         if reason := self.why_not[name]:
-            wanted = "a field of floating-point numbers, or particles"
+            wanted = "a field of floats or integers, or particles"
             raise WorkbenchError(f"the variable must be {wanted}; {name!r} is {reason}: it is kept exactly")
         return str(name)
 
@@ -102,7 +106,8 @@ class Members:
 
     def usual(self, name: str) -> str:
         """The codec that keeps a member exactly if none is named."""
-        return "lattice" if isinstance(self.dataset[name], Particles) else "interpolation"
+        member = self.dataset[name]
+        return "lattice" if isinstance(member, Particles) else choice.usual(np.dtype(_array(member).dtype))
 
     def shape(self, name: str) -> str:
         """The size of a member in words."""
@@ -110,6 +115,16 @@ class Members:
         if isinstance(member, Particles):
             return f"{len(member):,} particles"
         return "\N{MULTIPLICATION SIGN}".join(map(str, _array(member).shape)) or "one value"
+
+    def bits(self, name: str) -> int:
+        """The bits of a value of a field as it is given; 0 for all other members."""
+        member = self.dataset[name]
+        return 8 * np.dtype(_array(member).dtype).itemsize if isinstance(member, Field | ChunkedField) else 0
+
+    @property
+    def left_out(self) -> list[str]:
+        """What of the files is not in the dataset."""
+        return [str(one) for group in self.dataset.groups.values() for one in group.get(LEFT_OUT, [])]
 
     def unit(self, name: str) -> str:
         """The unit of its errors; empty if it is not stated."""

@@ -8,7 +8,6 @@ from typing import Any
 from workbench.archive.collection.sources import is_dataset
 from workbench.bounds.sources import require_data
 from workbench.codecs.interpolation_model import Model
-from workbench.data import Field
 from workbench.lab.bounds_panel.dataset_panel import DatasetPanel
 from workbench.lab.bounds_panel.panel import BoundsPanel
 from workbench.lab.cells import name_of
@@ -38,10 +37,7 @@ def bounds(data: Any, **choices: Any) -> BoundsPanel:
     choices = choices if model is None else {**choices, "model": model}
     if is_dataset(data) or getattr(data, "kind", None) == "collection":
         return DatasetPanel(data, name_of(data, "dataset"), called, **choices)
-    checked = require_data(data)
-    if isinstance(checked, Field):
-        checked.require_floats("wb.lab.bounds")
-    return BoundsPanel(checked, name_of(data, "data"), called, **choices)
+    return BoundsPanel(require_data(data), name_of(data, "data"), called, **choices)
 
 
 def _model_of(given: Any) -> tuple[Model | None, str]:

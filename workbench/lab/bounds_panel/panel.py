@@ -21,28 +21,30 @@ from workbench.lab.bounds_panel.code import code
 from workbench.lab.bounds_panel.consequences import implied
 from workbench.lab.bounds_panel.examined import Examined
 from workbench.lab.bounds_panel.forecast import Forecast, forecast_of
-from workbench.lab.bounds_panel.goals import GOALS, Answer, Goal, goals_of, target_of
+from workbench.lab.bounds_panel.goals import GOALS, Answer, Goal, answer_of, goals_of, target_of
 from workbench.lab.bounds_panel.pictures import pictures
 from workbench.lab.bounds_panel.reading import reading
 from workbench.lab.bounds_panel.state import (
     BOUNDS,
-    KINDS,
     PARTS,
     BoundsState,
     applicable,
     exponents,
     kind_of,
+    kinds_of,
     other_questions,
     slices,
 )
 from workbench.lab.bounds_panel.trial import Spectra, Trial, spectra_of, try_bound
-from workbench.lab.controls import Choice, LogSlider, Number, Steps, Toggle, button
+from workbench.lab.controls import Button, Choice, LogSlider, Number, Row, Steps, Toggle, Words
 from workbench.lab.description import Reading, Shown
 from workbench.lab.engine import Fields, Results, Stage
 from workbench.lab.jobs import Job
 from workbench.lab.panel import Panel
+from workbench.lab.part import Part
 from workbench.lab.saving import SaveArchive
 from workbench.lab.unusual import unusual
+from workbench.lab.view import View
 
 
 class BoundsPanel(Panel[BoundsState]):
@@ -85,20 +87,29 @@ class BoundsPanel(Panel[BoundsState]):
 
     @property
     def history(self) -> dict[str, Run]:
-        """All runs of these data."""
+        """The latest runs of these data."""
         return self.examined(self.state).runs
 
-    def rows(self) -> Sequence[Sequence[Any]]:
-        """The bound above, the view below."""
+    def rows(self) -> Sequence[Row]:
+        """The bound and the search for one above, the view below the pictures."""
         save = SaveArchive(f"{self.name}.zip", self.save_archive, self.when_settled)
-        return [self._bound_controls(), [*self._view_controls(), *self._search_controls(goals_of(self.data)), save]]
+        return [*self._control_rows(goals_of(self.data)), Row(save, save.download, place="foot")]
+
+    def _control_rows(self, goals: Mapping[str, Goal], *more: Part) -> list[Row]:
+        """The controls of the bound, of the search for one, with more behind, and of the view."""
+        bound, compare = self._bound_controls(), [self._compare_button(), *more]
+        self._told = Words(wide=True)
+        view = Row(*self._view_controls(), place="strip")
+        if not goals:
+            return [Row(*bound, *compare), view]
+        return [Row(*bound), Row(*self._search_controls(goals), *compare), view]
 
     def _bound_controls(self) -> list[Any]:
         """The controls that choose the codec and the bound."""
         low, high = exponents(self.data, self.state.kind)
         self._slider = LogSlider("eb", "error bound", 10.0**low, 10.0**high, spoken=lambda state: PARTS[state.kind])
         codecs = [codec.id for codec in applicable(self.data)]
-        choose: list[Any] = [Choice("codec", "codec", codecs), Choice("kind", "kind of bound", KINDS)]
+        choose: list[Any] = [Choice("codec", "codec", codecs), Choice("kind", "kind of bound", kinds_of(self.data))]
         if isinstance(self.data, Particles):
             choose.append(Choice("order", "order", {"kept": "keep", "free": "free"}))
         if self._offered is not None:
@@ -106,18 +117,20 @@ class BoundsPanel(Panel[BoundsState]):
         return [*choose, self._slider]
 
     def _search_controls(self, goals: Mapping[str, Goal]) -> list[Any]:
-        """The controls that search for a bound, and compare codecs."""
-        compare = button("compare codecs", lambda: self.ask("others"), "try all other codecs at this bound")
-        find = button("find", self.find, "search for the bound that meets the target, with a few compressions of all data")
+        """The controls that search for a bound, with what was found."""
+        find = Button("find", self.find, "search for the bound that meets the target, with a few compressions of all data")
         return [Choice("target", "target", goals, about="target"), Number("goal", "at", about="number of the target"),
-                find, compare]
+                find, self._told]
+
+    def _compare_button(self) -> Button:
+        return Button("compare codecs", lambda: self.ask("others"), "try all other codecs at this bound")
 
     def draw(self, state: BoundsState, results: Results) -> Shown:
         """Pictures, charts and figures of the trial, and all earlier runs."""
         examined, plain = self.examined(state), next(iter(results.get("plain", ())), None)
         return drawing.draw(
             examined.data, state, results.get("trial"), tuple(examined.runs.values()), results.get("spectra"),
-            results.get("forecast"), self.answer(state, results), plain,
+            results.get("forecast"), self.answer(state, results), plain, results.get("others", ()),
         )
 
     def answer(self, state: BoundsState, results: Results) -> Answer | None:
@@ -135,10 +148,8 @@ class BoundsPanel(Panel[BoundsState]):
         state.check(self.examined(state).data)
 
     def remark(self, state: BoundsState) -> str:
-        """What a search has found, and bounds that are too large or too small for these data."""
-        answer = self.answer(state, self._engine.results(state))
-        strange = "" if state.exact else unusual(self.examined(state).data, state.bound)
-        return "; ".join(part for part in ("" if answer is None else answer.sentence, strange) if part)
+        """Bounds that are too large or too small for these data."""
+        return "" if state.exact else unusual(self.examined(state).data, state.bound)
 
     def ready(self, results: Results) -> bool:
         """Pictures wait for the trial."""
@@ -159,6 +170,11 @@ class BoundsPanel(Panel[BoundsState]):
         self._slider.span(10.0**low, 10.0**high)
         self._index.reach(slices(self.data, self.state.axis) - 1)
 
+    def _show_in(self, view: View) -> None:
+        super()._show_in(view)
+        answer = self.answer(self.state, self._engine.results())
+        self._told.set(text="" if answer is None else answer.words)
+
     def find(self) -> None:
         """Search for the bound that meets the target, and choose it."""
         asked = self._wanted(self.state)
@@ -168,11 +184,14 @@ class BoundsPanel(Panel[BoundsState]):
         """Choose the bound that was found, unless the user has chosen something else in the meantime."""
         answer = self._engine.results().get("found")
         if asked == self._wanted(self.state) and isinstance(answer, Answer) and answer.bound is not None:
-            self.change(eb=answer.bound.eb)
+            self.request(eb=answer.bound.eb)
 
     def row_chosen(self, table: str, row: int) -> None:
         """Show an earlier run again."""
-        run = list(self.history.values())[row]
+        tried = list(self.history.values())
+        if row >= len(tried):
+            return   # the present run, which the history has forgotten
+        run = tried[row]
         codec = codecs.from_dict(run.codec)
         model = self._offered
         if isinstance(codec, Interpolation) and model is not None and codec.model == model.text:
@@ -182,7 +201,7 @@ class BoundsPanel(Panel[BoundsState]):
         named = codec.id if codec == codecs.get(codec.id) else codec
         exact = isinstance(run.bound, Exact)
         bound = {} if exact else {"kind": kind_of(run.bound), "eb": run.bound.eb}
-        self.change(codec=named, model=model, exact=exact, order=run.order, **bound)
+        self.request(codec=named, model=model, exact=exact, order=run.order, **bound)
 
     def save_archive(self, path: str | Path, overwrite: bool = False) -> Path:
         """Write the archive that is shown; returns its path."""
@@ -241,7 +260,7 @@ class BoundsPanel(Panel[BoundsState]):
         if found.met:
             chosen = dataclasses.replace(state, eb=found.bound.eb, exact=False)
             examined.searched[_key(chosen)] = GOALS[state.target].code.format(state.goal)
-        return Answer(found.bound if found.met else None, found.sentence, found.notes)
+        return answer_of(state.target, state.goal, found)
 
     def _spectra(self, state: BoundsState, results: Results, job: Job) -> Spectra:
         return spectra_of(self.examined(state).data, results["trial"], job)

@@ -15,10 +15,12 @@ from workbench.guarantees import Limit
 from workbench.lab import levels, projection, slices
 from workbench.lab.bounds_panel.state import BoundsState
 from workbench.lab.bounds_panel.trial import Trial
+from workbench.lab.colour_scale import scale_of
+from workbench.lab.density import density_picture, density_pixels
 from workbench.lab.description import Picture
+from workbench.lab.extremes import extremes
 from workbench.lab.projection import Projection
 from workbench.lab.remembered import remembered
-from workbench.lab.units import density_unit
 
 
 def pictures(data: Particles | Field, state: BoundsState, trial: Trial | None) -> tuple[Picture, ...]:
@@ -28,15 +30,13 @@ def pictures(data: Particles | Field, state: BoundsState, trial: Trial | None) -
     return _of_field(data, state, trial) if len(data.shape) > 1 else ()
 
 
-def note(data: Particles | Field, state: BoundsState, trial: Trial | None) -> str:
-    """The meaning of a pixel, and what the pictures leave out."""
-    if isinstance(data, Particles):
-        return "seen along an axis: particles per area, and how many more or fewer after decoding"
-    if len(data.shape) == 1:
+def note(data: Particles | Field, state: BoundsState) -> str:
+    """The meaning of a pixel that shows several values."""
+    if isinstance(data, Particles) or len(data.shape) == 1:
         return ""
     rows, columns = _original(data, state)[1]
     if rows * columns == 1:
-        return "one pixel for each value; errors in units of the bound" if _in_units(trial) else "one pixel for each value"
+        return ""
     return f"each pixel is the mean of up to {rows} x {columns} values, and of the error the largest among them"
 
 
@@ -62,6 +62,7 @@ def _original(field: Field, state: BoundsState) -> tuple[Picture, tuple[int, int
         picture = Picture(
             "original", pixels, raster.window, "values", low, high, logarithmic=state.logarithmic,
             unit=unit_of_values(field), empty=True, axes=state.cut.axes(field), quantity=field.name or "value",
+            limits="full" if state.logarithmic or scale_of(field, *extremes(field)) == "linear" else "1-99",
         )
         return picture, raster.block
 
@@ -89,10 +90,6 @@ def _largest(values: np.ndarray) -> float:
     return float(finite.max(initial=0.0)) or 1.0
 
 
-def _in_units(trial: Trial | None) -> bool:
-    return trial is not None and trial.outcome is not None and trial.limit.value > 0
-
-
 def _view(state: BoundsState) -> tuple[object, ...]:
     return state.cut, state.logarithmic
 
@@ -100,32 +97,13 @@ def _view(state: BoundsState) -> tuple[object, ...]:
 # Particles.
 
 def _of_particles(particles: Particles, state: BoundsState, trial: Trial | None) -> tuple[Picture, ...]:
-    original, counts = _density(particles, state)
+    original, counts = density_picture(particles, state.axis, state.window, state.pixels, state.logarithmic)
     if trial is None or trial.outcome is None:
         return (original,)
     decoded = trial.decoded
     assert isinstance(decoded, Particles)
     made = remembered(decoded, "pictures", _view(state), lambda: _moved(decoded, state, original, counts))
     return original, *made
-
-
-def _density(particles: Particles, state: BoundsState) -> tuple[Picture, np.ndarray]:
-    """The picture, and the counts."""
-
-    def made() -> tuple[Picture, np.ndarray]:
-        seen = Projection.of(particles, state.axis)
-        part = seen.within(state.window or seen.frame)
-        counts = part.counts(projection.grid_of(part.frame, len(part), state.pixels))
-        low, high = projection.density_scale(particles, state.axis, state.logarithmic)
-        area = projection.pixel_area(part.frame, counts.shape)
-        pixels = levels.density_bytes(counts, low * area, high * area, state.logarithmic)
-        picture = Picture(
-            "original", pixels, part.frame, "density", low, high, logarithmic=state.logarithmic,
-            unit=density_unit(particles), axes=projection.view_axes(particles, state.axis),
-        )
-        return picture, counts.astype(np.int32)
-
-    return remembered(particles, "pictures", _view(state), made)
 
 
 def _moved(decoded: Particles, state: BoundsState, original: Picture, counts: np.ndarray) -> tuple[Picture, Picture]:
@@ -135,7 +113,7 @@ def _moved(decoded: Particles, state: BoundsState, original: Picture, counts: np
     difference = found - counts
     most = levels.difference_range(difference)
     area = projection.pixel_area(original.window, shape)
-    pixels = levels.density_bytes(found, original.low * area, original.high * area, original.logarithmic)
+    pixels = density_pixels(original, found)
     changed = levels.difference_bytes(difference, most)
     return (
         replace(original, title="decoded", pixels=pixels),

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from workbench import backend, codecs
+from workbench import codecs
+from workbench.archive import choice
 from workbench.arguments import flag
 from workbench.bounds.run import Order, Question
 from workbench.codecs import Codec, ParticleCodec
@@ -20,8 +21,9 @@ from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound, Exact, PointwiseRelative, Relative
 from workbench.lab.bounds_panel.goals import GOALS, Goal, target_of
 from workbench.lab.choices import finite, one_of, positive, told_how_to_change, whole, with_choices, within
+from workbench.lab.colour_scale import scale_of
 from workbench.lab.description import PIXELS, Window, checked_window
-from workbench.lab.remembered import remembered
+from workbench.lab.extremes import extremes
 from workbench.lab.slices import Cut
 
 Kind = Literal["absolute", "relative", "pointwise"]
@@ -94,7 +96,8 @@ class BoundsState:
         if isinstance(data, Particles):
             usual = cls("lattice", eb=_sensible(data), axis=2, logarithmic=True)
         else:
-            usual = cls(_usual_codec(data, choices.get("model") is not None), eb=_sensible(data))
+            codec = _usual_codec(data, choices.get("model") is not None)
+            usual = cls(codec, eb=_sensible(data), logarithmic=scale_of(data, *extremes(data)) == "logarithmic")
         if "kind" in choices and "eb" not in choices:
             usual = usual.with_kind(choices["kind"], data)
         state = with_choices(usual, choices)
@@ -110,6 +113,8 @@ class BoundsState:
 
     def check(self, data: Particles | Field) -> None:
         """Raise if these data do not have this slice, or as many axes as the fields that the model was trained on."""
+        if self.kind not in kinds_of(data).values():
+            raise WorkbenchError(f"the bound of integers must be absolute or relative to the range; got {self.kind}")
         if self.model is not None and isinstance(data, Field):
             require_dimensions(self.model, len(data.shape))
         if isinstance(data, Particles):
@@ -165,14 +170,31 @@ class BoundsState:
         return dataclasses.replace(self, kind=kind, eb=eb if eb < most else 0.5)
 
 
+def kinds_of(data: Particles | Field) -> dict[str, Kind]:
+    """The kinds of bound that these data may have, by their words; integers have no pointwise one.
+
+    >>> list(kinds_of(Field([1, 2])))
+    ['absolute', 'relative to the range']
+    """
+    return {words: kind for words, kind in KINDS.items() if kind != "pointwise" or not of_integers(data)}
+
+
+def of_integers(data: Particles | Field) -> bool:
+    """Whether these are integers, of which errors are whole numbers."""
+    return isinstance(data, Field) and data.values.dtype.kind in "iu"
+
+
 def exponents(data: Particles | Field, kind: Kind) -> tuple[int, int]:
     """The powers of ten at the ends of the slider for the bound: from rounding errors to the loss of all information.
 
-    >>> exponents(Field([0.0, 30.0]), "absolute")
-    (-10, 2)
+    >>> exponents(Field([0.0, 30.0]), "absolute"), exponents(Field([0, 30]), "absolute")
+    ((-10, 2), (0, 2))
     >>> exponents(Field([0.0, 30.0]), "pointwise")
     (-12, -1)
     """
+    if of_integers(data):   # from an error of 1
+        decades = max(math.ceil(math.log10(size_of(data))), 1)
+        return (0, decades) if kind == "absolute" else (-decades, 0)
     decades = DECADES[_numbers(data).dtype.itemsize]
     if kind != "absolute":
         return -decades, 0 if kind == "relative" else -1
@@ -187,18 +209,6 @@ def kind_of(bound: Bound) -> Kind:
     'pointwise'
     """
     return next(kind for kind, made in BOUNDS.items() if type(bound) is made)
-
-
-def extremes(data: Particles | Field) -> tuple[float, float]:
-    """The smallest and largest of the valid values, or of all coordinates; zeros when there are none."""
-    if isinstance(data, Particles):
-        return float(data.lower.min()), float(data.upper.max())
-
-    def found() -> tuple[float, float]:
-        shown = backend.to_host(data.values)[backend.to_host(data.valid)]
-        return (float(shown.min()), float(shown.max())) if shown.size else (0.0, 0.0)
-
-    return remembered(data, "extremes", "", found)
 
 
 def size_of(data: Particles | Field) -> float:
@@ -251,7 +261,9 @@ def _usual() -> Iterator[Codec]:
 
 
 def _usual_codec(data: Field, with_model: bool) -> str:
-    """The smallest codec for most fields; a quicker one where a trial would take seconds."""
+    """The smallest codec for most fields; a quicker one where a trial would take seconds, and that of integers."""
+    if of_integers(data):
+        return choice.usual(data.values.dtype)
     waits = not with_model and data.values.size > QUICK
     liked = ["sz3", "interpolation", "prequantised"] if waits else ["interpolation", "prequantised"]
     return next(name for name in liked if name in codecs.available())
@@ -260,13 +272,14 @@ def _usual_codec(data: Field, with_model: bool) -> str:
 def _takes(codec: Codec, data: Particles | Field) -> bool:
     if isinstance(data, Particles):
         return isinstance(codec, ParticleCodec) or 1 in codec.dimensions   # applied to each coordinate
-    return not isinstance(codec, ParticleCodec) and len(data.shape) in codec.dimensions
+    taken = data.values.dtype.name in codec.dtypes and len(data.shape) in codec.dimensions
+    return taken and not isinstance(codec, ParticleCodec)
 
 
 def _sensible(data: Particles | Field) -> float:
     if isinstance(data, Particles) and data.spacing > 0:
         return nice(SHARE_OF_SPACING * data.spacing)
-    return nice(max(SHARE_OF_RANGE * size_of(data), sys.float_info.min))
+    return nice(max(SHARE_OF_RANGE * size_of(data), 1.0 if of_integers(data) else sys.float_info.min))
 
 
 def _numbers(data: Particles | Field) -> Any:

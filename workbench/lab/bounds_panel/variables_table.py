@@ -13,14 +13,12 @@ from workbench.bounds.run import Run
 from workbench.lab.bounds_panel.dataset_state import DatasetState, key_of, rule_of
 from workbench.lab.bounds_panel.examined import run_of
 from workbench.lab.bounds_panel.members import Members
+from workbench.lab.bounds_panel.number_texts import short
 from workbench.lab.bounds_panel.state import PARTS, BoundsState
 from workbench.lab.description import Table
 
 NAME = "variables"
-COLUMNS = (
-    "variable", "size", "unit", "bound", "codec", "bytes", "bits/value", "ratio", "PSNR [dB]", "largest error",
-    "remarks",
-)
+COLUMNS = ("variable", "size", "bound", "codec", "bits/value", "ratio", "largest error", "bytes", "remarks")
 UNTRIED = "not tried yet"
 Measured = Mapping[tuple[str, str], Row]   # by name and rule
 
@@ -54,13 +52,13 @@ def _row(members: Members, name: str, choices: BoundsState | None, measured: Mea
     if run is not None and run.error:
         figures, remarks = _unknown(), [*remarks, "failed"]
     elif run is not None:
-        figures = _of_run(run)
+        figures = _of_run(run, unit)
         remarks += ["positions alone"] if members.has_riders(name) else []
     elif row is not None:
-        figures, codec = _of_row(row), row.codec
+        figures, codec = _of_row(row, members.bits(name), unit), row.codec
     else:
         figures, remarks = _unknown(), [*remarks, UNTRIED]
-    return name, members.shape(name), unit, bound, codec, *figures, "; ".join(filter(None, remarks))
+    return name, members.shape(name), bound, codec, *figures, "; ".join(filter(None, remarks))
 
 
 def bound_text(choices: BoundsState, unit: str) -> str:
@@ -74,25 +72,28 @@ def bound_text(choices: BoundsState, unit: str) -> str:
     return f"{choices.eb:.4g} {unit if choices.kind == 'absolute' else PARTS[choices.kind]}".strip()
 
 
-def _of_run(run: Run) -> tuple[str, ...]:
-    sizes = f"{int(run['nbytes']):,}", _short(run["bits_per_value"]), _short(run["ratio"])
-    return *sizes, *(_short(run[figure]) if figure in run.figures else "" for figure in ("psnr", "max_error"))
+def _of_run(run: Run, unit: str) -> tuple[str, ...]:
+    """Bits, ratio, largest error, bytes."""
+    size = "bits_per_particle" if "bits_per_particle" in run.figures else "bits_per_value"
+    return short(run[size]), short(run["ratio"]), _error(run["max_error"], unit), f"{int(run['nbytes']):,}"
 
 
-def _of_row(row: Row) -> tuple[str, ...]:
-    return f"{row.nbytes:,}", "", _short(row.ratio), "", _short(row.largest_error)
+def _of_row(row: Row, given: int, unit: str) -> tuple[str, ...]:
+    """The same, for values of so many bits."""
+    bits = short(given / row.ratio) if given and row.ratio else ""
+    return bits, short(row.ratio), _error(row.largest_error, unit), f"{row.nbytes:,}"
+
+
+def _error(largest: float, unit: str) -> str:
+    return f"{largest:.3g} {unit}".strip() if largest else "0"
 
 
 def _unknown() -> tuple[str, ...]:
-    return ("",) * 5
+    return ("",) * 4
 
 
 def _foot(count: int, total: Total | None) -> tuple[str, ...]:
     """What the archive of all of them costs; without one, nothing is claimed."""
-    known = ("", "", "") if total is None else (f"{total.nbytes:,}", "", _short(total.original_nbytes / total.nbytes))
+    ratio, nbytes = ("", "") if total is None else (short(total.original_nbytes / total.nbytes), f"{total.nbytes:,}")
     told = "not compressed yet" if total is None else "everything included"
-    return f"all {count:,}", "", "", "", "", *known, "", "", told
-
-
-def _short(value: float) -> str:
-    return f"{value:.4g}".replace("inf", "∞")
+    return f"all {count:,}", "", "", "", "", ratio, "", nbytes, told

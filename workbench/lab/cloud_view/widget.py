@@ -9,9 +9,11 @@ from __future__ import annotations
 import html
 import itertools
 import os
+import secrets
 from typing import Any
 
 import anywidget
+import ipywidgets as widgets
 import numpy as np
 import traitlets
 
@@ -21,12 +23,11 @@ from workbench.lab.cloud_view.look import Colouring, look
 from workbench.lab.cloud_view.scene import STEPS, Scene
 from workbench.lab.cloud_view.still import data_url, png, still
 from workbench.lab.description import STATIC
-from workbench.lab.front_end import front_end, widget_script
+from workbench.lab.front_end import FrontEnd, front_end, loader
 from workbench.lab.glossary import meaning
 
 FIRST_PIECE, LARGEST_PIECE = 2**16, 2**19   # points; each piece is twice the one before
 STILL = 420, 560                            # pixels
-SCRIPTS = "camera", "points", "frame", "halos", "tools", "cloud"   # one ES module when joined: one class or two in each
 TERMS = "changed members", "colour by", "coloured halos", "depth cue", "opacity", "point size"   # of the controls
 
 _scenes = itertools.count(1)
@@ -45,9 +46,10 @@ class Cloud(anywidget.AnyWidget):
     >>> cloud.close()
     """
 
-    _esm = widget_script(*(f"cloud_view/{name}.js" for name in SCRIPTS))
-    _css = front_end("cloud_view/cloud.css")
-
+    _esm = loader()
+    draws = traitlets.Unicode("cloud").tag(sync=True)
+    own_id = traitlets.Unicode().tag(sync=True)
+    front = traitlets.Instance(FrontEnd).tag(sync=True, **widgets.widget_serialization)
     look = traitlets.Dict().tag(sync=True)
     meanings = traitlets.Dict().tag(sync=True)     # the tooltips
     densities = traitlets.Bytes().tag(sync=True)   # the colour map of densities
@@ -66,7 +68,11 @@ class Cloud(anywidget.AnyWidget):
 
     def __init__(self, scene: Scene | None = None, **traits: Any) -> None:
         meanings = {term: meaning(term) for term in TERMS}
-        super().__init__(look=look(), meanings=meanings, densities=colours.table("density").tobytes(), **traits)
+        identity = secrets.token_hex(16)
+        super().__init__(
+            model_id=identity, own_id=identity, front=front_end(), look=look(), meanings=meanings,
+            densities=colours.table("density").tobytes(), **traits,
+        )
         self._scene: Scene | None = None
         self.on_msg(self._asked)
         if scene is not None:

@@ -19,8 +19,8 @@ from workbench.data import Particles
 from workbench.data.periodic import nearest_image
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute
-from workbench.lab.clusters_panel.density import density_of
 from workbench.lab.clusters_panel.state import FEWEST_MEMBERS, ClustersState
+from workbench.lab.density import density_picture, pixels_of
 from workbench.metrics.pairs import require_host
 from workbench.progress import Progress
 
@@ -158,7 +158,7 @@ def outcome_of(
     broken = broken_links(particles, decoded, halos.groups)
     progress(0.9, "comparing halos")
     missing, false = (Links.of(pairs, decoded, halos.groups) for pairs in (broken.missing, broken.false))
-    density_of(particles, state.axis, state.window, state.pixels).of(decoded)
+    pixels_of(decoded, state.axis, density_picture(particles, state.axis, state.window, state.pixels)[0])
     sizes = np.sort(groups.sizes[groups.sizes >= FEWEST_MEMBERS])[::-1]
     found = halos.matched(groups, FEWEST_MEMBERS)
     return Outcome(decoded, groups, found.status, found.counterpart_members, sizes, missing, false)

@@ -26,8 +26,8 @@ def title_of_chosen(halos: Halos, outcome: Outcome | None, chosen: Chosen, min_m
     """
     if chosen.kind == "link":
         one, other = chosen.particles
-        name, whole = name_of_link(outcome, chosen), f"particles {one:,} and {other:,}"
-        return f"{name or whole} {_where(halos, chosen, min_members)}{'' if name or outcome is None else ': not broken'}"
+        pair = f"particles {one:,} and {other:,}" if outcome is None else f"not broken: particles {one:,} and {other:,}"
+        return f"{name_of_link(outcome, chosen) or pair} {_where(halos, chosen, min_members)}"
     place = halos.place(int(halos.groups.labels[chosen.particles[0]]))
     if place is None:
         return f"particle {chosen.particles[0]:,}, without friends"
@@ -65,6 +65,39 @@ def broken_counts(halos: Halos, outcome: Outcome, places: np.ndarray) -> tuple[n
     return _each(halos, outcome.missing.pairs[:, :1], labels), _each(halos, outcome.false.pairs, labels)
 
 
+def sentence_of_chosen(
+    particles: Particles, state: ClustersState, halos: Halos, outcome: Outcome | None
+) -> str:
+    """What compression has done to the chosen halo or link; empty if nothing is chosen, or not known yet."""
+    chosen = state.chosen
+    if chosen is None or outcome is None:
+        return ""
+    if chosen.kind == "link":
+        length = halos.groups.linking_length
+        before, after = (_distance(each, chosen) for each in (particles, outcome.decoded))
+        one, other = _moved(particles, outcome, chosen)
+        moved = f"moved by {one.max() / state.bound:.3f} ξ and {other.max() / state.bound:.3f} ξ along an axis"
+        return f"Distance {_in_lengths(before, length)} → {_in_lengths(after, length)}; {moved}."
+    place = halos.place(int(halos.groups.labels[chosen.particles[0]]))
+    if place is None:
+        return ""
+    missing, false = (f"{int(count[0]):,}" for count in broken_counts(halos, outcome, np.array([place])))
+    sizes = f"{halos.catalogue.members[place]:,} → {outcome.members[place]:,}"
+    return f"Members {sizes}; missing links {missing}, false links {false}."
+
+
+def _distance(particles: Particles, chosen: Chosen) -> float:
+    """Between the ends of a link."""
+    return float(distances(particles.positions, np.array([chosen.particles]), particles.box)[0])
+
+
+def _moved(particles: Particles, outcome: Outcome, chosen: Chosen) -> np.ndarray:
+    """How far the ends of a link moved along each axis."""
+    ends = list(chosen.particles)
+    moved = outcome.decoded.positions[ends].astype(np.float64) - particles.positions[ends]
+    return np.abs(nearest_image(moved, particles.box))
+
+
 def _each(halos: Halos, ends: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """How often each label occurs among the groups of these particles."""
     found, counts = np.unique(halos.groups.labels[ends], return_counts=True)
@@ -87,31 +120,34 @@ def _where(halos: Halos, chosen: Chosen, min_members: int) -> str:
 def _link_facts(
     particles: Particles, state: ClustersState, length: float, outcome: Outcome | None, chosen: Chosen
 ) -> tuple[Fact, ...]:
-    pair = np.array([chosen.particles])
-    before = float(distances(particles.positions, pair, particles.box)[0])
-    facts = [Fact("distance before", _against(before, length, "b"), "", meaning("distance"), group=GROUP)]
+    before = _distance(particles, chosen)
+    facts = [Fact("distance before", _against(before, length), "", meaning("distance"), group=GROUP)]
     if outcome is None:
         return tuple(facts)
-    after = float(distances(outcome.decoded.positions, pair, particles.box)[0])
-    facts.append(Fact("distance after", _against(after, length, "b"), "", meaning("distance"), group=GROUP))
-    ends = list(chosen.particles)
-    moved = outcome.decoded.positions[ends].astype(np.float64) - particles.positions[ends]
-    for name, along in zip(("one particle moved", "the other moved"), nearest_image(moved, particles.box), strict=True):
-        largest = float(np.abs(along).max())
-        text = f"{float(np.sqrt((along**2).sum())):.4g}, along one axis up to {largest / state.bound:.3f} ξ"
+    after = _against(_distance(outcome.decoded, chosen), length)
+    facts.append(Fact("distance after", after, "", meaning("distance"), group=GROUP))
+    for name, along in zip(("one particle moved", "the other moved"), _moved(particles, outcome, chosen), strict=True):
+        text = f"{float(np.sqrt((along**2).sum())):.4g}, along one axis up to {along.max() / state.bound:.3f} ξ"
         facts.append(Fact(name, text, "", meaning("displacement"), group=GROUP))
     return tuple(facts)
 
 
-def _against(distance: float, length: float, unit: str) -> str:
-    """A distance in the unit of the data and in another, with so many digits that it is seen to be shorter or longer.
+def _against(distance: float, length: float) -> str:
+    """A distance in the unit of the data and in linking lengths.
 
-    >>> _against(0.25, 0.2, "b"), _against(0.200002, 0.2, "b")
+    >>> _against(0.25, 0.2), _against(0.200002, 0.2)
     ('0.25 = 1.250 b', '0.200002 = 1.00001 b')
     """
-    share = distance / length
-    digits = 3 if share == 1 else min(max(3, -int(np.floor(np.log10(abs(share - 1))))), 12)
-    return f"{distance:.{digits + 2}g} = {share:.{digits}f} {unit}"
+    return f"{distance:.{_digits(distance / length) + 2}g} = {_in_lengths(distance, length)}"
+
+
+def _in_lengths(distance: float, length: float) -> str:
+    return f"{distance / length:.{_digits(distance / length)}f} b"
+
+
+def _digits(share: float) -> int:
+    """So many that a distance is seen to be shorter or longer than the linking length."""
+    return 3 if share == 1 else min(max(3, -int(np.floor(np.log10(abs(share - 1))))), 12)
 
 
 def _halo_facts(halos: Halos, outcome: Outcome | None, place: int) -> tuple[Fact, ...]:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import ipywidgets as widgets
-
 from workbench.data import Particles
 from workbench.lab.cloud_view import Cloud, Scene, fates_of, scene_of
 from workbench.lab.clusters_panel.breakage import Halos, Outcome
 from workbench.lab.clusters_panel.state import Chosen, ClustersState
+from workbench.lab.controls import Button
 from workbench.lab.glossary import meaning
+from workbench.lab.part import Part
 from workbench.lab.turns import Rest, in_turn
 
 RESTED = 0.4   # seconds without changes before a cloud is made
@@ -39,20 +39,45 @@ def cloud_of(particles: Particles, state: ClustersState, halos: Halos, outcome: 
     return scene_of(particles, fates, decoded, chosen or None, ("original", title))
 
 
-class CloudPart:
-    """The toggle "in 3-D" of the panel, and the box in which the cloud appears."""
+class Embedded(Part):
+    """A place for another widget, by its name; empty without one."""
 
-    def __init__(self, particles: Particles, choose: Callable[[Chosen], object]) -> None:
-        self._particles, self._choose = particles, choose
+    kind = "embedded"
+
+    def __init__(self) -> None:
+        super().__init__(widget="")
+
+
+class CloudPart:
+    """The button "in 3-D" of the panel, and the cloud, which takes the place of the pictures.
+
+    `choose` is called with a halo that was clicked, and `put_aside` with whether the pictures are to leave their place.
+    """
+
+    def __init__(
+        self, particles: Particles, choose: Callable[[Chosen], object], put_aside: Callable[[bool], object]
+    ) -> None:
+        self._particles, self._choose, self._put_aside = particles, choose, put_aside
         self._cloud: Cloud | None = None
         self._wanted: tuple[Any, ...] = ()
         self._made_of: tuple[Any, ...] = ()
         self._rest = Rest(RESTED)
-        natural = widgets.Layout(width="auto")
-        self.toggle = widgets.ToggleButton(description="in 3-D", tooltip=meaning("in 3-D"), layout=natural)
-        self.toggle.disabled = particles.dimensions != 3
-        self.toggle.observe(lambda change: self._follow(), "value")
-        self.box = widgets.VBox([], layout=widgets.Layout(overflow="visible"))
+        self.toggle = Button("in 3-D", lambda: self.want(not self.wanted), meaning("in 3-D"))
+        self.toggle.set(pressed=False)
+        self.embedded = Embedded()
+        self.embedded.set(hidden=True)
+
+    @property
+    def wanted(self) -> bool:
+        """Whether the button is pressed."""
+        return bool(self.toggle.content["pressed"])
+
+    def want(self, wanted: bool) -> None:
+        """Show a cloud, or remove it."""
+        self.toggle.set(pressed=wanted)
+        self.embedded.set(hidden=not wanted)
+        self._put_aside(wanted)
+        self._follow()
 
     def show(self, state: ClustersState, halos: Halos | None, outcome: Outcome | None, title: str) -> None:
         """Show these results, if a cloud is wanted, as soon as they stay for a moment."""
@@ -61,13 +86,12 @@ class CloudPart:
 
     def close(self) -> None:
         """Release the cloud and its points."""
-        self.toggle.value = False
-        self._follow()
+        self.want(False)
 
     @in_turn
     def _follow(self) -> None:
         self._rest.cancel()
-        if not self.toggle.value:
+        if not self.wanted:
             self._remove()
         elif self._wanted and self._wanted[:-1] != self._made_of and not self._rest.begin(self._make):
             self._make()
@@ -80,14 +104,14 @@ class CloudPart:
         if self._cloud is None:
             self._cloud = Cloud(scene)
             self._cloud.observe(self._picked, "picked")
-            self.box.children = (self._cloud,)
+            self.embedded.set(widget=self._cloud.model_id)
         else:
             self._cloud.show(scene)
 
     def _remove(self) -> None:
         self._made_of = ()
         if self._cloud is not None:
-            self.box.children = ()
+            self.embedded.set(widget="")
             self._cloud.close()
             self._cloud = None
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from workbench.charts.description import Axis, Chart, Part, Series, Span
+from workbench.charts.description import Axis, Chart, Part, Rule, Series, Span
 from workbench.charts.looks import Dash, colour, marker
 from workbench.clusters.keep.repair import Step
 from workbench.lab.glossary import meaning
@@ -74,7 +74,8 @@ def descent_chart(steps: tuple[Step, ...], share: float = 1.0) -> Chart:
     The steps are those of one trial, within this share of the error bound.
 
     The axis is linear from 0 to 1 and logarithmic above, so that it shows the end at zero. Rounds of moves are shaded: they
-    follow other constraints than descent does, so the curves jump where a phase begins.
+    follow other constraints than descent does, so the curves jump where a phase begins. Where descent has ended and its
+    result is rounded to the moves that an archive can store, pairs are violated again, and rounds of moves repair them.
     """
     number = np.arange(1, len(steps) + 1)
     violations = np.array([step.violations for step in steps], float)
@@ -85,12 +86,13 @@ def descent_chart(steps: tuple[Step, ...], share: float = 1.0) -> Chart:
         tooltips = [f"step {step}: {name} {value:,.4g}" for step, value in zip(number, values, strict=True)]
         look = colour(place), DASHES[place], marker(place)
         parts.append(Series(name, number, from_zero(values), *look, 1.5, 5, tooltips=tooltips, meaning=meaning(word)))
+    parts += [Rule("coordinates rounded, then repaired", "x", place) for place in _rounded(steps)]
     highest = max([1.0, *violations.tolist(), *loss.tolist()])
     within = f" within {share:.3g} ξ" if share < 1 else ""
     last = f"After {len(steps)} steps: {violations[-1]:,.0f} violations, loss {loss[-1]:.3g} ξ²." if steps else ""
     return Chart(
         f"Violations left, step by step{within}", Axis("step", 0.5, max(len(steps), 2) + 0.5),
-        Axis("violations; loss in ξ²", -0.08, 1.08 * float(from_zero(highest)), names=zero_ticks(highest)), tuple(parts),
+        Axis("count, ξ²", -0.08, 1.08 * float(from_zero(highest)), names=zero_ticks(highest)), tuple(parts),
         f"Violations and loss by step{within}. {last}",
     )
 
@@ -113,6 +115,15 @@ def zero_ticks(highest: float) -> list[tuple[float, str]]:
     """
     decades = range(math.floor(math.log10(max(highest, 1.0))) + 1)
     return [(0.0, "0"), *((float(from_zero(10.0**power)), f"{10**power:,}") for power in decades[::-(-len(decades) // 4)])]
+
+
+def _rounded(steps: Sequence[Step]) -> list[float]:
+    """Between which steps the result of descent was rounded, so that more pairs were violated."""
+    pairs = enumerate(itertools.pairwise(steps), start=1)
+    return [
+        number + 0.5 for number, (before, after) in pairs
+        if (before.phase, after.phase) == ("descent", "moves") and after.violations > before.violations
+    ]
 
 
 def _phases(steps: Sequence[Step], phase: str) -> list[tuple[float, float]]:

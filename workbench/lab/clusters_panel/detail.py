@@ -17,12 +17,11 @@ from workbench.data import Particles
 from workbench.data.periodic import nearest_image
 from workbench.lab.clusters_panel.breakage import Halos, Links, Outcome
 from workbench.lab.clusters_panel.chosen import title_of_chosen
-from workbench.lab.clusters_panel.density import shown_axes
 from workbench.lab.clusters_panel.panes import AFTER, FALSE, JOINED, MISSING, OUTLINE, TORN, WHOLE, titles_of
 from workbench.lab.clusters_panel.state import Chosen, ClustersState
 from workbench.lab.description import Marks, Picture, Window
 from workbench.lab.levels import density_bytes, density_range
-from workbench.lab.projection import Projection, grid_of
+from workbench.lab.projection import Projection, grid_of, shown_axes
 from workbench.lab.remembered import remembered
 
 MOST_POINTS = 1000   # particles drawn one by one; beyond, their density
@@ -30,7 +29,7 @@ MOST_BOXES = 300     # boxes of the error bound; more would cover the particles
 MOST_LINES = 5000    # links of each kind; beyond, those nearest to breaking, or of the largest groups
 ROOM = 1.3           # around the chosen halo or link
 
-LINKED, FAINT, OTHERS, PAIR, RULER = "#8a97b5", "#8f9bb8", "#d9a8ff", "#ffe14d", "#ffffff"
+LINKED, BOUND, OTHERS, PAIR, RULER = "#8a97b5", "#8f9bb8", "#b9b3c9", "#ffe14d", "#ffffff"
 EMPTY = np.zeros((64, 64), np.uint8)
 
 
@@ -196,7 +195,7 @@ def _bounds(before: np.ndarray, bound: float) -> list[Marks]:
     """The square of the error bound around each original place, if these are few."""
     across, up = before[: len(before) if len(before) <= MOST_BOXES else 0].T
     boxes = np.column_stack([across - bound, across + bound, up - bound, up + bound])
-    return [Marks("boxes", boxes, FAINT, "within the error bound ξ", 0.8)]
+    return [Marks("boxes", boxes, BOUND, "± ξ", 0.8)]
 
 
 def _links_of(now: np.ndarray, after: Aftermath, pair: np.ndarray) -> list[Marks]:
@@ -205,7 +204,7 @@ def _links_of(now: np.ndarray, after: Aftermath, pair: np.ndarray) -> list[Marks
     of_pair = np.isin(links, pair).any(axis=1)
     return [
         Marks("lines", _ends(now, links[~of_pair]), LINKED, "links", 0.8),
-        Marks("lines", _ends(now, links[of_pair]), AFTER, "links of the pair", 1.4),
+        Marks("lines", _ends(now, links[of_pair]), AFTER, "links", 1.4),
     ]
 
 
@@ -223,26 +222,26 @@ def _broken(now: np.ndarray, after: Aftermath, outcome: Outcome | None) -> list[
 
 def _moves(before: np.ndarray, now: np.ndarray) -> list[Marks]:
     """The displacements of the chosen pair."""
-    return [Marks("lines", np.column_stack([before, now]), WHOLE, "displacement", 2.4)]
+    return [Marks("lines", np.column_stack([before, now]), WHOLE, "original", 2.4)]
 
 
 def _pair(now: np.ndarray, sight: Sight) -> list[Marks]:
     """A ring around each end of the chosen link, which may be intact at the present bound."""
     rings = np.column_stack([now, np.full(len(now), 0.03 * sight.reach)])
-    return [Marks("circles", rings, PAIR, "the pair", 2.2)]
+    return [Marks("circles", rings, PAIR, width=2.2)]
 
 
 def _rulers(sight: Sight, length: float, bound: float) -> list[Marks]:
     """Bars in the lower left corner, as long as the linking length and the error bound; none that would not fit."""
     reach, marks = sight.reach, []
-    for line, (name, long) in enumerate((("linking length b", length), ("error bound ξ", bound))):
+    for line, (name, long) in enumerate((("b", length), ("ξ", bound))):
         left, height, tick = -0.94 * reach, (-0.94 + 0.07 * line) * reach, 0.018 * reach
         bar = [
             (left, height, left + long, height), (left, height - tick, left, height + tick),
             (left + long, height - tick, left + long, height + tick),
         ]
         colour = (RULER, AFTER)[line]
-        marks.append(Marks("lines", np.array(bar if long <= 1.8 * reach else []), colour, f"{name} = {long:.4g}", 2.0))
+        marks.append(Marks("lines", np.array(bar if long <= 1.8 * reach else []), colour, f"{name} = {long:.3g}", 2.0))
     return marks
 
 

@@ -6,7 +6,7 @@ other one appear only as differences.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -17,13 +17,13 @@ from workbench.data import Particles
 from workbench.lab.clusters_panel.breakage import Breakage, Halos, Outcome
 from workbench.lab.clusters_panel.chosen import broken_counts, chosen_facts
 from workbench.lab.clusters_panel.curves import descent_chart, mass_function_chart
-from workbench.lab.clusters_panel.density import shown_axes
 from workbench.lab.clusters_panel.detail import Sight, detail, sight_of
 from workbench.lab.clusters_panel.keeping import Kept, Trace
-from workbench.lab.clusters_panel.panes import AFTER, STATUS, panes
+from workbench.lab.clusters_panel.panes import AFTER, DECODED, KEPT, STATUS, panes
 from workbench.lab.clusters_panel.state import ClustersState
 from workbench.lab.description import Charts, Fact, Marks, Picture, Severity, Shown, Table
 from workbench.lab.glossary import meaning
+from workbench.lab.projection import shown_axes
 
 LARGEST_HALOS = 200   # in the table
 HALOS, ARCHIVE = "halos", "archive"   # groups of figures
@@ -40,7 +40,8 @@ def draw(
     """Everything that is shown; `trace` has the steps while halos are being kept."""
     part = shown_part(state, breakage, kept)
     outcome = None if part is None else part.outcome
-    pictures, note = panes(particles, state, halos, outcome, "halos kept" if isinstance(part, Kept) else "decoded")
+    outcomes = outcomes_by_title(breakage, kept)
+    pictures, note = panes(particles, state, halos, outcomes, outcome)
     closeup: Picture | None = None
     if state.chosen is not None:
         closeup, more = detail(particles, state, halos, outcome)
@@ -49,8 +50,11 @@ def draw(
         pictures = tuple(replace(picture, marks=(*picture.marks, frame)) for picture in pictures)
     facts = (*_facts(particles, state, halos, part), *chosen_facts(particles, state, halos, outcome))
     return Shown(
+        answer=_answer(state, halos, part, kept),
         pictures=pictures,
+        front=0 if state.original else next((n for n, each in enumerate(outcomes.values(), 1) if each is outcome), 0),
         detail=closeup,
+        beside=("mass function", "descent"),
         charts=Charts(_charts(state, halos, breakage, kept if part is kept else None, trace)),
         facts=facts,
         tables={"halos": _halo_table(state, halos, outcome), "certificate": _certificate(part)},
@@ -78,6 +82,11 @@ def _settings(
 def shown_part(state: ClustersState, breakage: Breakage | None, kept: Kept | None) -> Breakage | Kept | None:
     """What everything shown belongs to: the archive with halos kept if it is chosen and there, else the plain one."""
     return kept if state.shows == "kept" and kept is not None else breakage
+
+
+def outcomes_by_title(breakage: Breakage | None, kept: Kept | None) -> Mapping[str, Outcome]:
+    """What there is beside the original, in the order of the pictures."""
+    return {title: part.outcome for title, part in ((DECODED, breakage), (KEPT, kept)) if part is not None}
 
 
 def shown_outcome(state: ClustersState, breakage: Breakage | None, kept: Kept | None) -> Outcome | None:
@@ -118,11 +127,44 @@ def _charts(
     return found
 
 
-def _frame(sight: Sight, axes: list[int]) -> Marks:
+def _answer(
+    state: ClustersState, halos: Halos, part: Breakage | Kept | None, kept: Kept | None
+) -> tuple[str | Fact, ...]:
+    """What has become of the halos, the size of the archive, and what it costs to keep them, once that is known."""
+    if part is None:
+        return ()
+    count = halos.count(state.min_members)
+    bits = Fact("bits per particle", f"{part.bits_per_particle:.2f}", meaning=meaning("bits per particle"))
+    cost = () if kept is None else (Fact("cost of keeping", f"{kept.overhead:+.2f}", meaning=meaning("cost of keeping")),)
+    if isinstance(part, Kept):
+        return (*_kept_answer(state, part, count), "·", bits, "bits/particle ·", *cost, "for keeping")
+    known = ("· keeping costs", *cost) if cost else ()
+    return (*_broken_answer(part.outcome, count), "·", bits, "bits/particle", *known)
+
+
+def _kept_answer(state: ClustersState, kept: Kept, count: int) -> tuple[str | Fact, ...]:
+    """Halos of fewer members than those to keep may be broken."""
+    if not kept.verified:
+        return Fact("groups verified", "groups differ", "bad"), "from those that are promised"
+    if count and sum(kept.outcome.counts(count)[1:]):
+        promised = Fact("groups verified", f"all groups of {state.keep_members:,} or more", "good")
+        return (*_broken_answer(kept.outcome, count), "·", promised, "equal")
+    return Fact("groups verified", f"all {count:,}" if count else "all", "good"), f"{'halos' if count else 'groups'} equal"
+
+
+def _broken_answer(outcome: Outcome, count: int) -> tuple[str | Fact, ...]:
+    if not count:
+        return ("no halos",)
+    _, split, merged = outcome.counts(count)
+    broken = Fact("broken", f"{split + merged:,} of {count:,}", _verdict(split + merged, True), meaning("broken"))
+    return broken, f"halos broken ({split:,} split, {merged:,} merged)" if split + merged else "halos broken"
+
+
+def _frame(sight: Sight, axes: tuple[int, int]) -> Marks:
     """The frame of the detail in the large pictures."""
     across, up = (sight.middle[axis] for axis in axes)
     reach = sight.reach
-    return Marks("boxes", np.array([[across - reach, across + reach, up - reach, up + reach]]), AFTER, "looked at", 1.2)
+    return Marks("boxes", np.array([[across - reach, across + reach, up - reach, up + reach]]), AFTER, width=1.2)
 
 
 def _facts(particles: Particles, state: ClustersState, halos: Halos, part: Breakage | Kept | None) -> tuple[Fact, ...]:

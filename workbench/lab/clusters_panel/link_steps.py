@@ -1,45 +1,18 @@
-"""Going through broken links one by one: two buttons, two keys, and the number of the link that is shown.
-
-Keys are heard in the whole panel, which buttons of ipywidgets cannot do; so this is a widget of its own.
-"""
+"""Going through broken links one by one: which comes next, and the number of the link that is shown."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import anywidget
 import numpy as np
-import traitlets
 
 from workbench.lab.clusters_panel.breakage import Halos, Outcome
 from workbench.lab.clusters_panel.chosen import name_of_link
 from workbench.lab.clusters_panel.state import Chosen
-from workbench.lab.front_end import widget_script
 
 
-class LinkSteps(anywidget.AnyWidget):
-    """The buttons and keys; `step(1)` or `step(-1)` is called for each press."""
-
-    _esm = widget_script("clusters_panel/link_steps.js")
-    place = traitlets.Unicode("").tag(sync=True)
-    count = traitlets.Int(0).tag(sync=True)
-
-    def __init__(self, step: Callable[[int], object]) -> None:
-        super().__init__()
-        self._step = step
-        self.on_msg(self._pressed)
-
-    def show(self, outcome: Outcome | None, chosen: Chosen | None) -> None:
-        """Show which link is chosen, or how many there are; without an outcome, what was shown stays."""
-        if outcome is None:
-            return
-        count = len(outcome.missing) + len(outcome.false)
-        self.count, self.place = count, name_of_link(outcome, chosen) or f"{count:,} broken links"
-
-    def _pressed(self, _: Any, content: dict[str, Any], buffers: list[Any]) -> None:
-        if content.get("step") in (1, -1):
-            self._step(content["step"])
+def place_of_link(outcome: Outcome, chosen: Chosen | None) -> tuple[int, str]:
+    """How many broken links there are, and which is chosen, in words."""
+    count = len(outcome.missing) + len(outcome.false)
+    return count, name_of_link(outcome, chosen) or (f"{count:,} broken links" if count else "no broken links")
 
 
 def link_after(

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import ipywidgets as widgets
 
 from workbench.bounds.sources import require_data
 from workbench.data import Particles
@@ -18,14 +16,15 @@ from workbench.lab.bounds_panel.state import applicable
 from workbench.lab.cells import name_of
 from workbench.lab.clusters_panel import drawing
 from workbench.lab.clusters_panel.breakage import Breakage, Halos, Outcome, break_halos, groups_of
+from workbench.lab.clusters_panel.chosen import sentence_of_chosen
 from workbench.lab.clusters_panel.cloud_of import CloudPart
 from workbench.lab.clusters_panel.code import code
 from workbench.lab.clusters_panel.keeping import Kept, Trace, keep_halos
-from workbench.lab.clusters_panel.link_steps import LinkSteps, link_after
-from workbench.lab.clusters_panel.panes import chosen_mark
+from workbench.lab.clusters_panel.link_steps import link_after, place_of_link
+from workbench.lab.clusters_panel.panes import DECODED, KEPT, ORIGINAL, chosen_mark
 from workbench.lab.clusters_panel.reading import particle_under, reading
 from workbench.lab.clusters_panel.state import Chosen, ClustersState
-from workbench.lab.controls import Choice, LogSlider, Number, button
+from workbench.lab.controls import Button, Choice, LogSlider, Number, Row, Words
 from workbench.lab.description import Reading, Shown
 from workbench.lab.engine import Fields, Results, Stage
 from workbench.lab.jobs import Job
@@ -38,14 +37,18 @@ from workbench.lab.view import View
 SHARES_OF_LENGTH = (1e-3, 1.0)   # the ends of the slider of the bound
 UNITS = {"mean spacings": "spacing", "unit of the box": "length"}   # of the linking length
 LENGTHS = (0.05, 1.0)            # the ends of the slider of the linking length, in mean spacings
-SHOWS = {"decoded": "decoded", "halos kept": "kept"}
+LOOKS_AT: Mapping[str, dict[str, Any]] = {
+    ORIGINAL: {"original": True},
+    DECODED: {"original": False, "shows": "decoded"},
+    KEPT: {"original": False, "shows": "kept"},
+}
 
 
 def clusters(particles: Particles, **choices: Any) -> ClustersPanel:
     """A panel that shows which halos an error bound breaks, and keeps them: press *preserve*.
 
     `choices` are fields of `ClustersState`: bound, linking_length, unit, codec, order, min_members, keep_members, solver;
-    axis, window, chosen, shows.
+    axis, window, chosen, shows, original.
 
     >>> from workbench.data.synthetic import cosmic_web
     >>> panel = clusters(cosmic_web(n=16, seed=1), bound=0.03, min_members=10)
@@ -79,28 +82,24 @@ class ClustersPanel(Panel[ClustersState]):
         if state.shows == "kept":
             self.change(shows="kept")   # which keeps them first
 
-    def rows(self) -> Sequence[Sequence[Any]]:
-        """The promise above, the view below."""
+    def rows(self) -> Sequence[Row]:
+        """The promise above everything, the choice of what is looked at above the map."""
         particles = self.particles
         self._bound = LogSlider("bound", "error bound ξ", *self._bounds(), about="error bound")
         self._length = LogSlider(
             "linking_length", "linking length b", *self._lengths(), about="linking length",
             spoken=lambda state: "mean spacings" if state.unit == "spacing" else "",
         )
-        self.cloud = CloudPart(particles, lambda halo: self.change(chosen=halo))
+        self.cloud = CloudPart(particles, lambda halo: self.request(chosen=halo), self._put_aside)
         codecs = Choice("codec", "codec", [codec.id for codec in applicable(particles)])
         axes = {"along x": 0, "along y": 1, "along z": 2} if particles.dimensions == 3 else {}
-        look = [
-            *([Choice("axis", "seen", axes, about="line of sight")] if axes else []),
-            Choice("shows", "second picture", SHOWS),
-            self.cloud.toggle,
-        ]
-        preserve = button("preserve", self.preserve, "keep every halo, and watch the descent")
-        preserve.button_style = "primary"
-        self._steps = LinkSteps(self.step_link)
+        look = [Choice("axis", "seen", axes, about="line of sight"), self.cloud.toggle] if axes else []
+        preserve = Button("preserve", self.preserve, "keep every halo, and watch the descent", primary=True)
+        self._previous = Button("◀ previous", self.previous_link, "look at the pair before (key p)", key="p")
+        self._next = Button("next ▶", self.next_link, "look at the next pair that broke (key n)", key="n")
+        self._place_of_link, self._sentence = Words(), Words()
+        self._close = Button("no close-up", lambda: self.request(chosen=None))
         self._saving = SaveArchive(self.archive_name, self.save_archive, self.when_settled)
-        close = button("no close-up", lambda: self.change(chosen=None))
-        act: list[widgets.Widget | SaveArchive] = [preserve, self._steps, close, self._saving]
         seldom = [
             Choice("unit", "unit", UNITS, about="unit of the linking length"),
             Choice("order", "order", {"free": "free", "kept": "keep"}),
@@ -108,7 +107,12 @@ class ClustersPanel(Panel[ClustersState]):
             Number("keep_members", "keep groups of", whole=True, unit="or more"),
             Choice("solver", "solver", {"smallest (auto)": "auto", "descent (pgd)": "pgd", "more bits (refine)": "refine"}),
         ]
-        return [[self._bound, codecs, self._length], [*look, *act], seldom]
+        return [
+            Row(self._length, self._bound, codecs, preserve), Row(*seldom, place="folded"),
+            Row(*look, self._previous, self._place_of_link, self._next, self._close, place="over"),
+            Row(self.cloud.embedded, place="pictures"), Row(self._sentence, place="detail"),
+            Row(self._saving, self._saving.download, place="foot"),
+        ]
 
     def draw(self, state: ClustersState, results: Results) -> Shown:
         """Maps, close-up, mass function, descent and certificate."""
@@ -150,19 +154,23 @@ class ClustersPanel(Panel[ClustersState]):
         """Show the clicked halo or link in the close-up."""
         mark = chosen_mark(label, chosen, self._outcome)
         if mark is not None:
-            self.change(chosen=mark)
+            self.request(chosen=mark)
+
+    def picture_chosen(self, title: str) -> None:
+        """Show this picture, and the figures of its archive; those of the original are the same."""
+        self.request(**LOOKS_AT[title])
 
     def row_chosen(self, table: str, row: int) -> None:
         """Show the halo of a row of the table in the close-up."""
         halos: Halos | None = self._engine.results().get("halos")
         if table == "halos" and halos is not None and 0 <= row < len(halos.catalogue):
-            self.change(chosen=Chosen.halo(int(halos.catalogue.labels[row])))
+            self.request(chosen=Chosen.halo(int(halos.catalogue.labels[row])))
 
     def reading(self, picture: int, x: float, y: float) -> Reading | None:
         """The particles at a place of the maps."""
         state, results = self.displayed
-        outcome = drawing.shown_outcome(state, results.get("breakage"), results.get("kept"))
-        return reading(self.particles, state, outcome, (x, y))
+        outcomes = drawing.outcomes_by_title(results.get("breakage"), results.get("kept"))
+        return reading(self.particles, state, outcomes.values(), (x, y))
 
     def reading_of_detail(self, x: float, y: float) -> Reading | None:
         """The particle at a place of the close-up."""
@@ -172,8 +180,8 @@ class ClustersPanel(Panel[ClustersState]):
         outcome = drawing.shown_outcome(state, results.get("breakage"), results.get("kept"))
         return particle_under(self.particles, state, results["halos"], outcome, (x, y))
 
-    def change(self, **fields: Any) -> bool:
-        """Change fields of the state.
+    def request(self, **fields: Any) -> bool:
+        """Change fields of the state as the controls do.
 
         Everything that is shown belongs to one archive. So the panel shows decoded particles again when a change makes the
         archive with halos kept that of other choices; and to ask for "halos kept" where they are not is to keep them.
@@ -181,10 +189,10 @@ class ClustersPanel(Panel[ClustersState]):
         try:
             wanted = self._engine.after(fields)
         except WorkbenchError:
-            return super().change(**fields)   # which says what is wrong
+            return super().request(**fields)   # which says what is wrong
         if wanted.shows != "kept" or self._shows_kept(wanted):
-            return super().change(**fields)
-        changed = super().change(**fields | {"shows": "decoded"})
+            return super().request(**fields)
+        changed = super().request(**fields | {"shows": "decoded"})
         if changed and fields.get("shows") == "kept":
             self.preserve()
         return changed
@@ -207,7 +215,7 @@ class ClustersPanel(Panel[ClustersState]):
 
     def _show_kept(self) -> None:
         if "kept" in self._engine.results():
-            super().change(shows="kept")
+            super().request(shows="kept", original=False)
 
     def next_link(self) -> None:
         """Show the next broken link: missing links first, and those of the largest halos first."""
@@ -225,7 +233,7 @@ class ClustersPanel(Panel[ClustersState]):
         found = link_after(results["halos"], outcome, self.state.chosen, self._last_link, step)
         if found is not None:
             self._last_link, chosen = found
-            self.change(chosen=chosen)
+            self.request(chosen=chosen)
 
     @property
     def archive_name(self) -> str:
@@ -244,19 +252,29 @@ class ClustersPanel(Panel[ClustersState]):
 
     @property
     def _outcome(self) -> Outcome | None:
-        """The outcome that the second picture shows."""
+        """The outcome that all figures belong to."""
         results = self._engine.results()
         return drawing.shown_outcome(self.state, results.get("breakage"), results.get("kept"))
 
     def _show_in(self, view: View) -> None:
         super()._show_in(view)
-        self._steps.show(self._outcome, self.state.chosen)
         self._saving.propose(self.archive_name)
-        assert self.cloud is not None
-        view.put_below_pictures(self.cloud.box)
         if self._outcome is not None:
+            count, words = place_of_link(self._outcome, self.state.chosen)
+            self._place_of_link.set(text=words)
+            for step in (self._previous, self._next):
+                step.set(enabled=count > 0)
+            self._close.set(enabled=self.state.chosen is not None)
+            assert self.cloud is not None
             halos = self._engine.results()["halos"]
-            self.cloud.show(self.state, halos, self._outcome, "kept" if self._shows_kept(self.state) else "decoded")
+            self._sentence.set(text=sentence_of_chosen(self.particles, self.state, halos, self._outcome))
+            self.cloud.show(self.state, halos, self._outcome, KEPT if self._shows_kept(self.state) else DECODED)
+
+    def _put_aside(self, aside: bool) -> None:
+        """Leave the place of the pictures to the cloud, or take it back."""
+        if self._view is not None:
+            self._view.canvas.set(hidden=aside)
+            self._view.detail.set(hidden=aside)
 
     def _bounds(self) -> tuple[float, float]:
         least, most = SHARES_OF_LENGTH

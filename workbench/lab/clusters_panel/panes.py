@@ -1,10 +1,14 @@
-"""The two large pictures: the density of original and decoded particles, with halos outlined and broken links marked.
+"""The map: the density of the original, the decoded and the kept particles, with halos outlined and broken links marked.
 
-Both have one grid and one scale. If there are too many halos or links in the window, only the largest halos and their links
-are drawn, and a sentence says how many there are.
+All have one grid and one scale, and are seen in one place. Broken halos stand out from intact ones. Links are drawn in a
+small window only, where they can be told apart, but for the chosen one. If there are too many halos or links, those of the
+largest groups are drawn, and a sentence says how many there are.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,33 +16,35 @@ from workbench.clusters.matching import INTACT, MERGED, SPLIT
 from workbench.data import Particles
 from workbench.data.periodic import nearest_image
 from workbench.lab.clusters_panel.breakage import Halos, Links, Outcome
-from workbench.lab.clusters_panel.density import density_of, shown_axes
 from workbench.lab.clusters_panel.state import Chosen, ClustersState
+from workbench.lab.density import density_picture, pixels_of
 from workbench.lab.description import Marks, Picture, Window
-from workbench.lab.projection import view_axes
-from workbench.lab.units import density_unit
+from workbench.lab.projection import frame_of, shown_axes
 
 MOST_HALOS, MOST_LINKS = 400, 300   # drawn at once, of each kind
 SHORT = 1 / 100                     # of the window: shorter lines get a point, to be visible
 OUTLINE = 2.0                         # radius of a circle, in root mean square radii of its halo
+NEAR = 4                              # links are seen in windows so many times smaller than everything
+FAINT = 0.25                          # the opacity of intact halos
 
-# On the colours of densities, which run from dark blue over red to yellow; kinds differ in their lines as well.
-WHOLE, TORN, JOINED, AFTER = "#69c3ff", "#ffffff", "#86f28a", "#ffa02f"
+# On the colours of densities, which run from dark blue over red to yellow. They remain distinct in red-green colour
+# blindness, and kinds differ in their lines as well.
+WHOLE, TORN, JOINED, AFTER = "#69c3ff", "#ffffff", "#2ee6a6", "#ffa02f"
+BROKEN, GROWN = "#ff8a3d", "#ffc86b"
 
-HALO_MARKS = {
-    INTACT: ("halo", WHOLE, ""), SPLIT: ("split halo", TORN, "7 3"), MERGED: ("merged halo", JOINED, "2 3"),
-}
-STATUS = {INTACT: "same", SPLIT: "split", MERGED: "merged"}
+STATUS = {INTACT: "intact", SPLIT: "split", MERGED: "merged"}
+HALO_MARKS = {INTACT: (WHOLE, "", FAINT), MERGED: (GROWN, "2 3", 1.0), SPLIT: (BROKEN, "", 1.0)}   # the last on top
 MISSING, FALSE = "missing link", "false link"
+ORIGINAL, DECODED, KEPT = "original", "decoded", "halos kept"   # the titles of the pictures
 
 
 def chosen_mark(label: str, number: int, outcome: Outcome | None) -> Chosen | None:
     """The halo or link of a clicked mark with this label and id; None if the mark is neither.
 
-    >>> chosen_mark("split halo", 7, None)
+    >>> chosen_mark("split", 7, None)
     Chosen(kind='halo', particles=(7,))
     """
-    if label in [name for name, *_ in HALO_MARKS.values()]:
+    if label in STATUS.values():
         return Chosen.halo(number)
     links = {} if outcome is None else {MISSING: outcome.missing, FALSE: outcome.false}
     if label not in links or not 0 <= number < len(links[label]):
@@ -69,32 +75,24 @@ def titles_of(name: str, rows: np.ndarray, count: int) -> list[str]:
 
 
 def panes(
-    particles: Particles, state: ClustersState, halos: Halos, outcome: Outcome | None, title: str
+    particles: Particles, state: ClustersState, halos: Halos, outcomes: Mapping[str, Outcome], shown: Outcome | None
 ) -> tuple[tuple[Picture, ...], str]:
-    """The pictures, and a sentence about what is not drawn; without an outcome, the original alone."""
-    axes, density = shown_axes(particles, state.axis), density_of(particles, state.axis, state.window, state.pixels)
-    window = density.window
-    circles, notes = _circles(particles, state, halos, outcome, window)
-    given = {
-        "window": window, "colours": "density", "low": density.low, "high": density.high, "logarithmic": True,
-        "unit": density_unit(particles), "axes": view_axes(particles, state.axis),
-    }
-    original = Picture("original", density.pixels, marks=circles, **given)   # type: ignore[arg-type]
-    if outcome is None:
-        return (original,), " ".join(notes)
-    pixels = density.of(outcome.decoded)
-    links = []
-    for name, found, colour in ((MISSING, outcome.missing, TORN), (FALSE, outcome.false, JOINED)):
-        marks, note = _link_marks(name, found, outcome.decoded, axes, window, colour)
-        links += marks
-        notes += note
-    decoded = Picture(title, pixels, marks=(*circles, *links), **given)   # type: ignore[arg-type]
-    return (original, decoded), " ".join(notes)
+    """The original and these outcomes by title, and a sentence about what is not drawn of the one that is `shown`."""
+    original, _ = density_picture(particles, state.axis, state.window, state.pixels)
+    circles, note = _circles(particles, state, halos, shown, original.window)
+    pictures, notes = [replace(original, title=ORIGINAL, marks=circles)], [note]
+    for title, outcome in outcomes.items():
+        circles, _ = _circles(particles, state, halos, outcome, original.window)
+        links, told = _links(particles, state, outcome, original.window)
+        pixels = pixels_of(outcome.decoded, state.axis, original)
+        pictures.append(replace(original, title=title, pixels=pixels, marks=(*circles, *links)))
+        notes += told if outcome is shown else []
+    return tuple(pictures), " ".join(filter(None, notes))
 
 
 def _circles(
     particles: Particles, state: ClustersState, halos: Halos, outcome: Outcome | None, window: Window
-) -> tuple[tuple[Marks, ...], list[str]]:
+) -> tuple[tuple[Marks, ...], str]:
     """A circle around each halo, in the style of its status."""
     found, count, axes = halos.catalogue, halos.count(state.min_members), shown_axes(particles, state.axis)
     centres = found.centres[:count][:, axes]
@@ -103,28 +101,49 @@ def _circles(
     status = np.full(len(drawn), INTACT) if outcome is None else outcome.status[drawn]
     circles = np.column_stack([centres[drawn], OUTLINE * found.radii[drawn]])
     marks = []
-    for kind, (name, colour, dash) in HALO_MARKS.items():
+    for kind, (colour, dash, opacity) in HALO_MARKS.items():
         these = status == kind
         titles = [title_of(halos, int(place), outcome) for place in drawn[these]]
         ids = found.labels[drawn][these]
-        marks.append(Marks("circles", circles[these], colour, name, 1.4, bool(dash), ids, dash, titles))
+        marks.append(Marks("circles", circles[these], colour, STATUS[kind], 1.4, bool(dash), ids, dash, titles, opacity))
     return tuple(marks), _left_out(len(inside), len(drawn), "halos", "the largest")
 
 
-def _link_marks(
-    name: str, links: Links, decoded: Particles, axes: list[int], window: Window, colour: str
+def _links(
+    particles: Particles, state: ClustersState, outcome: Outcome, window: Window
 ) -> tuple[list[Marks], list[str]]:
+    """The broken links of an outcome, and sentences about those that are not drawn."""
+    left, right, *_ = frame_of(particles, state.axis)
+    is_near = NEAR * (window[1] - window[0]) <= right - left
+    marks, notes = [], []
+    for name, links, colour in ((MISSING, outcome.missing, TORN), (FALSE, outcome.false, JOINED)):
+        inside = np.flatnonzero(_within(links.middles[:, shown_axes(particles, state.axis)], window))
+        drawn = inside[:MOST_LINKS]
+        chosen = np.flatnonzero((links.pairs == np.array(_ends_of(state.chosen))).all(axis=1))
+        marks += _link_marks(name, links, drawn, state, outcome, window, colour, near=not is_near)
+        marks += _link_marks(name, links, chosen, state, outcome, window, colour) if len(chosen) else []
+        notes += [_left_out(len(inside), len(drawn), f"{name}s", "those of the largest groups")] if is_near else []
+    return marks, notes
+
+
+def _link_marks(
+    name: str, links: Links, rows: np.ndarray, state: ClustersState, outcome: Outcome, window: Window, colour: str,
+    near: bool = False,
+) -> list[Marks]:
     """A line for each link, and a point in its middle if the line would be only a few pixels long."""
-    inside = np.flatnonzero(_within(links.middles[:, axes], window))
-    drawn = inside[:MOST_LINKS]
-    one, other = (decoded.positions[links.pairs[drawn, end]].astype(np.float64) for end in (0, 1))
-    ends = np.column_stack([one[:, axes], (one + nearest_image(other - one, decoded.box))[:, axes]])
-    lines = Marks("lines", ends, colour, name, 1.6, colour == TORN, drawn, "", titles_of(name, drawn, len(links)))
-    dotted = drawn[links.lengths[drawn] < SHORT * (window[1] - window[0])]
+    axes, box = shown_axes(outcome.decoded, state.axis), outcome.decoded.box
+    one, other = (outcome.decoded.positions[links.pairs[rows, end]].astype(np.float64) for end in (0, 1))
+    ends = np.column_stack([one[:, axes], (one + nearest_image(other - one, box))[:, axes]])
+    lines = Marks("lines", ends, colour, name, 1.6, colour == TORN, rows, "", titles_of(name, rows, len(links)), near=near)
+    dotted = rows[links.lengths[rows] < SHORT * (window[1] - window[0])]
     size = 2.4 if name == MISSING else 1.5   # a ring and a dot
-    titles = titles_of(name, dotted, len(links))
-    points = Marks("points", links.middles[dotted][:, axes], colour, name, size, name == MISSING, dotted, "", titles)
-    return [lines, points], _left_out(len(inside), len(drawn), f"{name}s", "those of the largest groups")
+    titles, places = titles_of(name, dotted, len(links)), links.middles[dotted][:, axes]
+    return [lines, Marks("points", places, colour, name, size, name == MISSING, dotted, "", titles, near=near)]
+
+
+def _ends_of(chosen: Chosen | None) -> tuple[int, ...]:
+    """The particles of the chosen link; no particles without one."""
+    return chosen.particles if chosen is not None and chosen.kind == "link" else (-1, -1)
 
 
 def _within(places: np.ndarray, window: Window) -> np.ndarray:
@@ -133,5 +152,5 @@ def _within(places: np.ndarray, window: Window) -> np.ndarray:
     return (across >= left) & (across <= right) & (up >= bottom) & (up <= top)
 
 
-def _left_out(count: int, drawn: int, what: str, which: str) -> list[str]:
-    return [f"Of {count:,} {what} in sight, {drawn:,} are drawn: {which}."] if drawn < count else []
+def _left_out(count: int, drawn: int, what: str, which: str) -> str:
+    return f"{drawn:,} of {count:,} {what} are drawn: {which}." if drawn < count else ""

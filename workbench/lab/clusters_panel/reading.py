@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from workbench.data import Particles
 from workbench.lab.clusters_panel.breakage import Halos, Outcome
-from workbench.lab.clusters_panel.density import density_of, shown_axes
 from workbench.lab.clusters_panel.detail import aftermath, neighbourhood, sight_of
 from workbench.lab.clusters_panel.state import ClustersState
+from workbench.lab.density import density_picture
 from workbench.lab.description import Reading
+from workbench.lab.projection import shown_axes
 from workbench.lab.reading import particle_reading
 
 NEAR = 0.04   # of the close-up's half width: the particle that is meant
 
 
-def reading(particles: Particles, state: ClustersState, outcome: Outcome | None, place: tuple[float, float]) -> Reading:
+def reading(
+    particles: Particles, state: ClustersState, outcomes: Iterable[Outcome], place: tuple[float, float]
+) -> Reading:
     """How many particles are in the pixel at a place, in each of the maps, and per area."""
-    density = density_of(particles, state.axis, state.window, state.pixels)
-    shown = [particles] if outcome is None else [particles, outcome.decoded]
+    density, _ = density_picture(particles, state.axis, state.window, state.pixels)
+    shown = [particles, *(outcome.decoded for outcome in outcomes)]
     return particle_reading(shown, state.axis, density.window, density.pixels.shape, place)
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 
 from workbench import codecs
+from workbench.arguments import flag
 from workbench.clusters import KeepClusters, absolute_linking_length
 from workbench.clusters.friends import Unit
 from workbench.clusters.keep.promise import Solver
@@ -53,8 +54,8 @@ class ClustersState:
     """The choices. `bound` is the largest error of a coordinate, in the unit of the positions, without rounding.
 
     `min_members` is the smallest group shown as a halo, and `keep_members` the smallest group in the promise. `axis` is
-    the line of sight. `shows` chooses the second picture: the particles as decoded by the codec, or with their groups
-    kept.
+    the line of sight. `shows` chooses the archive that all figures belong to: the one of the codec alone, or the one with
+    groups kept. With `original`, the map shows the particles before compression.
 
     >>> ClustersState(bound=0.02, solver="auto").promise
     KeepClusters(linking_length=(0.2,), unit='spacing', min_members=1, solver='auto')
@@ -72,6 +73,7 @@ class ClustersState:
     window: Window | None = None
     chosen: Chosen | None = None
     shows: Shows = "decoded"
+    original: bool = False
     pixels: int = PIXELS   # of a picture along its longer side, at most
 
     def __post_init__(self) -> None:
@@ -81,6 +83,7 @@ class ClustersState:
         one_of("the order", self.order, get_args(Order))
         one_of("the solver", self.solver, get_args(Solver))
         one_of("what is shown", self.shows, get_args(Shows))
+        object.__setattr__(self, "original", flag("original", self.original))
         one_of("the line of sight", self.axis, (0, 1, 2))
         whole("the number of members of the smallest halo", self.min_members, FEWEST_MEMBERS)
         whole("the number of members of the smallest group to keep", self.keep_members, 1)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from workbench.lab.limits_panel.state import LimitsState
 
 
-def code(state: LimitsState, name: str, compared: bool = False) -> str:
-    """The limits of the field in the variable `name`; when codecs were `compared`, their operating points.
+def code(state: LimitsState, name: str, compared: Collection[float] = (), fixed: bool = False) -> str:
+    """The limits of the field in the variable `name`, and the operating points of codecs at the error bounds `compared`.
+
+    `fixed` adds the bounds for codes of fixed length.
 
     >>> print(code(LimitsState(eb=0.05, tile=16), "field"))
     import workbench as wb
@@ -17,7 +21,6 @@ def code(state: LimitsState, name: str, compared: bool = False) -> str:
     tiled = limits.tiled(16)
     print(limits.rate(distortion), limits.interval(distortion), limits.price_of_one_model(distortion))
     print(tiled.rate(distortion))
-    print(tiled.converse(distortion, 0.01, per="tile"), tiled.achievable(distortion, 0.01, per="tile"))
     print(limits.pointwise(eb), limits.instance(eb), limits.gaussianity)
     """
     regions = "" if state.regions == "auto" else f", regions={state.regions}"
@@ -30,8 +33,11 @@ def code(state: LimitsState, name: str, compared: bool = False) -> str:
         f"tiled = limits.tiled({state.tile})",
         "print(limits.rate(distortion), limits.interval(distortion), limits.price_of_one_model(distortion))",
         "print(tiled.rate(distortion))",
-        "print("
-        + ", ".join(f'tiled.{bound}(distortion, {state.eps!r}, per="tile")' for bound in ("converse", "achievable")) + ")",
         "print(limits.pointwise(eb), limits.instance(eb), limits.gaussianity)",
     ]
-    return "\n".join([*lines, *(["points = limits.compare()"] if compared else [])])
+    if fixed:
+        bounds = (f'tiled.{bound}(distortion, {state.eps!r}, per="tile")' for bound in ("converse", "achievable"))
+        lines.append(f"print({', '.join(bounds)})")
+    if compared:
+        lines.append(f"points = limits.compare(bounds=[wb.Absolute(each) for each in {sorted(compared, reverse=True)}])")
+    return "\n".join(lines)

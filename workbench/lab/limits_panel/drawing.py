@@ -11,7 +11,7 @@ from workbench.data import Field
 from workbench.lab.bounds_panel.state import size_of
 from workbench.lab.description import Fact, Shown, Table
 from workbench.lab.glossary import meaning
-from workbench.lab.limits_panel.measuring import Measured, nearest
+from workbench.lab.limits_panel.measuring import Measured, best, limit_of
 from workbench.lab.limits_panel.pictures import note, pictures
 from workbench.lab.limits_panel.plots import charts
 from workbench.lab.limits_panel.rate_chart import Theory
@@ -19,9 +19,11 @@ from workbench.lab.limits_panel.state import LimitsState
 from workbench.lab.limits_panel.theory import Figures, FixedLength, Model, News
 from workbench.limits.comparison import row
 from workbench.limits.operating_point import OperatingPoint
+from workbench.limits.pointwise import uniform_mse
 
 COMING = "…"   # in place of a figure that is still being computed
-BOUND, PRACTICE, SURE = "the bound", "what practice adds", "how sure"   # the groups of figures
+BOUND, PRACTICE, SURE, THEORY = "the bound", "what practice adds", "how sure", "theory"   # the groups of figures
+NOTHING = "says nothing"   # a bound that is negative
 BITS = "bits/value"
 SHOWN_COLUMNS = {   # of the table of operating points, with the names of `comparison.row`
     "codec": "codec", "error bound": "error bound", "mean square error": "mean square error", "bits": "bits per value",
@@ -33,7 +35,7 @@ SHOWN_COLUMNS = {   # of the table of operating points, with the names of `compa
 
 
 def draw(field: Field, state: LimitsState, results: Mapping[str, Any], measured: Sequence[Measured] = ()) -> Shown:
-    """The pictures, charts and figures of a model and of measured codecs; missing results leave parts empty.
+    """The answer, pictures, charts and figures of a model and of measured codecs; missing results leave parts empty.
 
     >>> from workbench.data.synthetic import gaussian_field
     >>> waves = gaussian_field((32, 32), seed=1)
@@ -47,11 +49,19 @@ def draw(field: Field, state: LimitsState, results: Mapping[str, Any], measured:
         (each for each in measured if isinstance(each, OperatingPoint)),
         key=lambda point: (point.run.label, -point.distortion),
     )
+    shown = pictures(field, state, model, news)
+    titles = [picture.title for picture in shown]
     return Shown(
-        pictures=pictures(field, state, model, news),
+        answer=answer(state, model, results.get("figures"), points),
+        pictures=shown,
+        front=titles.index(state.picture) if state.picture in titles else 0 if shown else None,
         charts=charts(field, state, model, known, news, points),
+        beside=("rate-distortion",),
         facts=facts(field, state, results),
-        tables={"regions": region_table(model), "operating points": point_table(points, state)},
+        tables={
+            "regions": region_table(model), "operating points": point_table(points, state),
+            "warnings": Table(("warning",), () if news is None else tuple((each,) for each in news.warnings)),
+        },
         note=_note(field, state, news, measured),
         settings=settings(field, state),
     )
@@ -75,7 +85,12 @@ def settings(field: Field, state: LimitsState) -> dict[str, str]:
 
 
 def _note(field: Field, state: LimitsState, news: News | None, measured: Sequence[Measured]) -> str:
-    parts = [note(field, state), *(() if news is None else news.warnings)]
+    parts = [note(field, state)]
+    if news is not None and news.gaussianity is not None and news.gaussianity.visibly_not:
+        parts.append("the field is clearly not Gaussian, so a codec may be below the bound")
+    if news is not None and news.warnings:
+        count = len(news.warnings)
+        parts.append(f"{count} warning{'s' if count > 1 else ''} about the model, in the table")
     failed = {each.label: each.error for each in measured if isinstance(each, Run) and each.error}
     parts += [f"{label} failed: {error}" for label, error in failed.items()]
     exact = sorted({each.label for each in measured if isinstance(each, Run) and not each.error})
@@ -83,18 +98,56 @@ def _note(field: Field, state: LimitsState, news: News | None, measured: Sequenc
     return "; ".join(part for part in parts if part)
 
 
+# The answer.
+
+def answer(
+    state: LimitsState, model: Model | None, found: Figures | None, points: Sequence[OperatingPoint]
+) -> tuple[str | Fact, ...]:
+    """What the model needs at the mean square error of the bound, and what the best measured codec does."""
+    if model is None or found is None:
+        return ()
+    sure = f"({_short(found.low)} to {_short(found.high)}) " if math.isfinite(found.high) else ""
+    least = Fact("Gaussian-model bound", _short(found.rate), "", _of_the_mean(state), f"{sure}{BITS}")
+    said = ("A field of this model needs at least", least, "at this error.")
+    point = best(points, state.eb)
+    if point is None:
+        return *said, "Press “compare codecs” for what codecs need."
+    return *said, *_best_codec(state, model, point)
+
+
+def _of_the_mean(state: LimitsState) -> str:
+    return (
+        f"{meaning('Gaussian-model bound')}; on average, at a mean square error of {state.distortion:.3g}, which errors "
+        "spread evenly within the error bound have"
+    )
+
+
+def _best_codec(state: LimitsState, model: Model, point: OperatingPoint) -> tuple[str | Fact, ...]:
+    """The codec of fewest bits, at this error bound or at the nearest that was measured; its bound is at the same one."""
+    limit = limit_of(point)
+    gap = point.bits - model.limits.rate(uniform_mse(limit))
+    here = "Best codec here:" if limit == state.eb else f"Best codec at the bound {limit:.3g}:"
+    below = ", less than the bound: the model does not describe the field" if point.below else ""
+    bits = Fact("bits", _short(point.bits), "bad" if point.below else "", f"bits per value{below}")
+    return f"{here} {point.run.label},", bits, f"({gap:+.2f})."
+
+
+def _short(bits: float) -> str:
+    return f"{bits:.2f}" if bits >= 0.1 or bits == 0 else f"{bits:.2g}"
+
+
 # Figures with their names.
 
 def facts(field: Field, state: LimitsState, results: Mapping[str, Any]) -> tuple[Fact, ...]:
-    """All figures at the error bound, always the same ones, in three groups; dots stand for missing results."""
+    """All figures at the error bound, in groups; dots stand for missing results, except those that are on request."""
     model, found, fixed, news = (results.get(name) for name in ("model", "figures", "fixed length", "news"))
     return (
         *_of_the_question(field, state),
         *_of_the_bound(state, model, found, news),
         *_of_practice(state, found),
-        *_of_fixed_length(state, fixed),
         _interval(found),
         _verdict(news),
+        *([] if fixed is None else _of_fixed_length(state, fixed)),
     )
 
 
@@ -111,13 +164,20 @@ def _of_the_question(field: Field, state: LimitsState) -> list[Fact]:
 def _of_the_bound(
     state: LimitsState, model: Model | None, found: Figures | None, news: News | None
 ) -> list[Fact]:
-    rate, every = (COMING,) * 2 if found is None else (_bits(found.rate), _bits(max(found.pointwise, 0.0)))
-    this = COMING if news is None or model is None else _bits(max(model.limits.instance(state.eb), 0.0))
+    rate = COMING if found is None else _bits(found.rate)
+    this = None if news is None or model is None else model.limits.instance(state.eb)
     return [
         Fact("Gaussian-model bound", rate, "", meaning("Gaussian-model bound"), BITS, BOUND),
-        Fact("each value bounded", every, "", meaning("each value bounded"), BITS, BOUND),
-        Fact("this field alone", this, "", meaning("this field alone"), BITS, BOUND),
+        _unless_negative("each value bounded", None if found is None else found.pointwise),
+        _unless_negative("this field alone", this),
     ]
+
+
+def _unless_negative(name: str, bits: float | None) -> Fact:
+    """A bound that is negative at coarse error bounds, where it says nothing."""
+    if bits is not None and bits <= 0:
+        return Fact(name, NOTHING, "", f"{meaning(name)}; at error bounds as coarse as this it is below 0", "", BOUND)
+    return Fact(name, COMING if bits is None else _bits(bits), "", meaning(name), BITS, BOUND)
 
 
 def _of_practice(state: LimitsState, found: Figures | None) -> list[Fact]:
@@ -138,14 +198,12 @@ def _of_practice(state: LimitsState, found: Figures | None) -> list[Fact]:
     ]
 
 
-def _of_fixed_length(state: LimitsState, fixed: FixedLength | None) -> list[Fact]:
-    least, most, about = [COMING] * 3
-    if fixed is not None:
-        least, most, about = (_bits(bits, 4) for bits in (fixed.converse, fixed.achievable, fixed.normal))
+def _of_fixed_length(state: LimitsState, fixed: FixedLength) -> list[Fact]:
+    least, most, about = (_bits(bits, 4) for bits in (fixed.converse, fixed.achievable, fixed.normal))
     whose = "" if state.tile is None else " in any tile"
     fails = f"; the error is exceeded{whose} at most {100 * state.eps:.3g}% of the time"
     found = {"fixed length ≥": least, "fixed length ≤": most, "fixed length ≈": about}
-    return [Fact(name, bits, "", f"{meaning(name)}{fails}", BITS, PRACTICE) for name, bits in found.items()]
+    return [Fact(name, bits, "", f"{meaning(name)}{fails}", BITS, THEORY) for name, bits in found.items()]
 
 
 def _interval(found: Figures | None) -> Fact:
@@ -191,11 +249,10 @@ def region_table(model: Model | None) -> Table:
 
 
 def point_table(points: Sequence[OperatingPoint], state: LimitsState) -> Table:
-    """A row for each point; the smallest of the points in the gap chart is emphasised."""
+    """A row for each point; the best one is emphasised."""
     rows = tuple(tuple(_cell(row(point)[name]) for name in SHOWN_COLUMNS) for point in points)
-    close = nearest(points, state.distortion)
-    best = min(close, key=lambda point: point.gap, default=None)
-    return Table(tuple(SHOWN_COLUMNS.values()), rows, None if best is None else list(points).index(best))
+    chosen = best(points, state.eb)
+    return Table(tuple(SHOWN_COLUMNS.values()), rows, None if chosen is None else list(points).index(chosen))
 
 
 def _cell(value: object) -> str:

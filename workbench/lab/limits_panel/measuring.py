@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 from workbench.bounds import Run, iter_sweep
 from workbench.codecs import Codec
 from workbench.data import Field
-from workbench.guarantees import Absolute
+from workbench.guarantees import Absolute, Bound
 from workbench.lab.bounds_panel.state import applicable
 from workbench.lab.jobs import Job
 from workbench.limits.comparison import STEPS, bare, has_place, place
@@ -24,16 +25,22 @@ def codecs_for(field: Field) -> list[Codec]:
     return [codec for codec in applicable(field) if codec.for_fields]
 
 
-def measure(limits: FieldLimits, field: Field, job: Job) -> Iterator[tuple[str, Measured]]:
-    """Every codec at every bound of `compare`, each with a unique name, as soon as it is measured."""
-    spread = math.sqrt(limits.variance)
-    bounds = [Absolute(step * spread) for step in STEPS]
-    for run in iter_sweep(bare(field), codecs_for(field), bounds, cancel=job, progress=job):
-        yield _name(run), place(limits, field, run) if has_place(run) else run
+def measure(
+    limits: FieldLimits, field: Field, eb: float, known: Collection[str], job: Job
+) -> Iterator[tuple[str, Measured]]:
+    """Every codec at every bound of `compare` and at `eb`, each with a unique name, as soon as it is measured.
+
+    Bounds at which all codecs are `known` by name are left out.
+    """
+    spread, codecs = math.sqrt(limits.variance), codecs_for(field)
+    asked = [Absolute(each) for each in dict.fromkeys([*(step * spread for step in STEPS), eb])]
+    bounds = [bound for bound in asked if any(_name(codec.to_dict(), bound) not in known for codec in codecs)]
+    for run in iter_sweep(bare(field), codecs, bounds, cancel=job, progress=job) if bounds else ():
+        yield _name(run.codec, run.bound), place(limits, field, run) if has_place(run) else run
 
 
-def _name(run: Run) -> str:
-    return json.dumps([dict(run.codec), run.bound.to_dict()], sort_keys=True, default=str)
+def _name(codec: Mapping[str, Any], bound: Bound) -> str:
+    return json.dumps([dict(codec), bound.to_dict()], sort_keys=True, default=str)
 
 
 def nearest(points: Sequence[OperatingPoint], distortion: float) -> list[OperatingPoint]:
@@ -42,3 +49,15 @@ def nearest(points: Sequence[OperatingPoint], distortion: float) -> list[Operati
     for point in sorted(points, key=lambda point: abs(math.log(point.distortion / distortion)), reverse=True):
         found[point.run.label] = point
     return [found[label] for label in sorted(found)]
+
+
+def best(points: Sequence[OperatingPoint], eb: float) -> OperatingPoint | None:
+    """The point of fewest bits at the error bound nearest to `eb`; None if there is no point."""
+    near = min((abs(math.log(limit_of(point) / eb)) for point in points), default=0.0)
+    here = [point for point in points if abs(math.log(limit_of(point) / eb)) == near]
+    return min(here, key=lambda point: point.bits, default=None)
+
+
+def limit_of(point: OperatingPoint) -> float:
+    """The error bound that the codec was given."""
+    return float(point.run["limit"])

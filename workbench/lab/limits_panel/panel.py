@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from workbench.bounds import Run
 from workbench.data import Field
 from workbench.guarantees import Absolute
 from workbench.lab.bounds_panel.state import exponents, slices
 from workbench.lab.cells import name_of
 from workbench.lab.choices import whole
-from workbench.lab.controls import Choice, LogSlider, Steps, Toggle, button
+from workbench.lab.controls import Button, Choice, LogSlider, Row, Steps
 from workbench.lab.description import Reading, Shown
 from workbench.lab.engine import Fields, Results, Stage
 from workbench.lab.jobs import Job
@@ -32,7 +33,7 @@ def limits(field: Field | np.ndarray, **choices: Any) -> LimitsPanel:
     """A panel that compares codecs with the bound of a field: its regions, their spectra, rate-distortion, gaps.
 
     All bounds are those of a Gaussian model fitted to each region of the field. `choices` are fields of `LimitsState`: eb,
-    tile, eps, regions, above; axis, index, time, window.
+    tile, eps, regions, above; picture, axis, index, time, window.
 
     >>> from workbench.data.synthetic import gaussian_field
     >>> panel = limits(gaussian_field((64, 64), seed=1), eb=0.05)
@@ -47,9 +48,10 @@ def limits(field: Field | np.ndarray, **choices: Any) -> LimitsPanel:
 
 
 class LimitsPanel(Panel[LimitsState]):
-    """The panel of `wb.lab.limits`; its results are "model", "curves", "tiled", "figures", "news", "fixed length", "band".
+    """The panel of `wb.lab.limits`; its results are "model", "curves", "tiled", "figures" and "news".
 
-    After a comparison of codecs also "points": operating points, and runs without one.
+    On request also "fixed length" and "band", for codes of fixed length, and "points": operating points of codecs, and runs
+    without one.
     """
 
     title = "Limits"
@@ -58,18 +60,18 @@ class LimitsPanel(Panel[LimitsState]):
         self.field, self.name = field, name
         self.measured: dict[Hashable, dict[str, Measured]] = {}   # by the choice of regions, which determines the bound
         stages = [
-            Stage("model", _regions, self._fit),
+            Stage("model", _regions, self._fit, text="finding regions, fitting their spectra"),
             Stage("curves", _regions, lambda state, results, job: theory.curves(results["model"], job)),
-            Stage("tiled", _tiles, self._tile),
+            Stage("tiled", _tiles, self._tile, text="components of the tiles"),
             Stage("figures", _question, self._figures),
             Stage("news", _regions, self._news),
-            Stage("fixed length", _fixed, self._fixed, later=True),   # one step that cannot be cancelled
-            Stage("band", _failing, self._band),
+            Stage("fixed length", _fixed, self._fixed, on_demand=True, text="fixed-length codes: converse"),
+            Stage("band", _failing, self._band, on_demand=True, text="fixed-length codes at other errors"),
             Stage("points", _regions, self._compare, on_demand=True, text="comparing codecs"),
         ]
         super().__init__(repr(field), LimitsState.for_(field, **choices), stages)
 
-    def rows(self) -> Sequence[Sequence[Any]]:
+    def rows(self) -> Sequence[Row]:
         """The question above, the view below."""
         low, high = exponents(self.field, "absolute")
         failing = LogSlider("eps", "fails at most (ε)", LEAST_EPS, MOST_EPS, about="chance of failure")
@@ -78,10 +80,23 @@ class LimitsPanel(Panel[LimitsState]):
             LogSlider("eb", "error bound", 10.0**low, 10.0**high),
             TileSlider("tile", "tiles of", tile_sides(self.field)),
         ]
-        compare = button("compare codecs", lambda: self.ask("points"), "run several codecs at several error bounds")
-        compare.button_style = "primary"
-        look = [*self._slice(), Toggle("above", "bits above the bound"), compare]
-        return [ask, look, [failing, Choice("regions", "regions", regions)]]
+        compare = Button(
+            "compare codecs", lambda: self.ask("points"), "run codecs at this error bound and at others", primary=True
+        )
+        fixed = Button("fixed-length codes", self.compute_fixed_length, "compute the bounds for codes of fixed length")
+        scale = Choice("above", "", {"bits": False, "bits above the bound": True}, about="bits above the bound", tabs=True)
+        return [
+            Row(*ask, compare), Row(Choice("regions", "regions", regions), failing, fixed, place="folded"),
+            Row(scale, place="side"), *([Row(*look, place="strip")] if (look := self._slice()) else []),
+        ]
+
+    def compute_fixed_length(self) -> None:
+        """Compute the bounds for codes of fixed length at this error bound, and then at others."""
+        self.ask("fixed length", then=lambda: self.ask("band"))
+
+    def picture_chosen(self, title: str) -> None:
+        """Show another picture in front."""
+        self.request(picture=title)
 
     def draw(self, state: LimitsState, results: Results) -> Shown:
         """Pictures, charts and figures of what is known so far."""
@@ -89,8 +104,10 @@ class LimitsPanel(Panel[LimitsState]):
         return drawing.draw(self.field, state, results, measured)
 
     def code_for(self, state: LimitsState) -> str:
-        """The limits, and the codecs if they were compared."""
-        return code(state, self.name, compared=bool(self.measured.get(state.regions)))
+        """The limits; codecs and codes of fixed length as far as they were asked for."""
+        measured = self.measured.get(state.regions, {}).values()
+        compared = {run.bound.eb for each in measured for run in [each if isinstance(each, Run) else each.run]}
+        return code(state, self.name, compared, fixed="fixed length" in self._engine.results(state))
 
     def check(self, state: LimitsState) -> None:
         """Refuse slices that this field does not have."""
@@ -143,7 +160,6 @@ class LimitsPanel(Panel[LimitsState]):
         return theory.figures(results["model"], results["tiled"], state)
 
     def _fixed(self, state: LimitsState, results: Results, job: Job) -> theory.FixedLength:
-        job(0.0, "codes of fixed length")
         return theory.fixed_length(results["tiled"], state, job)
 
     def _news(self, state: LimitsState, results: Results, job: Job) -> theory.News:
@@ -157,10 +173,10 @@ class LimitsPanel(Panel[LimitsState]):
     def _compare(self, state: LimitsState, results: Results, job: Job) -> tuple[Measured, ...]:
         """Every run is kept as soon as it is measured, so that a cancelled comparison shows its partial results."""
         found = self.measured.setdefault(state.regions, {})
-        for name, measured in measure(results["model"].limits, self.field, job):
+        for name, measured in measure(results["model"].limits, self.field, state.eb, found, job):
             found[name] = measured
             job.show({"points": tuple(found.values())})
-        job(1.0, "compared")
+        job(1.0, "compared")   # which ends here if it was cancelled: a sweep only stops
         return tuple(found.values())
 
 

@@ -9,18 +9,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from workbench.charts.looks import colour
+from workbench.charts.looks import area_colour
 from workbench.data import Field
 from workbench.data.units import unit_of_values
 from workbench.lab import levels, slices
-from workbench.lab.description import Marks, Picture
+from workbench.lab.colour_scale import scale_of
+from workbench.lab.description import Picture
+from workbench.lab.extremes import extremes
 from workbench.lab.limits_panel.state import LimitsState
 from workbench.lab.limits_panel.theory import Model, News
 from workbench.lab.remembered import remembered
 from workbench.lab.slices import Cut
 
 OUTLIERS = 0.01    # the share of values whose new information may lie outside of the scale
-DOT = 7.0          # radius of the mark that gives a region the colour of its curve
 
 
 def pictures(field: Field, state: LimitsState, model: Model | None, news: News | None) -> tuple[Picture, ...]:
@@ -40,12 +41,12 @@ def pictures(field: Field, state: LimitsState, model: Model | None, news: News |
 
 
 def note(field: Field, state: LimitsState) -> str:
-    """The meaning of a pixel."""
+    """The meaning of a pixel that has several values."""
     if len(field.shape) == 1:
         return ""
     rows, columns = (cells.stop - cells.start for cells in state.cut.cells(field))
     if max(rows, columns) <= state.pixels:
-        return "one pixel for each value"
+        return ""
     block = " x ".join(str(-(-count // min(count, state.pixels))) for count in (rows, columns))
     return f"each pixel is the mean of up to {block} values, and the region of the one in its middle"
 
@@ -56,23 +57,20 @@ def _original(field: Field, cut: Cut) -> Picture:
     pixels = levels.bytes_of(raster.values, low, high, levels=np.uint16)
     return Picture(
         "field", pixels, raster.window, "values", low, high, unit=unit_of_values(field), empty=True, axes=cut.axes(field),
-        quantity=field.name or "value",
+        quantity=field.name or "value", limits="full" if scale_of(field, *extremes(field)) == "linear" else "1-99",
     )
 
 
 def _regions(field: Field, labels: np.ndarray, cut: Cut) -> Picture:
-    """The region number of each value, from 1, in the colour of its curve, with a dot in the widest part of each region."""
+    """The region number of each value, from 1, in the colour of its curve."""
     shown = cut.plane(labels)[cut.cells(field)]
     middles = [_middles(count, cut.pixels) for count in shown.shape]
     seen = shown[np.ix_(*middles)][::-1]
     count = int(labels.max()) + 1
-    high = float(max(count, 2))
-    pixels = levels.bytes_of(np.where(seen < 0, np.nan, seen + 1), 1.0, high)
-    window = cut.covered(field)
+    pixels = levels.bytes_of(np.where(seen < 0, np.nan, seen + 1), 1.0, float(count))
     return Picture(
-        "regions", pixels, window, "values", 1.0, high, empty=True, axes=cut.axes(field), quantity="region",
-        palette=tuple(colour(region) for region in range(int(high))),
-        marks=tuple(_dot(region, seen == region, window) for region in range(count)),
+        "regions", pixels, cut.covered(field), "values", 1.0, float(count), empty=True, axes=cut.axes(field),
+        quantity="region", palette=tuple(area_colour(region) for region in range(count)),
     )
 
 
@@ -80,20 +78,6 @@ def _middles(count: int, pixels: int) -> np.ndarray:
     """The indices of the values in the middle of each pixel."""
     shown = min(count, pixels)
     return (2 * np.arange(shown) + 1) * count // (2 * shown)
-
-
-def _dot(region: int, inside: np.ndarray, window: tuple[float, float, float, float]) -> Marks:
-    """A mark in the widest part of a region; none if the region is not visible."""
-    from scipy.ndimage import distance_transform_edt
-
-    places = np.empty((0, 2))
-    if inside.any():
-        depth = distance_transform_edt(np.pad(inside, 1))[1:-1, 1:-1]
-        row, column = np.unravel_index(int(np.argmax(depth)), depth.shape)
-        left, right, bottom, top = window
-        height, width = inside.shape
-        places = np.array([[left + (column + 0.5) * (right - left) / width, top - (row + 0.5) * (top - bottom) / height]])
-    return Marks("points", places, colour(region), f"region {region + 1}", DOT)
 
 
 def _bits(field: Field, bits: np.ndarray, cut: Cut) -> Picture:

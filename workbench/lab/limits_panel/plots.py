@@ -15,11 +15,12 @@ from workbench.charts.looks import COLOURS, GREY
 from workbench.data import Field
 from workbench.lab.description import Charts
 from workbench.lab.limits_panel.gap_chart import gap_chart
-from workbench.lab.limits_panel.measuring import nearest
+from workbench.lab.limits_panel.measuring import best, nearest
 from workbench.lab.limits_panel.rate_chart import Theory, lines
 from workbench.lab.limits_panel.spectra_chart import HEIGHT, spectra_chart
 from workbench.lab.limits_panel.state import LimitsState
 from workbench.lab.limits_panel.theory import Model, News
+from workbench.lab.limits_panel.waterfall import of_theory, to_codec, waterfall_chart
 from workbench.lab.remembered import remembered
 from workbench.lab.slices import envelope
 from workbench.limits.operating_point import OperatingPoint
@@ -39,10 +40,8 @@ def charts(
     spectra = () if model is None else model.spectra
     here = math.nan if known.figures is None else known.figures.distortion
     theory = known.tiled, known.band, known.figures
-    close = tuple(nearest(points, state.distortion))
+    close, chosen, found = tuple(nearest(points, state.distortion)), best(points, state.eb), known.figures
     makers: dict[str, Callable[[], Chart]] = {}   # in the order in which they come
-    if len(field.shape) == 1:
-        makers["values"] = lambda: _kept(field, "values", (), state.window, lambda: values_chart(field, state))
     if model is not None and spectra:
         makers["spectra"] = lambda: _kept(model, "spectra", (), level, lambda: spectra_chart(spectra, level))
     if known.curves is not None:
@@ -50,13 +49,23 @@ def charts(
             known.curves, "rates", (*theory, *points), state.above,
             lambda: rate_chart(lines(known, state.above), points, state.above, here),
         )
+    if model is not None and chosen is not None:
+        makers["waterfall"] = lambda: _kept(
+            model, "waterfall", (chosen,), None, lambda: waterfall_chart(to_codec(model.limits, chosen))
+        )
+    elif model is not None and found is not None:
+        makers["waterfall"] = lambda: _kept(
+            model, "waterfall", (found,), None, lambda: waterfall_chart(of_theory(found))
+        )
+    if close:
+        makers["gap"] = lambda: _kept(field, "gap", close, None, lambda: gap_chart(close))
+    if len(field.shape) == 1:
+        makers["values"] = lambda: _kept(field, "values", (), state.window, lambda: values_chart(field, state))
     if len(field.shape) == 1 and news is not None:
         makers["new information"] = lambda: _kept(
             news, "news", (), (state.window, state.eb), lambda: news_chart(field, state, news)
         )
-    if close:
-        makers["gap"] = lambda: _kept(field, "gap", close, None, lambda: gap_chart(close))
-    sources = {"spectra": model, "rate-distortion": known.curves, "new information": news}
+    sources = {"spectra": model, "rate-distortion": known.curves, "new information": news, "waterfall": found}
     return Charts(makers, [name for name, source in sources.items() if source is None])
 
 

@@ -9,6 +9,8 @@ import numpy as np
 from workbench.lab.limits_panel.theory import Band, Curves, Figures, Tiled
 from workbench.limits.plot import BAND, BOUND, INTERVAL, POOLED, TILES, Line
 
+VISIBLE = 1e-3   # bits per value: lines that are closer are one
+
 
 @dataclass(frozen=True, eq=False)
 class Theory:
@@ -21,14 +23,15 @@ class Theory:
 
 
 def lines(known: Theory, above: bool) -> dict[str, Line]:
-    """The curves and bands that are known, by name; tiles only where they cost bits."""
+    """The curves and bands that are known, by name; tiles and one variance only where they cost bits."""
     drawn: dict[str, Line] = {}
     if known.curves is not None:
         curves = known.curves
         where, base = curves.distortions, curves.rate if above else np.zeros_like(curves.rate)
         drawn[BOUND] = where, curves.rate - base, curves.rate - base
         drawn[INTERVAL] = where, curves.low - base, curves.high - base
-        drawn[POOLED] = where, curves.pooled - base, curves.pooled - base
+        if (curves.pooled - curves.rate).max() > VISIBLE:
+            drawn[POOLED] = where, curves.pooled - base, curves.pooled - base
         if known.tiled is not None and not np.array_equal(known.tiled.rate, curves.rate):
             drawn[TILES] = where, known.tiled.rate - base, known.tiled.rate - base
     if known.band is not None:

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from workbench.charts.description import Axis, Chart, Rule, Series
-from workbench.charts.looks import colour, marker
+from workbench.charts.looks import area_colour, marker
 from workbench.lab.limits_panel.theory import RadialSpectrum
 
 HEIGHT = 260   # pixels
@@ -24,7 +24,7 @@ def spectra_chart(spectra: Sequence[RadialSpectrum], level: float) -> Chart:
     drawn = math.isfinite(level) and level > 0
     powers = [power for each in spectra for power in (each.measured, each.fitted)]
     x = Axis.around("frequency [cycles per cell]", np.concatenate([each.frequency for each in spectra]), True)
-    y = Axis.around("power (white noise: variance)", np.concatenate(powers), True, 0.08)
+    y = Axis.around("power", np.concatenate(powers), True, 0.08)
     return Chart(
         "Spectra, measured and fitted", x, replace(y, low=min(y.low, level / 2)) if drawn else y,
         (*([Rule("water level", "y", level)] if drawn else []), *(part for each in spectra for part in _of(each))),
@@ -34,7 +34,7 @@ def spectra_chart(spectra: Sequence[RadialSpectrum], level: float) -> Chart:
 
 def _of(each: RadialSpectrum) -> tuple[Series, Series]:
     """The fit and the measured powers, of which those above zero have a place."""
-    name, look = f"region {each.region + 1}", colour(each.region)
+    name, look = f"region {each.region + 1}", area_colour(each.region)
     kept = each.measured > 0
     tooltips = [
         f"{name}: power {power:.4g} at {where:.4f} cycles per cell"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from workbench.data import Field, Particles
 from workbench.data.labelled import is_labelled
 from workbench.errors import WorkbenchError
 from workbench.lab.bounds_panel.state import nice, slices
-from workbench.lab.choices import positive, told_how_to_change, whole, with_choices, within
+from workbench.lab.choices import one_of, positive, told_how_to_change, whole, with_choices, within
 from workbench.lab.description import PIXELS, Window, checked_window
 from workbench.lab.slices import Cut
 from workbench.limits.field_model import require_squares
@@ -26,6 +26,7 @@ LEAST_EPS, MOST_EPS = 1e-12, 0.5   # the ends of the slider, and the largest cha
 MOST_REGIONS = 6           # the largest choice
 
 RegionChoice = int | Literal["auto"]
+PictureChoice = Literal["field", "regions", "new information"]
 
 
 @told_how_to_change
@@ -35,7 +36,7 @@ class LimitsState:
 
     `eb` is the largest error of any value, as in the bounds panel. Errors uniform within it have a mean square of
     eb^2 / 3, which is the distortion at which bounds are evaluated. A codec codes tiles of side `tile` independently, or
-    the field as a whole; a fixed-length code exceeds the distortion with probability `eps`.
+    the field as a whole; a fixed-length code exceeds the distortion with probability `eps`. `picture` is the one in front.
 
     >>> round(LimitsState(eb=0.3, tile=8).distortion, 12)
     0.03
@@ -46,6 +47,7 @@ class LimitsState:
     eps: float = 0.01
     regions: RegionChoice = "auto"
     above: bool = False
+    picture: PictureChoice = "field"
     axis: int = 0
     index: int = 0
     time: int = 0
@@ -63,6 +65,7 @@ class LimitsState:
             object.__setattr__(self, "tile", whole("the side of a tile", self.tile, least=1))
         if self.regions != "auto":
             object.__setattr__(self, "regions", whole("the number of regions, unless 'auto',", self.regions, least=1))
+        one_of("the picture", self.picture, get_args(PictureChoice))
         words = {"axis": "the axis", "index": "the slice", "time": "the time"}
         for field, name in words.items():
             object.__setattr__(self, field, whole(name, getattr(self, field), least=0))

@@ -133,7 +133,7 @@ class FixedLength:
 
 def fit_model(field: Field, state: LimitsState, progress: Progress) -> Model:
     """Find regions and fit each; then find the variances of the components of the whole field."""
-    progress(0.05, "finding regions, fitting their spectra")
+    progress(0.0, "finding regions, fitting their spectra")
     source = estimate(field, state.regions)
     limits = FieldLimits(source)
     progress(0.7, "components of the whole field")
@@ -159,11 +159,12 @@ def radial(region: int, fit: Fit) -> RadialSpectrum:
 
 def curves(model: Model, progress: Progress) -> Curves:
     """The bound, for distortions from very small ones up to the variance."""
+    progress(0.0, "the bound at other errors")
     limits = model.limits
     variance = limits.variance or 1.0   # a field of constant regions has a rate of 0 at any distortion
     distortions = np.geomspace(LEAST * variance, variance, STEPS)
     rate = rates(limits.spectrum, distortions)
-    progress(0.3, "how certain the bound is")
+    progress(0.3, "confidence interval of the bound")
     low, high = np.transpose([interval(limits, float(each)) for each in distortions])
     progress(0.7, "one variance for all")
     return Curves(distortions, rate, low, high, rate + [limits.price_of_one_model(float(each)) for each in distortions])
@@ -202,7 +203,7 @@ def figures(model: Model, in_tiles: Tiled, state: LimitsState) -> Figures:
 def fixed_length(in_tiles: Tiled, state: LimitsState, progress: Progress) -> FixedLength:
     """The bounds for fixed-length codes at one error bound."""
     limits, distortion = in_tiles.limits, state.distortion
-    progress(0.1, "fixed-length codes: converse")
+    progress(0.0, "fixed-length codes: converse")
     converse = limits.converse(distortion, state.eps, per="tile")
     progress(0.4, "fixed-length codes: achievability")
     return FixedLength(

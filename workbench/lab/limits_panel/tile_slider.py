@@ -4,29 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from workbench.lab.controls import Control
+from workbench.lab.controls import Slider
 
 WHOLE = "whole field"
 
 
-class TileSlider(Control):
+class TileSlider(Slider):
     """The side of a tile; to the right, tiles grow up to the whole field.
 
     >>> slider = TileSlider("tile", "tiles of", [4, 8])
     >>> slider.connect(lambda **fields: print(fields))
-    >>> slider.moved(2); slider.widget.texts[2]
+    >>> slider.moved(2); slider.content["texts"][2]
     {'tile': None}
     'whole field'
     """
 
     def __init__(self, field: str, label: str, sides: Sequence[int], about: str = "") -> None:
-        super().__init__(field, label, "slider", about)
+        super().__init__(field, label, about, editable=False, least=0)
         self._offer(sides or [1])
 
     def _offer(self, sides: Sequence[int]) -> None:
         self._sides = [*sorted(sides), None]
-        self.widget.texts = [WHOLE if side is None else str(side) for side in self._sides]
-        self.widget.positions = len(self._sides)
+        self.set(texts=[WHOLE if side is None else str(side) for side in self._sides], positions=len(self._sides))
 
     def _value_at(self, position: int) -> int | None:
         return self._sides[position]
@@ -35,4 +34,4 @@ class TileSlider(Control):
         if value not in self._sides:
             self._offer([side for side in [*self._sides, value] if side is not None])
         position = self._sides.index(value)
-        return position, self.widget.texts[position]
+        return position, self.content["texts"][position]

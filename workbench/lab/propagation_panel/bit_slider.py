@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-from workbench.lab.controls import Control
+from workbench.lab.controls import Slider
 from workbench.propagation.number_format import NumberFormat
 
 
-class BitSlider(Control):
+class BitSlider(Slider):
     """The bits of a format, the least significant on the left.
 
     >>> import numpy as np
     >>> slider = BitSlider("bit", "bit", NumberFormat.of(np.float32))
     >>> slider.connect(lambda **fields: print(fields))
-    >>> slider.moved(30); slider.widget.texts[30]
+    >>> slider.moved(30); slider.content["texts"][30]
     {'bit': 30}
     '30 · exponent'
     """
 
     def __init__(self, field: str, label: str, numbers: NumberFormat, about: str = "") -> None:
-        super().__init__(field, label, "slider", about)
+        super().__init__(field, label, about, editable=False, least=0)
         self.offer(numbers)
 
     def offer(self, numbers: NumberFormat) -> None:
         """Change the format."""
-        with self.widget.hold_sync():
-            self.widget.texts = [f"{bit} · {numbers.field_of(bit)}" for bit in range(numbers.bits)]
-            self.widget.positions = numbers.bits
-            self._answer()
+        self.set(texts=[f"{bit} · {numbers.field_of(bit)}" for bit in range(numbers.bits)], positions=numbers.bits)
+        self._answer()
 
     def _place(self, value: int) -> tuple[int, str]:
-        position = min(value, len(self.widget.texts) - 1)
-        return position, self.widget.texts[position]
+        position = min(value, len(self.content["texts"]) - 1)
+        return position, self.content["texts"][position]

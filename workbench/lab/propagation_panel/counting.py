@@ -10,10 +10,11 @@ from typing import NamedTuple
 from workbench import backend
 from workbench.lab.jobs import Job
 from workbench.lab.propagation_panel.state import Bits, ChosenProtection, Kind, PropagationState
+from workbench.lab.propagation_panel.travel import tolerance_of
 from workbench.propagation import BitFlip, Campaign, CampaignPlan, Run, strata
 from workbench.propagation.draws import draws_of
 from workbench.propagation.executor import Threads
-from workbench.propagation.trials import MEANING, Outcome, Trial
+from workbench.propagation.trials import Outcome, Trial
 
 OFTEN = 0.8   # seconds between two states that are shown
 FAULTS: Mapping[Kind, str] = {"flip": "bit flips", "stuck at 0": "bits stuck at 0", "stuck at 1": "bits stuck at 1"}
@@ -27,6 +28,7 @@ class Asked(NamedTuple):
     trials: int
     seed: int
     protection: ChosenProtection
+    tolerance: float | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,18 +61,20 @@ class Latest:
 
 def count(run: Run, state: PropagationState, job: Job, show: Callable[[Counted], object]) -> Counted:
     """Run the campaign of this state, showing its trials now and then; raises `Cancelled` when the job is cancelled."""
+    where = "" if state.protections else " without protection"
     tried = strata(run.pipeline, run, state.bits, kind=state.fault)
     wanted, asked, latest = state.trials * len(tried), asked_of(state), Latest()
 
     def watch(batches: list[list[Trial]]) -> None:
         trials = *latest.campaign.trials, *(trial for batch in batches for trial in batch)
         campaign = replace(latest.campaign, trials=trials, complete=False)
-        job(len(campaign.trials) / wanted, f"{len(campaign.trials):,} of {wanted:,} trials")
+        job(len(campaign.trials) / wanted, f"{len(campaign.trials):,} of {wanted:,} {FAULTS[state.kind]}{where}")
         if latest.is_due():
             show(Counted(campaign, asked))
 
     job(0.0, "measuring the round-off floor")
-    plan = CampaignPlan(run.pipeline, run, tried, state.seed, wanted)
+    tolerance = tolerance_of(run.pipeline, state.tolerance)
+    plan = CampaignPlan(run.pipeline, run, tried, state.seed, wanted, tolerance=tolerance)
     for campaign in plan.rounds(Threads(backend.threads(), watch), cancel=job):
         latest.campaign = campaign
     return Counted(latest.campaign, asked)
@@ -78,28 +82,34 @@ def count(run: Run, state: PropagationState, job: Job, show: Callable[[Counted],
 
 def asked_of(state: PropagationState) -> Asked:
     """What the campaign of this state depends on."""
-    return Asked(state.kind, state.bits, state.trials, state.seed, state.protection)
+    return Asked(state.kind, state.bits, state.trials, state.seed, state.protection, state.tolerance)
 
 
-def in_words(counted: Counted, state: PropagationState, bare: Counted | None = None) -> str:
-    """How many of the faults ended in the outcome of this state, what that says of all, and where the choices differ now.
-
-    `bare` is the same campaign without protection.
-    """
-    (found, tried), rate = _count(counted, state.outcome), counted.campaign.rate(state.outcome)
-    shares = [f"{100 * share:.3g}%" for share in (rate.estimate, rate.low, rate.high)]
-    of_all = f"at most {shares[2]}, with 95% confidence" if not found else f"{shares[0]} (95%: {shares[1]} to {shares[2]})"
-    text = f"{found:,} of {tried:,} {FAULTS[counted.asked.kind]} ended {state.outcome}; of all that are possible, {of_all}"
-    if bare is not None:
-        before, of = _count(bare, state.outcome)
-        text += f"; without protection {before:,} of {of:,}"
-    text += f"; {state.outcome} means: {MEANING[state.outcome]}"
+def in_words(counted: Counted, state: PropagationState) -> str:
+    """How many of the faults ended in the outcome of this state, what that says of all, and which choices differ now."""
+    (found, tried), rate = ended(counted, state.outcome), counted.campaign.rate(state.outcome)
+    so_far = "" if counted.campaign.complete else " so far"
+    text = f"{found:,} of {tried:,} {FAULTS[counted.asked.kind]} ended {state.outcome}{so_far}"
+    if rate.trials and rate.estimate == rate.estimate:
+        low, high = f"{100 * rate.low:.2g}", f"{100 * rate.high:.2g}%"
+        text += f" (95%: up to {high} of all that are possible)" if not found else (
+            f"; of all that are possible, {100 * rate.estimate:.2g}% (95%: {low} to {high})"
+        )
     now = asked_of(state)
     other = [name for name in now._fields if getattr(now, name) != getattr(counted.asked, name)]
-    return f"{text}; counted before {' and '.join(other)} changed" if other else text
+    return f"{text}. Counted before {' and '.join(other)} changed" if other else text
 
 
-def _count(counted: Counted, outcome: Outcome) -> tuple[int, int]:
+def compared(counted: Counted, bare: Counted | None, outcome: Outcome) -> str:
+    """How many faults ended so with protection, and in the same campaign without it."""
+    if bare is None:
+        return ""
+    (found, tried), (before, of) = ended(counted, outcome), ended(bare, outcome)
+    told = f"{before:,} of {of:,} {FAULTS[counted.asked.kind]} ended {outcome} without protection"
+    return f"{told}, {found:,} of {tried:,} with it{'' if counted.campaign.complete else ' so far'}"
+
+
+def ended(counted: Counted, outcome: Outcome) -> tuple[int, int]:
     """How many trials ended so, and how many there were."""
     return sum(each[outcome] for each in counted.campaign.counts), len(counted.campaign.trials)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from workbench.propagation import Dose, Run, dose_response
 from workbench.propagation.dose import largest_tolerated
 
 SHARES = (1e-7, 1e-6, 1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)   # of the range
+CLOSER = 3   # halvings between the largest bound that is tolerated and the next one
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,21 +25,44 @@ class Doses:
     asked: Hashable
     nbytes: int = 0
 
+    @property
+    def best(self) -> Dose | None:
+        """The largest bound up to which all are tolerated."""
+        return largest_tolerated(self.doses)
+
+    @property
+    def above(self) -> Dose | None:
+        """The first bound that is too much."""
+        return next((each for each in self.doses if not each.damage <= 1), None)
+
 
 def asked_of(state: PropagationState) -> Hashable:
     """What the doses depend on."""
-    return state.site, state.codec
+    return state.site, state.codec, state.tolerance
 
 
 def dose(run: Run, state: PropagationState, job: Job, tell: Callable[[Doses], object]) -> Doses:
-    """Compress the site within each bound, and measure the damage of the result."""
-    found: list[Dose] = []
-    for number, share in enumerate(SHARES):
-        job(number / len(SHARES), f"compressing {state.site} within {share:g} of its range")
-        response = dose_response(run.pipeline, run, state.site, [Relative(share)], state.codec, tolerance_of(run.pipeline))
-        found += response.doses
-        tell(Doses(tuple(found), asked_of(state)))
-    return Doses(tuple(found), asked_of(state))
+    """Compress the site within each bound, then closer to the largest that is tolerated, and measure the damage."""
+    found = Doses((), asked_of(state))
+    steps, tolerance = len(SHARES) + CLOSER, tolerance_of(run.pipeline, state.tolerance)
+    for number in range(steps):
+        share = SHARES[number] if number < len(SHARES) else _between(found)
+        if share is None:
+            break
+        job(number / steps, f"compressing {state.site} within {share:g} of its range")
+        response = dose_response(run.pipeline, run, state.site, [Relative(share)], state.codec, tolerance)
+        doses = sorted((*found.doses, *response.doses), key=lambda each: each.bound.eb)
+        found = Doses(tuple(doses), found.asked)
+        tell(found)
+    return found
+
+
+def _between(found: Doses) -> float | None:
+    """A bound halfway, on a logarithmic scale, from what is tolerated to what is too much, in two digits."""
+    if found.best is None or found.above is None:
+        return None
+    share = float(f"{math.sqrt(found.best.bound.eb * found.above.bound.eb):.2g}")
+    return share if found.best.bound.eb < share < found.above.bound.eb else None
 
 
 def tolerated(doses: Doses) -> str:
@@ -45,12 +70,12 @@ def tolerated(doses: Doses) -> str:
 
     >>> dose = lambda eb, damage: Dose("waves", Relative(eb), 8.0, 100, damage)
     >>> tolerated(Doses((dose(1e-3, 0.2), dose(1e-2, 3.0)), None))
-    'waves: tolerated up to 0.001 of the range, at a ratio of 8; too much at 0.01'
+    'waves: tolerated up to 0.001 of the range (ratio 8 x), too much at 0.01'
     """
-    best = largest_tolerated(doses.doses)
-    above = next((each for each in doses.doses if not each.damage <= 1), None)
+    if not doses.doses:
+        return ""
+    best, above = doses.best, doses.above
     found = "no bound is tolerated" if best is None else (
-        f"tolerated up to {best.bound.eb:g} of the range, at a ratio of {best.ratio:.3g}"
+        f"tolerated up to {best.bound.eb:g} of the range (ratio {best.ratio:.3g} x)"
     )
-    site = doses.doses[0].site if doses.doses else ""
-    return f"{site}: {found}" + ("" if above is None else f"; too much at {above.bound.eb:g}")
+    return f"{doses.doses[0].site}: {found}" + ("" if above is None else f", too much at {above.bound.eb:g}")

@@ -6,15 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from workbench.charts.description import Axis, Cells, Chart
+from workbench.charts.description import Axis, Cells, Chart, Series
 from workbench.charts.looks import GREY
 from workbench.lab.propagation_panel.counting import Counted
 from workbench.propagation.campaign_result import HeatMap
-from workbench.propagation.charts import HEIGHT
+from workbench.propagation.charts import HEIGHT, short
 
 HARMLESS, HARMFUL = "#f4efe4", "#d8660f"   # black numbers can be read on both, and on all between
-READABLE = 8             # columns, up to which cells have room for numbers
+READABLE = 8             # columns, up to which cells have room for numbers, and rows, up to which all have their names
 MOST_TICKS = 16
+FEW = 30                 # trials: the interval of a share is wider than a third
+INK = "#333333"          # on both colours
 ROW, FRAME = 34, 90      # pixels for each row, and for what is around them
 TALLEST, LOW = 420, 15   # pixels; lower rows have no room for a number
 
@@ -54,18 +56,27 @@ def heat_map_chart(counted: Counted, outcome: str) -> Chart:
         f"{cell.site}, bit {cell.bit}: {outcome} {cell.share:.1%} ({cell.low:.1%} to {cell.high:.1%} with 95% confidence) "
         f"of {cell.trials:,} trials" for cell in tried
     ]
-    numbers = [f"{cell.found:,}/{cell.trials:,}" for cell in tried] if readable else []
+    numbers = [f"{cell.share:.0%} of {cell.trials:,}" for cell in tried] if readable else []
+    few = [cell for cell in tried if cell.trials < FEW]
+    marked = few if readable or len(few) < len(tried) else []
+    corners = [cell.column + 0.92 for cell in marked], [cell.row + 0.82 for cell in marked]
+    marks = Series(f"fewer than {FEW} trials", *corners, INK, None, "circle", size=5, hollow=True)
+    told = marks if marked else Series(f"all of fewer than {FEW} trials", [], [], INK, None)
     shades = [shade(cell.share) for cell in tried]
     every = max(1, -(-len(columns) // MOST_TICKS))
     bits = [(column + 0.5, bit) for column, bit in enumerate(columns) if column % every == 0]
-    sites = [(rows - row - 0.5, site) for row, site in enumerate(heat_map.sites)]
+    named = max(1, -(-rows // READABLE))
+    sites = [(rows - row - 0.5, short(site)) for row, site in enumerate(heat_map.sites) if row % named == 0]
     return Chart(
-        f"Share of trials that end {outcome}", Axis("bit", 0, len(columns), names=bits), Axis("", 0, rows, names=sites),
+        f"Share of trials that end {outcome}", Axis("bit" if columns[0].isdecimal() else "", 0, len(columns), names=bits),
+        Axis("", 0, rows, names=sites),
         (
             Cells("", [cell.box for cell in cells if not cell.trials], GREY, 0.08),
             Cells("", [cell.box for cell in tried], tooltips=tooltips, texts=numbers, colours=shades),
+            marks,
         ),
-        _in_words(tried, outcome), height, grid=False, scale=(Cells("0%", [], HARMLESS), Cells("100%", [], HARMFUL)),
+        _in_words(tried, outcome), height, grid=False,
+        scale=(Cells("0%", [], HARMLESS), Cells("100%", [], HARMFUL), *([told] if few else [])),
     )
 
 

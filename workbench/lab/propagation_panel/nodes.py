@@ -1,4 +1,4 @@
-"""What the drawing of the graph says of each site: its error as a number, a bar and a word."""
+"""What the drawing of the graph says of each site: its error as a number, a place on an axis and a word."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from workbench.lab.propagation_panel.state import PropagationState
 from workbench.lab.propagation_panel.travel import Floor, Traced, Travel
 from workbench.propagation import Run
 
-LEAST, MOST = 1e-18, 1e40   # what is beyond is drawn at the end of the bars
+LEAST, MOST = 1e-18, 1e40   # what is beyond is drawn at the end of the axis
 SIGNS = {
-    "linear": "", "non-linear": "≠", "round-off-limited": "≈", "discrete": "#", "NaN": "!", "unchanged": "=",
-    "stopped": "✕",
+    "linear": "", "non-linear": "≠", "round-off-limited": "≈", "discrete": "#", "NaN": "!", "unchanged": "", "stopped": "✕",
 }
 Node = dict[str, Any]
 
@@ -22,7 +21,7 @@ Node = dict[str, Any]
 def nodes(
     run: Run, state: PropagationState, travel: Travel | None, floor: Floor | None, traced: Traced | None
 ) -> list[Node]:
-    """One entry for each site; bars are shares of the width, on one logarithmic scale for all."""
+    """One entry for each site; places are shares of one logarithmic axis for all."""
     low, high = scale(travel, floor)
     found = []
     for site, place in places(run.pipeline).items():
@@ -32,7 +31,8 @@ def nodes(
         stopped = kind == "stopped"
         found.append({
             "site": site, "column": place.column, "row": place.row, "about": about(run, site), "kind": kind,
-            "sign": SIGNS.get(kind, ""), "error": _text(error, kind), "chosen": site == state.look,
+            "sign": SIGNS.get(kind, ""), "error": _text(error, kind),
+            "brief": "" if error is None or stopped else brief_text(error), "chosen": site == state.look,
             "hit": site == state.site,
             "bar": None if error is None or stopped else _share(error, low, high),
             "floor": None if floor is None or floor.of[site] == 0 else _share(floor.of[site], low, high),
@@ -42,7 +42,7 @@ def nodes(
 
 
 def scale(travel: Travel | None, floor: Floor | None) -> tuple[float, float]:
-    """The ends of the bars, whole powers of ten: below the floor, above the largest error."""
+    """The ends of the axis, whole powers of ten: below the floor, above the largest error."""
     errors = [] if travel is None else [error for site, error in travel.errors.items() if site not in travel.stopped]
     floors = [] if floor is None else list(floor.of.values())
     shown = [min(max(each, LEAST), MOST) for each in (*errors, *floors, 1.0) if each > 0 and not math.isnan(each)]
@@ -70,6 +70,18 @@ def error_text(error: float) -> str:
     if error == 0:
         return "0"
     return f"{error:.2g}" if math.isfinite(error) else "∞"
+
+
+def brief_text(error: float) -> str:
+    """A relative error in at most five letters or so, where there is little room.
+
+    >>> brief_text(0.0), brief_text(1.234e-5), brief_text(0.0256), brief_text(26.0), brief_text(1e40)
+    ('0', '1e-5', '0.03', '26', '1e40')
+    """
+    if error == 0 or not math.isfinite(error) or 0.01 <= error < 1000:
+        return "0" if error == 0 else "∞" if not math.isfinite(error) else f"{error:.2f}" if error < 1 else f"{error:.2g}"
+    factor, power = f"{error:.0e}".split("e")
+    return f"{factor}e{int(power)}"
 
 
 def explained(site_errors: Mapping[str, Any]) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 from workbench.data import Field
 from workbench.guarantees import Limit
 from workbench.lab import levels, projection, slices
+from workbench.lab.density import density_picture, density_pixels
 from workbench.lab.description import Axes, Marks, Picture, Window
 from workbench.lab.projection import Projection
 from workbench.lab.propagation_panel.arrays import (
@@ -30,7 +31,6 @@ from workbench.lab.propagation_panel.state import PropagationState
 from workbench.lab.propagation_panel.travel import Baseline, Travel
 from workbench.lab.remembered import remembered
 from workbench.lab.slices import Cut
-from workbench.lab.units import density_unit
 
 WIDE = 20.0           # the ratio of the largest value to the median above which colours follow the logarithm
 DECADES = 16          # of changes that are shown, at most
@@ -90,7 +90,7 @@ def _values(base: Baseline, site: str, cut: Cut) -> Picture:
     low, high = slices.slice_range(field, cut, logarithmic)
     raster = slices.slice_raster(field, cut)
     pixels = levels.bytes_of(raster.values, low, high, logarithmic, np.uint16)
-    quantity = f"size of {site}" if base.run[site].dtype.kind == "c" else site
+    quantity = f"|{site}|" if base.run[site].dtype.kind == "c" else site
     return Picture(
         "original", pixels, raster.window, "values", low, high, logarithmic=logarithmic, empty=True, axes=_axes(cut, field),
         quantity=quantity,
@@ -101,7 +101,7 @@ def _changed(travel: Travel, site: str, cut: Cut, original: Picture) -> Picture:
     field = changed_field(travel, site)
     raster = slices.slice_raster(field, cut)
     pixels = levels.bytes_of(raster.values, original.low, original.high, original.logarithmic, np.uint16)
-    return replace(original, title="with the error", pixels=pixels)
+    return replace(original, title="with error", pixels=pixels)
 
 
 def _difference(travel: Travel, site: str, cut: Cut, scale: str) -> Picture:
@@ -114,15 +114,14 @@ def _difference(travel: Travel, site: str, cut: Cut, scale: str) -> Picture:
         with np.errstate(invalid="ignore"):
             pixels = levels.difference_bytes(raster.values, most)
         return Picture(
-            "difference", pixels, raster.window, "difference", -most, most, empty=True, axes=axes, quantity="change",
+            "change", pixels, raster.window, "difference", -most, most, empty=True, axes=axes,
         )
     return _sizes(abs(raster.values), raster.window, largest, typical_size(travel.base, site), axes)
 
 
 def _axes(cut: Cut, field: Field) -> Axes:
-    """The names of the axes; the first of four is that of components."""
-    axes = cut.axes(field)
-    return replace(axes, depth=axes.depth.replace("time =", "component ="))
+    """The names of the axes."""
+    return replace(cut.axes(field), depth="")   # the note has it, as there is no room above narrow pictures
 
 
 def _sizes(sizes: np.ndarray, window: Window, largest: float, unit: float, axes: Axes) -> Picture:
@@ -136,8 +135,7 @@ def _sizes(sizes: np.ndarray, window: Window, largest: float, unit: float, axes:
         low = min(low, high * 10.0**-BELOW if bool((shares == 0).any()) else high / 10)
     pixels = levels.bytes_of(np.minimum(shares, high), low, high, logarithmic=True)
     return Picture(
-        "difference", pixels, window, "density", low, high, logarithmic=True, empty=True, axes=axes,
-        quantity="change / rms of the values",
+        "change / rms", pixels, window, "density", low, high, logarithmic=True, empty=True, axes=axes,
     )
 
 
@@ -160,7 +158,8 @@ def _hits(base: Baseline, travel: Travel, state: PropagationState, cut: Cut) -> 
         if len(shape) >= 3 and place.pop(cut.axis) != cut.index:
             continue
         found.append((place[1] + 0.5, place[0] + 0.5))
-    return (Marks("points", np.array(found), MARK, "hit value", RING, dashed=True),) if found else ()
+    layer = "hit values" if len(indices) > 1 else ""   # a single ring explains itself
+    return (Marks("points", np.array(found), MARK, layer, RING, dashed=True),) if found else ()
 
 
 def hit_indices(travel: Travel, site: str) -> list[int]:
@@ -183,11 +182,11 @@ def _of_positions(base: Baseline, travel: Travel | None, state: PropagationState
         seen = Projection(np.ascontiguousarray(own[:, across]), np.ascontiguousarray(own[:, up]), anywhere)
         found = seen.within(original.window).counts(original.pixels.shape)
         area = projection.pixel_area(original.window, found.shape)
-        pixels = levels.density_bytes(found, original.low * area, original.high * area, original.logarithmic)
+        pixels = density_pixels(original, found)
         difference = found.astype(np.int32) - counts
         most = levels.difference_range(difference)
         marks = _movements(travel, state, across, up)
-        changed = replace(original, title="with the error", pixels=pixels, marks=marks)
+        changed = replace(original, title="with error", pixels=pixels, marks=marks)
         return changed, Picture(
             "difference", levels.difference_bytes(difference, most), original.window, "difference", -most / area,
             most / area, unit=original.unit, empty=True, axes=original.axes, marks=marks,
@@ -215,18 +214,7 @@ def _view(base: Baseline, state: PropagationState) -> tuple[object, ...]:
 
 def _density(base: Baseline, state: PropagationState, site: str = "") -> tuple[Picture, np.ndarray]:
     particles = original_particles(base, site or state.look)
-    axis = seen_along(particles.dimensions, state)
-    seen = Projection.of(particles, axis)
-    part = seen.within(state.window or seen.frame)
-    counts = part.counts(projection.grid_of(part.frame, len(part), state.pixels))
-    low, high = projection.density_scale(particles, axis)
-    area = projection.pixel_area(part.frame, counts.shape)
-    pixels = levels.density_bytes(counts, low * area, high * area)
-    picture = Picture(
-        "original", pixels, part.frame, "density", low, high, logarithmic=True,
-        unit=density_unit(particles), axes=projection.view_axes(particles, axis),
-    )
-    return picture, counts.astype(np.int32)
+    return density_picture(particles, seen_along(particles.dimensions, state), state.window, state.pixels)
 
 
 def _movements(travel: Travel, state: PropagationState, across: int, up: int) -> tuple[Marks, ...]:
@@ -259,26 +247,28 @@ def _of_labels(base: Baseline, travel: Travel | None, state: PropagationState, p
         anywhere = (-math.inf, math.inf, -math.inf, math.inf)
         seen = Projection(np.ascontiguousarray(of_changed[:, 0]), np.ascontiguousarray(of_changed[:, 1]), anywhere)
         counts = seen.within(original.window).counts(original.pixels.shape)
-        area = projection.pixel_area(original.window, counts.shape)
         few = of_changed[:: max(1, len(of_changed) // MOST_MARKS)]
         return replace(
             original, title=f"with another label: {len(changed):,}", colours="density",
-            pixels=levels.density_bytes(counts, original.low * area, original.high * area),
+            pixels=density_pixels(original, counts),
             marks=(Marks("points", few, MARK, "changed labels", 2.0),) if 0 < len(few) <= MOST_MARKS // 10 else (),
         )
 
     return original, remembered(travel, "propagation: labels", key, made)
 
 
-def block_note(base: Baseline, travel: Travel | None, state: PropagationState) -> str:
-    """The meaning of a pixel."""
+def view_note(base: Baseline, travel: Travel | None, state: PropagationState) -> str:
+    """The part of an array that is seen, and the meaning of a pixel where that is not one value."""
     form = arrangement(base, state.look).form
     if form == "line":
         return ""
     if form != "field":
         return "seen along an axis: particles per area"
     field: Field = original_field(base, state.look)
-    rows, columns = (part.stop - part.start for part in state.cut(*shown_slice(base, travel, state)).cells(field))
-    if max(rows, columns) <= state.pixels:
-        return "one pixel for each value"
-    return "each pixel is the mean of several values, and of the difference the largest among them"
+    cut = state.cut(*shown_slice(base, travel, state))
+    rows, columns = (part.stop - part.start for part in cut.cells(field))
+    depth = cut.axes(field).depth.replace("time =", "component =")   # the first of four axes
+    parts = [f"{depth}{', which has the largest error' if state.index is None else ''}"] if depth else []
+    if max(rows, columns) > state.pixels:
+        parts.append("each pixel is the mean of several values, and of the change the largest among them")
+    return "; ".join(parts)

@@ -16,7 +16,7 @@ class ProtectedSites(Choice):
     """
 
     def __init__(self) -> None:
-        super().__init__("protect", "protected", {"all sites": None}, about="protected sites")
+        super().__init__("protect", "protect", {"all sites": None}, about="protected sites")
 
     def _place(self, value: Any) -> tuple[int, str]:
         if value not in self._values:

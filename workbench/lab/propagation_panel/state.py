@@ -22,6 +22,8 @@ Kind = Literal["flip", "stuck at 0", "stuck at 1", "compression", "noise"]
 Fault = Literal["flip", "stuck at 0", "stuck at 1"]
 Bits = Literal["fields", "each"]
 Scale = Literal["size", "sign"]
+Tab = Literal["trace", "sweep", "campaign", "budget", "protect"]
+Budgeted = Literal["inputs", "sites"]
 
 ChosenProtection = tuple[tuple[Protection, ...], tuple[str, ...] | None]
 UNPROTECTED: ChosenProtection = ((), None)
@@ -40,7 +42,9 @@ class PropagationState:
     values. Which values are hit, or which noise is added, follows from `seed` and `trial`. `look` is the site that is
     shown; slice `index` and `component` None are those with the largest error. A campaign tries `trials` faults at every
     site in every field of bits, or in each bit, and the heat map shows one `outcome`. `checksums`, `twice`, `ranges` and
-    `finite` protect all sites, or only those named in `protect`.
+    `finite` protect all sites, or only those named in `protect`. `tolerance` is the limit of the pipeline's tolerance, None
+    its own; a budget shares it among the inputs, or all sites, whichever are `budgeted`. `tab` is what stands beside the
+    pictures.
 
     >>> PropagationState("input", "input", bit=62).perturbation
     BitFlip('input', bit=62)
@@ -65,6 +69,9 @@ class PropagationState:
     ranges: bool = False
     finite: bool = False
     protect: tuple[str, ...] | None = None
+    tolerance: float | None = None
+    budgeted: Budgeted = "inputs"
+    tab: Tab = "trace"
     scale: Scale = "size"
     axis: int = 0
     index: int | None = None
@@ -76,6 +83,10 @@ class PropagationState:
         one_of("the kind of error", self.kind, get_args(Kind))
         one_of("the bits of the campaign", self.bits, get_args(Bits))
         one_of("the outcome", self.outcome, OUTCOMES)
+        one_of("what is budgeted", self.budgeted, get_args(Budgeted))
+        one_of("the tab", self.tab, get_args(Tab))
+        if self.tolerance is not None:
+            object.__setattr__(self, "tolerance", positive("the tolerance", self.tolerance))
         for name in ("checksums", "twice", "ranges", "finite"):
             object.__setattr__(self, name, flag(name, getattr(self, name)))
         if self.protect is not None:

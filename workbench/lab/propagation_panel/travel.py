@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -66,28 +65,32 @@ class Travel:
         """The size of the change of every value; infinite where one of both values is not finite."""
         return change_of(self.original[site], self.changed[site])
 
-    def outcome(self, floor: Floor) -> Outcome:
-        """What a campaign would count this as."""
+    def outcome(self, floor: Floor, limit: float | None = None) -> Outcome:
+        """What a campaign would count this as, by the tolerance of the pipeline or one with another limit."""
         pipeline = self.original.pipeline
         ends = [site for site in pipeline.outputs if site in self.errors]
         if said := [self.stopped[site] for site in ends if site in self.stopped]:
             return "detected" if NOTICED in said[0] else "crash"
         if not ends:
             return "masked"
-        return judged(self.original, self.changed, ends, floor.of)[1] or weighed(self.damage)
+        return judged(self.original, self.changed, ends, floor.of)[1] or weighed(self.damage(limit))
 
     @property
     def found(self) -> int:
         """How many faults the protections have found."""
         return sum(found.detected for found in self.changed.findings.values())
 
-    @cached_property
-    def damage(self) -> float:
-        """The damage at the end, by the tolerance of the pipeline; NaN where the end was not reached."""
+    def damage(self, limit: float | None = None) -> float:
+        """The damage at the end, by the tolerance of the pipeline or with another limit; NaN if it was not reached."""
         if any(site in self.stopped for site in self.original.pipeline.outputs):
             return math.nan
-        with np.errstate(all="ignore"):
-            return float(tolerance_of(self.original.pipeline).damage(self.original.results, self.changed.results))
+
+        def found() -> float:
+            with np.errstate(all="ignore"):
+                tolerance = tolerance_of(self.original.pipeline, limit)
+                return float(tolerance.damage(self.original.results, self.changed.results))
+
+        return remembered(self, "propagation: damage", limit, found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +114,8 @@ class Traced:
 
 
 def travel(
-    base: Baseline, perturbation: Perturbation, seed: int, trial: int, protection: ChosenProtection = UNPROTECTED
+    base: Baseline, perturbation: Perturbation, seed: int, trial: int, protection: ChosenProtection = UNPROTECTED,
+    limit: float | None = None,
 ) -> Travel:
     """Put an error into a finished run, and follow it as far as it gets.
 
@@ -134,7 +138,7 @@ def travel(
             for site in pipeline.after(perturbation.site)
         }
     found = Travel(base, run, changed, errors, {site: lost(run[site], changed[site]) for site in errors}, stopped)
-    found.damage   # noqa: B018   # computed here, where time may pass, and kept
+    found.damage(limit)   # computed here, where time may pass, and kept
     return found
 
 
@@ -148,9 +152,10 @@ def protected_run(base: Baseline, protection: ChosenProtection) -> Run:
     return remembered(base, "propagation: protected", protection, made) if how else base.run
 
 
-def tolerance_of(pipeline: Pipeline) -> Tolerance:
-    """When results of a pipeline are equally good; as in a campaign, within 1% if it does not say."""
-    return agreed(None, pipeline.tolerance)
+def tolerance_of(pipeline: Pipeline, limit: float | None = None) -> Tolerance:
+    """When results of a pipeline are equally good: by its own tolerance, else within 1%, or with another limit."""
+    own = agreed(None, pipeline.tolerance)
+    return own if limit is None else own.with_limit(limit)
 
 
 def floor_of(run: Run) -> Floor:

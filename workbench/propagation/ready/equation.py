@@ -42,7 +42,8 @@ def kuramoto_sivashinsky(
     every = positive("time", time) / snapshots
     steps = max(1, math.ceil(every / positive("step", step)))
     line = _Line(points, positive("length", length), every / steps, steps)
-    stages = [Stage(f"t={number * every:.6g}", line.advance) for number in range(1, snapshots + 1)]
+    digits = 4 if snapshots < 1000 else 6   # that tell the times apart
+    stages = [Stage(f"t={number * every:.{digits}g}", line.advance) for number in range(1, snapshots + 1)]
     return Pipeline(stages, tolerance=within(share), name="Kuramoto-Sivashinsky")
 
 
