@@ -143,7 +143,7 @@ def test_the_answer_has_the_tolerance_which_is_edited_there(panel: NotebookPage)
 def test_a_sweep_needs_compression_and_its_bound_is_used(panel: NotebookPage) -> None:
     tab(panel, "Sweep")
     side = panel.page.locator(".wb-side")
-    expect(side).to_contain_text("A sweep raises the bound of a compression; above, a bit is flipped.")
+    expect(side).to_contain_text("A sweep raises the bound of a compression; now a bit is flipped.")
     side.get_by_role("button", name="compress", exact=True).click()
     idle(panel, LAST)
     panel.press("sweep the bound")

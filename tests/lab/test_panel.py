@@ -7,6 +7,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -275,10 +276,13 @@ def test_a_report_without_a_name_says_when_it_was_made(
     assert panel.save_report().name.startswith("lossbench-toy-20")
 
 
-@pytest.mark.parametrize(("path", "message"), [("report.pdf", "written as .html"), ("no/such/report.html", "that exists")])
+@pytest.mark.parametrize(("path", "message"), [
+    ("report.pdf", "written as .html"), ("no/such/report.html", "that exists"), ("a\0.html", "that exists"),
+    (f"{'x' * 400}.html", "that exists"), ("~nosuchuser/report.html", "path of a file"),
+])
 def test_a_report_goes_where_it_can(panel: ToyPanel, tmp_path: Path, path: str, message: str) -> None:
     with pytest.raises(WorkbenchError, match=message):
-        panel.save_report(tmp_path / path)
+        panel.save_report(path if path.startswith("~") else tmp_path / path)
 
 
 def test_documentation_gets_a_picture_instead_of_widgets(panel: ToyPanel, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -315,6 +319,27 @@ def test_closed_panels_are_not_kept_alive() -> None:
     del panel
     gc.collect()
     assert [reference() for reference in held] == [None] * len(held)
+
+
+def test_a_closed_panel_says_so_and_does_not_come_back_to_life() -> None:
+    panel = ToyPanel(np.zeros((10, 2)))
+    panel.close()
+    for use in (lambda: panel.widget, lambda: panel.change(radius=0.2), lambda: panel.ask("slow"), lambda: panel.result):
+        with pytest.raises(WorkbenchError, match="it was closed: make another one"):
+            use()
+    assert panel.request(radius=0.2) is False
+    assert not panel.status.busy
+    assert panel._view is None
+
+
+def test_values_that_cannot_be_compared_are_refused_like_others() -> None:
+    with ToyPanel(np.zeros((10, 2))) as panel:
+        for nonsense in ({"radius": "wide"}, {"window": (10**400, 0, 1, 2)}, {"radius": Decimal("sNaN")}):
+            with pytest.raises(WorkbenchError):
+                panel.change(**nonsense)
+        with pytest.raises(WorkbenchError) as refused:
+            panel.change(window="x" * 100_000)
+        assert len(str(refused.value)) < 1000
 
 
 def test_a_panel_is_closed_at_the_end_of_its_block() -> None:

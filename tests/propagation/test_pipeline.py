@@ -1,5 +1,7 @@
 """Pipelines: the graph, runs with interventions, and resumed runs, which must be those of a whole run."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -166,3 +168,12 @@ def test_masked_values_are_refused():
     for masked in (wb.Field(values, mask=mask), np.ma.masked_array(values, mask)):
         with pytest.raises(wb.WorkbenchError, match=r"no masked .*got 103 of them: fill them first"):
             wb.propagation.power_spectrum(wb.Field(values)).run(masked)
+
+
+@pytest.mark.parametrize(("function", "reason"), [
+    (lambda x: x[:0], r"must return at least one number for 'bad'; got shape \(0,\)"),
+    (lambda x: np.ma.masked_greater(x, 0), "must return an array of numbers for 'bad'; an array must have no masked"),
+])
+def test_a_stage_that_returns_what_cannot_be_measured_is_named(function: Callable[..., object], reason: str) -> None:
+    with pytest.raises(StageFailed, match=f"stage 'bad' {reason}"):
+        Pipeline([("bad", function), ("end", lambda x: np.asarray(x).sum())]).run(np.ones(4))

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from workbench.charts.description import Chart
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, briefly
 
 PIXELS = 1024   # of a picture along its longer side, unless the screen says otherwise
 STATIC = "LOSSBENCH_STATIC"   # if set, panels and charts display as HTML: for pages without a kernel
@@ -38,10 +38,10 @@ def checked_window(given: Any) -> Window | None:
         return None
     try:
         left, right, bottom, top = map(float, given)
-    except (TypeError, ValueError):
-        raise WorkbenchError(f"window must be left, right, bottom and top; got {given!r}") from None
+    except (OverflowError, TypeError, ValueError):
+        raise WorkbenchError(f"window must be left, right, bottom and top; got {briefly(given)}") from None
     if not (math.isfinite(right - left) and left < right and math.isfinite(top - bottom) and bottom < top):
-        raise WorkbenchError(f"window must be finite, with left < right and bottom < top; got {given!r}")
+        raise WorkbenchError(f"window must be finite, with left < right and bottom < top; got {briefly(given)}")
     return left, right, bottom, top
 
 

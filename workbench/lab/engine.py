@@ -17,7 +17,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, briefly
 from workbench.lab.choices import plain, with_choices
 from workbench.lab.jobs import PAUSE, Deliver, Job, Lane
 from workbench.lab.memory import Memory
@@ -101,8 +101,7 @@ class Engine(Generic[State]):
         """Wait for the results of all stages not on demand, and return all results for the present state."""
         until = math.inf if timeout is None else time.monotonic() + timeout
         while True:
-            if self._closed:
-                raise WorkbenchError("the panel must be open to compute; it was closed: make another one")
+            self.require_open()
             state = self.state
             results = self.results(state)
             missing = self._missing(results)
@@ -125,10 +124,22 @@ class Engine(Generic[State]):
 
     # Actions.
 
+    def require_open(self) -> None:
+        """Raise if the panel was closed."""
+        if self._closed:
+            raise WorkbenchError("the panel must be open to compute; it was closed: make another one")
+
     def after(self, fields: Fields) -> State:
         """The state after a change of these fields, and of what follows from them; raises if it is refused."""
-        state = with_choices(self.state, self._implied({name: plain(value) for name, value in fields.items()}))
-        self._check(state)
+        self.require_open()
+        try:
+            state = with_choices(self.state, self._implied({name: plain(value) for name, value in fields.items()}))
+            self._check(state)
+        except WorkbenchError:
+            raise
+        except (ArithmeticError, TypeError, ValueError) as error:   # values that can be neither compared nor converted
+            given = ", ".join(f"{name}={briefly(value)}" for name, value in fields.items())
+            raise WorkbenchError(f"expected values of other types; got {given}: {briefly(str(error))}") from error
         return state
 
     @in_turn
@@ -172,6 +183,7 @@ class Engine(Generic[State]):
         self, name: str, then: Callable[[], object] = lambda: None, failed: Callable[[str], object] = lambda reason: None
     ) -> None:
         """Run a stage on demand for the present state, after the missing stages before it; `failed` gets the reason."""
+        self.require_open()
         stage, state = self.stages[name], self.state
         work = functools.partial(self._run, state, stage)
         self._submit(self._asked, work, stage.text or name, lambda reason: failed(reason) if reason else then())
@@ -180,6 +192,7 @@ class Engine(Generic[State]):
     @in_turn
     def do(self, work: Callable[[Job], Any], text: str, then: Callable[[Any, str], object]) -> None:
         """Do some work that is no stage, in place of what was asked for before; `then` gets its value, or the error."""
+        self.require_open()
         job = self._submit(self._asked, work, text, lambda reason: then(job.value, reason))
         self._news()
 

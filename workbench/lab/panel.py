@@ -257,6 +257,7 @@ class Panel(ABC, Generic[State]):
     @in_turn
     def widget(self) -> Page:
         """The panel as a widget, to combine with others."""
+        self._engine.require_open()
         if self._view is None:
             self._view = View(self, self.title, self.rows(), self.state, self._last_picture.live)
             self._show()

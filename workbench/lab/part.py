@@ -1,7 +1,7 @@
 """A part of a page: what the browser draws of it, as plain values, and what the user does with it.
 
 Controls, buttons, pictures, charts and tables are parts. A part has a `kind`, for which the browser has a class
-(`front/page.js`), and `content`, which that class draws. Parts know nothing of widgets: `Page` is the only one of a panel.
+(`front/page.js`), and `content`, which that class draws. Parts know nothing of widgets.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ shows everything. Where scripts run, the interactive charts replace the drawn on
 
 from __future__ import annotations
 
+import contextlib
 import html
 import os
 import platform
@@ -20,7 +21,7 @@ import numpy as np
 from workbench.charts.description import Chart
 from workbench.charts.svg import drawing, entries, key
 from workbench.charts.to_holoviews import load, to_holoviews
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, briefly
 from workbench.lab import markup, static_picture
 from workbench.lab.description import Fact, Shown
 
@@ -104,7 +105,10 @@ def chart(model: Any) -> str:
 
 def save(path: str | Path, content: str) -> Path:
     """Write a page, completely or not at all."""
-    target = Path(path).expanduser()
+    try:
+        target = Path(path).expanduser()
+    except (RuntimeError, TypeError) as error:
+        raise WorkbenchError(f"a report needs the path of a file; got {briefly(path)}: {error}") from None
     if target.suffix not in (".html", ".htm"):
         raise WorkbenchError(f"a report is written as .html; got {path}")
     draft = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
@@ -114,9 +118,10 @@ def save(path: str | Path, content: str) -> Path:
         os.replace(draft, target)
     except FileExistsError as error:
         raise WorkbenchError(f"{draft} must not exist; {error.strerror}: save the report again") from None
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise WorkbenchError(f"the report must be written into a folder that exists; {error}") from None
+    except (OSError, ValueError) as error:
+        with contextlib.suppress(OSError, ValueError):   # a name that no file can have
+            draft.unlink(missing_ok=True)
+        raise WorkbenchError(f"the report must be written into a folder that exists; {briefly(str(error))}") from None
     return target.resolve()
 
 

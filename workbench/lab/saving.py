@@ -82,6 +82,9 @@ class SaveArchive(Part):
 
     def press(self) -> None:
         """Write the archive when it is there; if the name is taken, ask first."""
+        if not self.name:
+            self._refuse("give the archive a name")
+            return
         self._say("waiting for the archive …")
         self._when(lambda reason: self._refuse(reason) if reason else self._ask_or_write())
 

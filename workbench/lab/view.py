@@ -256,7 +256,7 @@ class View:
     def _show_drawers(self, shown: Shown) -> None:
         """Show tables and code, last of all."""
         with self.widget.at_once():
-            tables = {name: table for name, table in shown.tables.items() if not table.above}
+            tables = {name: table for name, table in shown.tables.items() if table.rows and not table.above}
             self.drawers.show(tables, self.copy.content["text"])
             self._await(False)
 

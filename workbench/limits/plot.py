@@ -54,7 +54,7 @@ def rate_chart(
         "Bits above the bound" if above else "Bits and error",
         Axis.around("mean square error", [*where, *(each.x for each in measured), here], True, 0.04),
         Axis.around(
-            f"bits per value{' above the bound' if above else ''}",
+            f"bits{' above the bound' if above else ' per value'}",
             np.concatenate([[0.0], *sides, [each.y for each in measured]]), room=0.06,
         ),
         (*parts, *joined(measured, looks())), height=height,

@@ -111,7 +111,12 @@ def _guarded(stage: Stage, inputs: Sequence[Any], work: Callable[[], Any]) -> An
 
 
 def _checked_output(stage: Stage, site: str, value: Any, before: Run | None) -> Any:
-    array = array_of(value)
+    try:
+        array = array_of(value)
+    except WorkbenchError as error:
+        raise StageFailed(f"stage {stage.name!r} must return an array of numbers for {site!r}; {error}") from None
+    if before is None and not array.size:
+        raise StageFailed(f"stage {stage.name!r} must return at least one number for {site!r}; got shape {array.shape}")
     if array.dtype.kind not in "fciub":
         raise StageFailed(f"stage {stage.name!r} must return an array of numbers for {site!r}; got {type(value).__name__}")
     if before is not None:

@@ -37,4 +37,4 @@ def require_known(what: str, name: object, known: Collection[str]) -> str:
     if near:
         raise WorkbenchError(f"there is no {what} {name!r}; the nearest names are: {', '.join(near)}")
     rest = f" and {len(known) - SHOWN} more" if len(known) > SHOWN else ""
-    raise WorkbenchError(f"there is no {what} {name!r}; there are: {', '.join(list(known)[:SHOWN])}{rest}")
+    raise WorkbenchError(f"there is no {what} {briefly(name)}; there are: {', '.join(list(known)[:SHOWN])}{rest}")

@@ -70,7 +70,8 @@ def protected(
     bare = [site for site in named if site not in checks]
     if not checks or (sites is not None and bare):
         left = ", ".join(bare) or "none"
-        raise WorkbenchError(f"protection by {how!r} must suit the sites; there is none for {left}: choose another")
+        named_ones = " and ".join([how] if isinstance(how, str) else map(str, how))
+        raise WorkbenchError(f"protection by {named_ones} must suit the sites; there is none for {left}: choose another")
     return pipeline.like(checks=checks)
 
 

@@ -231,14 +231,15 @@ def test_the_answer_is_the_bound_and_then_the_best_codec():
     figures = found["figures"]
     before = said(draw(sample("two"), state_of("two"), found))
     assert before == (
-        f"A field of this model needs at least {figures.rate:.2f} ({figures.low:.2f} to {figures.high:.2f}) bits/value "
-        "at this error. Press “compare codecs” for what codecs need."
+        f"A Gaussian field with this spectrum needs at least {figures.rate:.2f} ({figures.low:.2f} to {figures.high:.2f}) "
+        "bits/value at this error. Press “compare codecs” for what codecs need."
     )
     assert draw(sample("two"), state_of("two"), {}).answer == ()
     point = best(points("two"), state_of("two").eb)
     after = said(draw(sample("two"), state_of("two"), found, points("two")))
     gap = point.bits - found["model"].limits.rate(limit_of(point) ** 2 / 3)
-    assert f"Best codec at the bound {limit_of(point):.3g}: {point.run.label}, {point.bits:.2f} ({gap:+.2f})." in after
+    best = f"{point.run.label}, {point.bits:.2f} ({gap:+.2f} above its bound)."
+    assert f"Best codec at the bound {limit_of(point):.3g}: {best}" in after
     here = said(draw(sample("two"), state_of("two", eb=limit_of(point)), found, points("two")))
     assert f"Best codec here: {point.run.label}," in here
 

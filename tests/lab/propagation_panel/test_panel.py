@@ -247,9 +247,9 @@ def test_a_tolerance_of_ones_own_can_be_scaled() -> None:
 def test_a_tab_of_another_kind_of_error_says_so_and_offers_it(panel: PropagationPanel) -> None:
     panel.widget   # noqa: B018
     visible = {
-        "sweep": (panel._compress, "A sweep raises the bound of a compression; above, a bit is flipped."),
-        "budget": (panel._compress, "A budget shares the tolerance among bounds of compression; above, a bit is flipped."),
-        "campaign": (panel._flip, "A campaign tries faults in bits; above, an array is compressed."),
+        "sweep": (panel._compress, "A sweep raises the bound of a compression; now a bit is flipped."),
+        "budget": (panel._compress, "A budget shares the tolerance among bounds of compression; now a bit is flipped."),
+        "campaign": (panel._flip, "A campaign tries faults in bits; now an array is compressed."),
     }
     for tab, (button, said) in visible.items():
         panel.change(tab=tab)

@@ -119,9 +119,11 @@ def rate_distortion_chart(
         x, y = [now.x], [now.y]
         parts.append(Series("", x, y, dash=None, marker="circle", size=18, hollow=True, tooltips=[now.tooltip]))
     size, error = (TITLES[name] for name in measures(data))
+    largest = 1.08 * max([each.x for each in placed], default=1.0)
+    forecasted = [y for x, y in zip(expected.bits, expected.middle, strict=True) if x <= largest]
     return Chart(
-        "Size and error of all runs", Axis(size, 0.0, 1.08 * max([each.x for each in placed], default=1.0)),
-        Axis.around(error, [each.y for each in placed], isinstance(data, Particles), 0.12), tuple(parts),
+        "Size and error of all runs", Axis(size, 0.0, largest),
+        Axis.around(error, [*(each.y for each in placed), *forecasted], isinstance(data, Particles), 0.12), tuple(parts),
     )
 
 

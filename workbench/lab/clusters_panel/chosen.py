@@ -76,7 +76,7 @@ def sentence_of_chosen(
         length = halos.groups.linking_length
         before, after = (_distance(each, chosen) for each in (particles, outcome.decoded))
         one, other = _moved(particles, outcome, chosen)
-        moved = f"moved by {one.max() / state.bound:.3f} ξ and {other.max() / state.bound:.3f} ξ along an axis"
+        moved = f"moved by at most {one.max() / state.bound:.2f} ξ and {other.max() / state.bound:.2f} ξ along an axis"
         return f"Distance {_in_lengths(before, length)} → {_in_lengths(after, length)}; {moved}."
     place = halos.place(int(halos.groups.labels[chosen.particles[0]]))
     if place is None:

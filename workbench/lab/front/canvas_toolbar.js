@@ -1,5 +1,5 @@
-// The row above the pictures: zoom, colours, saving, help, and what is under the pointer. Below them, the legend, whose
-// entries switch layers on and off. All settings live in the widget's traits, so that every view and a reloaded page agree.
+// The tools of pictures: which of them is in front, zoom, colours, saving, help, and what is under the pointer; and the legend,
+// whose entries switch layers on and off. All settings are looks of the page, so that every view and a reloaded page agree.
 
 import { choice, element, keepKeys, labelled, pushButton, sheet } from "./dom.js";
 import { KEYS, zoomByStep } from "./canvas_input.js";

@@ -7,7 +7,7 @@ const [MARGIN, LINE, LETTERS] = [10, 20, 12]; // pixels
 const FONT = "system-ui, sans-serif";
 const ON_WHITE = "#333333";
 const SHARPER = 2; // pixels of a PNG for each pixel of the page
-const INKS = ["axis-label-text-color", "major-label-text-color"]; // as in chart.css
+const INKS = ["axis-label-text-color", "major-label-text-color"]; // as in charts.css
 
 async function plotOnWhite({ plot, view }) {
   for (const ink of INKS) plot.style.setProperty(`--bk-${ink}`, ON_WHITE);

@@ -1,6 +1,6 @@
 // The heights of a panel's parts: controls, answer, pictures and the first charts are to be on the screen together.
 
-const [LEAST, MOST, STEP] = [150, 1200, 8]; // pixels of pictures
+const [LEAST, ALONE, MOST, STEP] = [150, 240, 1200, 8]; // pixels of pictures: several side by side, one, at most
 const JITTER = 40; // pictures shrink when there is less room, but grow only by more than this
 const MARGIN = 14;
 const GAP = 10;
@@ -44,7 +44,8 @@ export class Fitting {
     const around = Math.max(0, ...canvases.map((canvas) => canvas.around()));
     const under = belows.length || this.view.reserved?.includes("below") ? CHART + GAP : 0;
     const room = available - from(middle) - strip.offsetHeight - under - MARGIN;
-    const tall = STEP * Math.floor(Math.min(MOST, Math.max(LEAST, room - around)) / STEP);
+    const least = canvases.some((canvas) => canvas.seen.length > 1) ? LEAST : ALONE;
+    const tall = STEP * Math.floor(Math.min(MOST, Math.max(least, room - around)) / STEP);
     const grows = tall - (this.tall ?? -Infinity);
     if (available !== this.available || grows < 0 || grows >= JITTER) [this.available, this.tall] = [available, tall];
     const most = Math.min(...canvases.map((canvas) => canvas.most)); // so that all are equally high

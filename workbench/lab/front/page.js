@@ -256,6 +256,8 @@ class Panel extends Parts {
     this.more.hidden = !this.folded.children.length;
     this.hidePictures();
     this.reserved = areas.reserved ?? []; // places of charts that are still to come
+    for (const [name, place] of [["beside", this.side], ["below", this.below]])
+      place.classList.toggle("wb-loading", this.reserved.includes(name));
     this.side.hidden = !areas.beside?.length && !areas.side?.length && !this.reserved.includes("beside");
   }
 

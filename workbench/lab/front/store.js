@@ -28,6 +28,7 @@ class Store {
     model.on("change:content", () => this.take());
     model.on("change:looks", () => this.restyle());
     model.on("msg:custom", this.hear);
+    model.on("destroy", () => stores.delete(model.get("own_id"))); // else closed panels would stay until the page is left
     this.seen = () => document.hidden || this.ask(); // a machine that slept may have missed anything
   }
 

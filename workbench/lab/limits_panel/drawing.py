@@ -108,7 +108,7 @@ def answer(
         return ()
     sure = f"({_short(found.low)} to {_short(found.high)}) " if math.isfinite(found.high) else ""
     least = Fact("Gaussian-model bound", _short(found.rate), "", _of_the_mean(state), f"{sure}{BITS}")
-    said = ("A field of this model needs at least", least, "at this error.")
+    said = ("A Gaussian field with this spectrum needs at least", least, "at this error.")
     point = best(points, state.eb)
     if point is None:
         return *said, "Press “compare codecs” for what codecs need."
@@ -129,7 +129,7 @@ def _best_codec(state: LimitsState, model: Model, point: OperatingPoint) -> tupl
     here = "Best codec here:" if limit == state.eb else f"Best codec at the bound {limit:.3g}:"
     below = ", less than the bound: the model does not describe the field" if point.below else ""
     bits = Fact("bits", _short(point.bits), "bad" if point.below else "", f"bits per value{below}")
-    return f"{here} {point.run.label},", bits, f"({gap:+.2f})."
+    return f"{here} {point.run.label},", bits, f"({gap:+.2f} above its bound)."
 
 
 def _short(bits: float) -> str:

@@ -29,7 +29,7 @@ def answer(state: PropagationState, travel: Travel | None, floor: Floor | None) 
         return f"The result is not reached, as {stops.partition(':')[0]}:", outcome
     nothing = [Fact("error bound", "not below the range: any values pass", "bad")] if any_values_pass(state) else []
     changes = f"The result changes by {error.value} ="
-    return changes, Fact("damage", damage.value, "", damage.meaning, "of the tolerance"), outcome, *nothing
+    return changes, Fact("damage", damage.value, "", damage.meaning, "times the tolerance"), outcome, *nothing
 
 
 def any_values_pass(state: PropagationState) -> bool:

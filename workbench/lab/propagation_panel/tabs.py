@@ -41,7 +41,7 @@ def suits(tab: Tab, kind: Kind) -> bool:
 def sentence(state: PropagationState, results: Mapping[str, Any]) -> str:
     """What the tab says: what was found, or what it would find, or which kind of error it needs."""
     if not suits(state.tab, state.kind):
-        return f"{NEEDS[state.tab]}; above, {DONE[state.kind]}."
+        return f"{NEEDS[state.tab]}; now {DONE[state.kind]}."
     if state.tab == "trace":
         return _of_the_trace(state, *(results.get(name) for name in ("travel", "floor", "trace")))
     counted, bare = results.get("campaign"), results.get("unprotected")
