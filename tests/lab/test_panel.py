@@ -16,6 +16,7 @@ import pytest
 
 from lab.toy import ToyPanel, ToyState
 from workbench.errors import WorkbenchError
+from workbench.lab.description import checked_window
 from workbench.lab.engine import Status
 from workbench.lab.turns import TURN
 from workbench.lab.view import View
@@ -334,11 +335,13 @@ def test_a_closed_panel_says_so_and_does_not_come_back_to_life() -> None:
 
 def test_values_that_cannot_be_compared_are_refused_like_others() -> None:
     with ToyPanel(np.zeros((10, 2))) as panel:
-        for nonsense in ({"radius": "wide"}, {"window": (10**400, 0, 1, 2)}, {"radius": Decimal("sNaN")}):
-            with pytest.raises(WorkbenchError):
-                panel.change(**nonsense)
-        with pytest.raises(WorkbenchError) as refused:
-            panel.change(window="x" * 100_000)
+        for nonsense in ("wide", Decimal("sNaN"), np.array("x" * 100_000)):
+            with pytest.raises(WorkbenchError, match="expected values of other types; got radius=") as refused:
+                panel.change(radius=nonsense)
+            assert len(str(refused.value)) < 1000
+    for window in ((10**400, 0, 1, 2), "x" * 100_000):
+        with pytest.raises(WorkbenchError, match="window must be left, right, bottom and top") as refused:
+            checked_window(window)
         assert len(str(refused.value)) < 1000
 
 

@@ -238,8 +238,8 @@ def test_the_answer_is_the_bound_and_then_the_best_codec():
     point = best(points("two"), state_of("two").eb)
     after = said(draw(sample("two"), state_of("two"), found, points("two")))
     gap = point.bits - found["model"].limits.rate(limit_of(point) ** 2 / 3)
-    best = f"{point.run.label}, {point.bits:.2f} ({gap:+.2f} above its bound)."
-    assert f"Best codec at the bound {limit_of(point):.3g}: {best}" in after
+    expected = f"{point.run.label}, {point.bits:.2f} ({gap:+.2f} above its bound)."
+    assert f"Best codec at the bound {limit_of(point):.3g}: {expected}" in after
     here = said(draw(sample("two"), state_of("two", eb=limit_of(point)), found, points("two")))
     assert f"Best codec here: {point.run.label}," in here
 
