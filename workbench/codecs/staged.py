@@ -1,0 +1,108 @@
+"""Blocks with exact statistics, decodable in stages: a fast codec for fields whose analysis needs less than their values.
+
+Values are rounded to a lattice of twice the tolerance, as by `prequantised`, and the lattice numbers are coded in blocks of
+512 that know nothing of each other. Beside each block stand the sum, the sum of squares, the extremes and the number of its
+valid cells. These are sums of integers, so they are exact, and what follows from them has a proven error: that of the
+lattice. Means, deviations and extremes need this metadata alone; others need differences or lattice numbers of some blocks.
+
+A codec that sees one block at a time predicts worse than one that sees all values, so its files are larger: it is for
+speed, for reading parts, and for statistics. Each direction is one pass over the data (`kernels/staged.cu`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NoReturn
+
+import numpy as np
+
+from workbench import backend
+from workbench.backend import Array
+from workbench.charts.looks import Look
+from workbench.codecs.codec import Codec, CodecFailed, Tolerance
+from workbench.codecs.gaps import filled
+from workbench.codecs.prequantised import lattice_step
+from workbench.codecs.staged_blocks import Grid, Lattice, encode_blocks
+from workbench.codecs.staged_stream import TOGETHER, Stream, checksums_of
+from workbench.slabs import Slices
+
+
+@dataclass(frozen=True)
+class Staged(Codec):
+    """A lattice of twice the tolerance, differences inside blocks of 512, bit planes; exact sums of each block.
+
+    >>> values = np.sin(np.arange(4096.0) / 50).reshape(64, 64)
+    >>> codec = Staged()
+    >>> data = codec.encode(values, Tolerance(absolute=0.01))
+    >>> bool(abs(codec.decode(data, values.shape, values.dtype) - values).max() <= 0.01), len(data) < 4000
+    (True, True)
+    """
+
+    id: ClassVar[str] = "staged"
+    title: ClassVar[str] = "Staged: blocks with exact statistics"
+    look: ClassVar[Look | None] = Look("#a9714b", "diamond", "dashed")
+    explanation: ClassVar[str] = (
+        "a built-in codec for fields: differences of lattice numbers in small blocks, each with exact sums, so that "
+        "statistics and parts are read without the rest"
+    )
+    module: ClassVar[str | None] = "pcodec"   # for the metadata
+    contained: ClassVar[bool] = True
+    most_values: ClassVar[int] = 2**40
+
+    def encode_with_gaps(self, values: Array, valid: Array, tolerance: Tolerance) -> bytes:
+        """What `encode` returns, with statistics of the valid values alone."""
+        given = filled(values, valid)
+        self._check_values(given)
+        return self._encoded(given, valid, tolerance)
+
+    def _encode(self, values: Array, tolerance: Tolerance) -> bytes:
+        return self._encoded(values, None, tolerance)
+
+    def _encoded(self, values: Array, valid: Array | None, tolerance: Tolerance) -> bytes:
+        low, high = float(values.min()), float(values.max())
+        step = lattice_step(tolerance.absolute_for(values), max(abs(low), abs(high)), values.dtype)
+        grid, lattice = Grid.of(values.shape), Lattice.between(step, low, high)
+        facts, first, coded = map(backend.to_host, encode_blocks(values, valid, grid, lattice))
+        checksums = checksums_of(coded, first, np.arange(-(-grid.blocks // TOGETHER)))
+        return Stream(grid, lattice, valid is not None, facts, checksums, coded).to_bytes(values.shape, values.dtype)
+
+    def _decode(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        stream = Stream.from_bytes(data, shape, dtype)
+        return np.asarray(stream.values(stream.grid.whole, dtype)).reshape(shape)
+
+    def part(
+        self, data: bytes | memoryview, shape: tuple[int, ...], dtype: np.dtype, slices: Slices
+    ) -> np.ndarray:
+        """The values in a part, from the blocks that it touches."""
+        stream = Stream.from_bytes(data, shape, dtype)
+        window, sizes, inside = stream.grid.window(shape, slices)
+        return np.ascontiguousarray(np.asarray(stream.values(window, dtype)).reshape(sizes)[inside])
+
+    def coarse(self, spacing: int) -> Codec:
+        """A decoder of the first values of blocks, where these are all that is wanted."""
+        return _FirstValues(self, spacing)
+
+
+@dataclass(frozen=True)
+class _FirstValues(Codec):
+    """Decodes the first value of each block alone, if all points with a spacing are among these; others are 0."""
+
+    id: ClassVar[str] = "first values"
+    title: ClassVar[str] = "The first values of staged blocks"
+
+    codec: Staged
+    spacing: int
+
+    def _encode(self, values: Array, tolerance: Tolerance) -> NoReturn:
+        raise CodecFailed(f"{self.id} only decodes: encode with {self.codec.id}")
+
+    def _decode(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        stream = Stream.from_bytes(data, shape, dtype)
+        sides = stream.grid.sides_along(shape)
+        if sides is None or any(self.spacing % side for side in sides):
+            return self.codec._decode(data, shape, dtype)
+        values = np.zeros(shape, dtype)
+        values[tuple(slice(None, None, side) for side in sides)] = stream.first_values(dtype).reshape(
+            [-(-size // side) for size, side in zip(shape, sides, strict=True)]
+        )
+        return values
