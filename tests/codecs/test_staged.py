@@ -27,7 +27,7 @@ from workbench.codecs.staged_statistics import (
     merged,
     totals,
 )
-from workbench.codecs.staged_stream import TOGETHER, Stream
+from workbench.codecs.staged_stream import Stream
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Limit
 from workbench.guarantees.enforce import encode_guarded
@@ -379,10 +379,38 @@ def test_regions_and_previews_of_an_archive_are_those_of_the_whole(tmp_path):
         assert opened.preview(level).values.tobytes() == np.ascontiguousarray(whole[::step, ::step, ::step]).tobytes()
 
 
+def test_blocks_are_planes_in_smooth_fields_and_cubes_in_rough_ones():
+    z, y, x = np.indices((64, 64, 64)) / 40.0
+    gentle = (np.sin(3 * z + y) + np.cos(2 * x + y)).astype(np.float32)
+    noise = np.random.default_rng(0).normal(size=(64, 64, 64))
+    rough = noise.cumsum(axis=0).cumsum(axis=1).cumsum(axis=2).astype(np.float32)
+    assert Staged().tuned(gentle, Tolerance(absolute=2e-3)).sides == (1, 16, 32)
+    assert Staged().tuned(rough, Tolerance(absolute=0.1)).sides == (8, 8, 8)
+    for values, size in ((gentle, 2e-3), (rough, 0.1)):
+        tolerance = Tolerance(absolute=size)
+        sizes = [len(get("staged", sides=sides).encode(values, tolerance)) for sides in ((8, 8, 8), (1, 16, 32))]
+        assert len(encoded(values, size)) <= min(sizes)
+
+
+def test_archives_state_the_sides_of_blocks_and_take_others_for_thin_chunks():
+    values = smooth((3, 100, 100))
+    archive = wb.compress(values, wb.Absolute(1e-3), "staged")
+    assert math.prod(archive.codec.sides) == VALUES
+    stream = Stream.from_bytes(
+        get("staged", sides=(64, 8, 1)).encode(values, Tolerance(absolute=1e-3)), values.shape, values.dtype
+    )
+    assert stream.grid.blocks * VALUES < 1.6 * values.size
+
+
+@pytest.mark.parametrize("sides", [(8, 8), (8, 8, 4), (512, 1, -1), (3, 8, 8), "512", (8.0, 8, 8)])
+def test_sides_that_are_none_are_refused(sides):
+    with pytest.raises(WorkbenchError, match=r"sides must be three numbers with product 512"):
+        get("staged", sides=sides)
+
+
 def test_sweeps_and_searches_take_it():
     values = smooth((40, 41, 42))
     rows = wb.sweep(values, "staged", [wb.Absolute(1e-2), wb.Absolute(1e-3)], workers=1, cache=False).rows
     assert rows[0]["ratio"] > rows[1]["ratio"] > 1
     assert wb.find_bound(values, wb.Ratio(6), "staged").met
     assert get("staged") == Staged()
-    assert TOGETHER == 64

@@ -11,20 +11,25 @@ speed, for reading parts, and for statistics. Each direction is one pass over th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, NoReturn
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, NoReturn, Self
 
 import numpy as np
 
 from workbench import backend
 from workbench.backend import Array
 from workbench.charts.looks import Look
-from workbench.codecs.codec import Codec, CodecFailed, Tolerance
+from workbench.codecs.codec import Codec, CodecFailed, Tolerance, option
 from workbench.codecs.gaps import filled
 from workbench.codecs.prequantised import lattice_step
-from workbench.codecs.staged_blocks import Grid, Lattice, encode_blocks
+from workbench.codecs.staged_blocks import VALUES, Grid, Lattice, Logs, encode_blocks, grid_size, usual
 from workbench.codecs.staged_stream import TOGETHER, Stream, checksums_of
+from workbench.errors import WorkbenchError
 from workbench.slabs import Slices
+
+TRIED = ((32, 32, 32), (1, 128, 256))   # cells of the parts on which blocks are tried, in volumes and in planes
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,36 @@ class Staged(Codec):
     contained: ClassVar[bool] = True
     most_values: ClassVar[int] = 2**40
 
+    sides: tuple[int, ...] | None = option(None, "the sides of a block along the last three axes (none: by trial)")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.sides is not None:
+            whole = isinstance(self.sides, tuple) and all(type(side) is int and side > 0 for side in self.sides)
+            if not whole or len(self.sides) != 3 or math.prod(self.sides) != VALUES:   # so they are powers of two
+                raise WorkbenchError(f"{self.id}: sides must be three numbers with product {VALUES}; got {self.sides!r}")
+
+    def tuned(self, sample: np.ndarray, tolerance: Tolerance) -> Self:
+        """The codec with blocks that suit these values."""
+        takes = sample.dtype.name in self.dtypes and sample.ndim in self.dimensions and sample.size > 0
+        if self.sides is not None or not takes or tolerance.absolute is None or tolerance.value == 0:
+            return self
+        try:
+            values = filled(sample, np.isfinite(sample))
+            first, second, third = self._logs(values, _lattice(values, tolerance.value))
+        except WorkbenchError:   # this tolerance is too small for a lattice, as encoding will say
+            return self
+        return replace(self, sides=(1 << first, 1 << second, 1 << third))
+
+    def _logs(self, values: Array, lattice: Lattice) -> Logs:
+        """The logarithms of the sides of blocks: as the option says, or those that are smallest on some parts."""
+        if self.sides is not None:
+            first, second, third = (side.bit_length() - 1 for side in self.sides)
+            return first, second, third
+        size = grid_size(values.shape)
+        choices = usual(size)
+        return choices[0] if len(choices) == 1 else _smallest(values.reshape(size), lattice, choices)
+
     def encode_with_gaps(self, values: Array, valid: Array, tolerance: Tolerance) -> bytes:
         """What `encode` returns, with statistics of the valid values alone."""
         given = filled(values, valid)
@@ -59,9 +94,8 @@ class Staged(Codec):
         return self._encoded(values, None, tolerance)
 
     def _encoded(self, values: Array, valid: Array | None, tolerance: Tolerance) -> bytes:
-        low, high = float(values.min()), float(values.max())
-        step = lattice_step(tolerance.absolute_for(values), max(abs(low), abs(high)), values.dtype)
-        grid, lattice = Grid.of(values.shape), Lattice.between(step, low, high)
+        lattice = _lattice(values, tolerance.absolute_for(values))
+        grid = Grid.of(values.shape, self._logs(values, lattice))
         facts, first, coded = map(backend.to_host, encode_blocks(values, valid, grid, lattice))
         checksums = checksums_of(coded, first, np.arange(-(-grid.blocks // TOGETHER)))
         return Stream(grid, lattice, valid is not None, facts, checksums, coded).to_bytes(values.shape, values.dtype)
@@ -81,6 +115,23 @@ class Staged(Codec):
     def coarse(self, spacing: int) -> Codec:
         """A decoder of the first values of blocks, where these are all that is wanted."""
         return _FirstValues(self, spacing)
+
+
+def _lattice(values: Array, bound: float) -> Lattice:
+    low, high = float(values.min()), float(values.max())
+    return Lattice.between(lattice_step(bound, max(abs(low), abs(high)), values.dtype), low, high)
+
+
+def _smallest(cells: Array, lattice: Lattice, choices: Sequence[Logs]) -> Logs:
+    """Which blocks are smallest on parts at the beginning, in the middle and at the end of a field of four axes."""
+    sizes = [1, *(min(size, side) for size, side in zip(cells.shape[1:], TRIED[cells.shape[1] == 1], strict=True))]
+    parts = []
+    for place in range(3):
+        corner = [(whole - size) * place // 2 for whole, size in zip(cells.shape, sizes, strict=True)]
+        part = cells[tuple(slice(start, start + size) for start, size in zip(corner, sizes, strict=True))]
+        parts.append(backend.namespace(cells).ascontiguousarray(part))
+    taken = [sum(len(encode_blocks(part, None, Grid(part.shape, logs), lattice)[2]) for part in parts) for logs in choices]
+    return choices[int(np.argmin(taken))]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,9 @@
 """Blocks of 512 lattice numbers: their shape, and the kernels that code them and decode them in stages.
 
-A block is a box whose sides are powers of two: a cube of side 8 in three dimensions, 16 x 32 in two, 512 in one, and other
-boxes where these would reach far beyond the grid. Fields of four dimensions are series of fields of three. Each stage of
+A block is a box whose sides are powers of two: 512 in one dimension, 16 x 32 in two; a cube of side 8 in three, or a plane
+or a bar where a trial finds these smaller, as for smooth fields: differences along three axes add up the rounding of eight
+numbers, along two of four. Other boxes are taken where these would reach far beyond the grid. Fields of four dimensions are
+series of fields of three. Each stage of
 decoding is one launch on the machine of the arrays: differences, lattice numbers, or values, of chosen blocks.
 """
 
@@ -21,13 +23,15 @@ from workbench.backend import Array
 from workbench.codecs.codec import CodecFailed
 from workbench.slabs import Slices
 
+Logs = tuple[int, int, int]
+
 AXES, LOG_VALUES = 4, 9
 VALUES = 1 << LOG_VALUES
-USUAL = ((0, 0, 9), (0, 4, 5), (3, 3, 3))   # logarithms of the sides, by dimensions
+USUAL: tuple[tuple[Logs, ...], ...] = (   # logarithms of the sides, by dimensions; rows are long enough for vectors
+    ((0, 0, 9),), ((0, 4, 5), (0, 6, 3), (0, 2, 7)), ((3, 3, 3), (0, 4, 5), (4, 0, 5), (2, 2, 5)),
+)
 BESIDE = 0.1       # so much larger a share of cells outside the grid is accepted for each step away from the usual shape
 NARROW_SPAN = 2**23 - 4   # lattice numbers that differ by less are coded in 32 bits
-
-Logs = tuple[int, int, int]
 
 
 class Fact(IntEnum):
@@ -55,10 +59,10 @@ class Grid:
     logs: Logs
 
     @classmethod
-    def of(cls, shape: Sequence[int]) -> Grid:
-        """The grid of a field of this shape, with blocks that reach little beyond it."""
+    def of(cls, shape: Sequence[int], logs: Logs | None = None) -> Grid:
+        """The grid of a field of this shape, with these blocks, or the usual ones, unless they reach far beyond it."""
         size = grid_size(shape)
-        return cls(size, _logs(size))
+        return cls(size, _fitting(size, logs or usual(size)[0]))
 
     @property
     def sides(self) -> tuple[int, ...]:
@@ -142,14 +146,17 @@ def grid_size(shape: Sequence[int]) -> tuple[int, ...]:
     return (1,) * (AXES - len(long)) + tuple(long)
 
 
-@functools.lru_cache(maxsize=256)
-def _logs(size: tuple[int, ...]) -> Logs:
-    """The sides of blocks (their logarithms) that reach least beyond the grid; the usual ones where these do nearly."""
-    usual = USUAL[2 if size[0] > 1 or size[1] > 1 else 1 if size[2] > 1 else 0]
+def usual(size: Sequence[int]) -> tuple[Logs, ...]:
+    """The sides of blocks (their logarithms) among which a trial decides, the most general ones first."""
+    return USUAL[2 if size[0] > 1 or size[1] > 1 else 1 if size[2] > 1 else 0]
 
+
+@functools.lru_cache(maxsize=256)
+def _fitting(size: tuple[int, ...], wanted: Logs) -> Logs:
+    """The wanted sides of blocks, or others with which blocks reach far less beyond the grid."""
     def room(logs: Logs) -> float:
         cells = math.prod(-(-n >> log) << log for n, log in zip(size[1:], logs, strict=True))
-        away = sum(abs(a - b) for a, b in zip(logs, usual, strict=True))
+        away = sum(abs(a - b) for a, b in zip(logs, wanted, strict=True))
         return cells * (1 + BESIDE * away)
 
     shapes = [(a, b, LOG_VALUES - a - b) for a in range(LOG_VALUES + 1) for b in range(LOG_VALUES + 1 - a)]
