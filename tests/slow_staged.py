@@ -8,12 +8,13 @@ from __future__ import annotations
 import itertools
 import math
 import struct
+import zlib
 
 import numpy as np
 
 from workbench.codecs.pcodec import unpack_integers
 
-HEAD = struct.Struct("<IBBBBBdqQ9I")
+HEAD = struct.Struct("<IBBBBBdqQ10I")
 
 
 class Reader:
@@ -30,12 +31,24 @@ class Reader:
         self.counts = [-(-n // side) for n, side in zip(self.size, self.sides, strict=True)]
         blocks, at = math.prod(self.counts), HEAD.size
         self.columns = []
-        for length in lengths[:-1]:
+        for length in lengths[:-2]:
             part = data[at : at + length]
             self.columns.append(unpack_integers(part, blocks, np.int64).tolist() if length else [0] * blocks)
             at += length
-        self.body = data[at + lengths[-1] :]
-        assert len(self.body) == size == sum(self.columns[7])
+        groups = np.frombuffer(data[at : at + lengths[-2]], "<u4").tolist()
+        stored = data[at + lengths[-2] + lengths[-1] :]
+        assert len(stored) == size
+        self.body = self.inflated(stored, groups) if groups else stored
+        assert len(self.body) == sum(self.columns[7])
+
+    def inflated(self, stored: bytes, groups: list[int]) -> bytes:
+        """The bytes of all blocks; a group of 64 that is no smaller than these is stored as it is."""
+        found, at = b"", 0
+        for number, size in enumerate(groups):
+            part, own = stored[at : at + size], sum(self.columns[7][64 * number : 64 * number + 64])
+            found += part if size == own else zlib.decompress(part, -15)
+            at += size
+        return found
 
     def blocks(self) -> list[tuple[tuple[int, ...], list[int]]]:
         """The first cell of each block, and its numbers."""

@@ -32,7 +32,7 @@ VARIANTS = [
     {"id": "interpolation"},
     {"id": "interpolation", "frozen": [0], "block": 4096},
     {"id": "staged"},
-    {"id": "staged", "sides": [1, 16, 32]},
+    {"id": "staged", "sides": [1, 16, 32], "deflate": True},
     {"id": "numcodecs", "codec": "blosc", "options": {"cname": "zstd", "shuffle": 2}},
     {"id": "numcodecs", "codec": "lzma", "options": {"preset": 1}},
     {"id": "draco", "order": "free", "level": 3},

@@ -17,8 +17,10 @@ import workbench as wb
 from slow_staged import Reader
 from workbench import backend
 from workbench.codecs import CodecFailed, Tolerance, get
+from workbench.codecs.crc import crc32_of_blocks
 from workbench.codecs.staged import Staged
 from workbench.codecs.staged_blocks import VALUES, CodedBlocks, Fact, Grid, Lattice, encode_blocks
+from workbench.codecs.staged_groups import Groups
 from workbench.codecs.staged_statistics import (
     Totals,
     exact_sum,
@@ -243,7 +245,7 @@ def test_hard_values_come_back_within_the_tolerance(values, share):
 def test_constants_take_the_metadata_alone():
     values = np.full((64, 64, 64), 2.5, np.float32)
     stream = stream_of(values, 0.01)
-    assert len(stream.coded) == 0
+    assert len(stream.groups.stored) == 0
     assert len(encoded(values, 0.01)) < 600
 
 
@@ -282,7 +284,7 @@ def test_forged_blocks_with_correct_checksums_are_refused_or_decoded_without_har
     values = smooth(shape)
     stream = stream_of(values, 1e-3)
     for _ in range(200):
-        coded = stream.coded.copy()
+        coded = stream.groups.stored.copy()
         for _ in range(int(rng.integers(1, 6))):
             block = int(rng.integers(stream.grid.blocks))
             at = stream.first[block] + int(rng.integers(4)) if rng.random() < 0.5 else int(rng.integers(len(coded)))
@@ -301,7 +303,7 @@ def test_forged_blocks_with_correct_checksums_are_refused_or_decoded_without_har
                 decode()
 
 
-@pytest.mark.parametrize("change", ["sides", "step", "sizes", "count"])
+@pytest.mark.parametrize("change", ["sides", "step", "sizes", "count", "groups"])
 def test_forged_descriptions_are_refused(change):
     values = smooth((24, 24, 24))
     valid = np.ones(values.shape, bool)
@@ -316,7 +318,10 @@ def test_forged_descriptions_are_refused(change):
         facts[Fact.SIZE, 0] = 1 << 40
     if change == "count":
         facts[Fact.COUNT, 0] = 513
-    forged = Stream(grid, lattice, True, facts, stream.checksums, stream.coded).to_bytes(values.shape, values.dtype)
+    groups = stream.groups
+    if change == "groups":
+        groups = Groups(groups.stored, np.append(0, groups.ends[1:] + 1), groups.checksums)
+    forged = Stream(grid, lattice, True, facts, groups).to_bytes(values.shape, values.dtype)
     with pytest.raises(CodecFailed, match="damaged"):
         Stream.from_bytes(forged, values.shape, values.dtype)
 
@@ -406,6 +411,38 @@ def test_archives_state_the_sides_of_blocks_and_take_others_for_thin_chunks():
 def test_sides_that_are_none_are_refused(sides):
     with pytest.raises(WorkbenchError, match=r"sides must be three numbers with product 512"):
         get("staged", sides=sides)
+
+
+@pytest.mark.parametrize("shape", [(70, 64, 80), (300, 200), (40,)], ids=str)
+def test_deflated_blocks_are_smaller_and_decode_to_the_same(shape):
+    values, codec = smooth(shape), get("staged", deflate=True)
+    plain, data = encoded(values, 1e-2), codec.encode(values, Tolerance(absolute=1e-2))
+    assert len(data) < len(plain) or values.size < 100
+    decoded = Staged().decode(plain, shape, values.dtype)
+    assert Staged().decode(data, shape, values.dtype).tobytes() == decoded.tobytes()
+    assert Reader(data, shape).values(shape, values.dtype).tobytes() == decoded.tobytes()
+    part = tuple(slice(n // 3, n // 2) for n in shape)
+    assert (codec.part(data, shape, values.dtype, part) == decoded[part]).all()
+    with backend.using_threads(1):
+        assert codec.encode(values, Tolerance(absolute=1e-2)) == data
+
+
+def test_groups_that_inflate_to_other_sizes_are_refused():
+    values, codec = smooth((64, 64, 64)), get("staged", deflate=True)
+    stream = Stream.from_bytes(codec.encode(values, Tolerance(absolute=1e-2)), values.shape, values.dtype)
+    groups, facts = stream.groups, stream.facts.copy()
+    for change in (1, -1):
+        facts[Fact.SIZE, 5] = stream.facts[Fact.SIZE, 5] + change
+        forged = Stream(stream.grid, stream.lattice, False, facts, groups).to_bytes(values.shape, values.dtype)
+        with pytest.raises(CodecFailed, match=r"must inflate to .* damaged"):
+            codec.decode(forged, values.shape, values.dtype)
+    stored = groups.stored.copy()
+    stored[5] ^= 255
+    forged_groups = Groups(stored, groups.ends, crc32_of_blocks([(stored, groups.ends)], np.arange(len(groups.ends) - 1)))
+    with pytest.raises(CodecFailed, match="damaged"):
+        Stream(stream.grid, stream.lattice, False, stream.facts, forged_groups).blocks(np.arange(8)).values(
+            stream.grid.whole, values.dtype
+        )
 
 
 def test_sweeps_and_searches_take_it():

@@ -1,7 +1,7 @@
 """The bytes of the codec `staged`: a description, the metadata of all blocks in columns, then the blocks.
 
-`docs/archive-format.md` describes the layout. Description and metadata share one checksum; blocks have one for each 64 of
-them, so that a few blocks can be read, and trusted, without the rest.
+`docs/archive-format.md` describes the layout. Description and metadata share one checksum, and each group of blocks has
+one, so that a few blocks can be read, and trusted, without the rest.
 """
 
 from __future__ import annotations
@@ -17,40 +17,39 @@ import numpy as np
 
 from workbench.backend import Array
 from workbench.codecs.codec import CodecFailed
-from workbench.codecs.crc import crc32_of_blocks
 from workbench.codecs.pcodec import pack_integers, unpack_integers
 from workbench.codecs.staged_blocks import LOG_VALUES, ROOM, CodedBlocks, Fact, Grid, Lattice, grid_size
+from workbench.codecs.staged_groups import TOGETHER, Groups, ends_of
 from workbench.slabs import Slices
 
-TOGETHER = 64     # blocks that share a checksum
 LEVEL = 6         # of pcodec for the metadata
 
-_HEADER = struct.Struct("<BBBBBdqQ")   # wide, gaps, logarithms of three sides, step, offset, bytes of blocks
+_HEADER = struct.Struct("<BBBBBdqQ")   # wide, gaps, logarithms of three sides, step, offset, bytes of groups
 _LENGTH = struct.Struct("<I")          # of each column
 _CHECKSUM = struct.Struct("<I")        # of the codec's name, shape and type, and of all before the blocks
-_COLUMNS = len(Fact) + 1               # the last one: checksums of blocks
+_COLUMNS = len(Fact) + 2               # the last ones: sizes and checksums of groups
 
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """A field in blocks: facts of each (int64, a row of this array for each `Fact`), checksums of groups, bytes."""
+    """A field in blocks: facts of each (int64, a row of this array for each `Fact`), and their bytes."""
 
     grid: Grid
     lattice: Lattice
     gaps: bool               # whether some cells do not count
     facts: np.ndarray
-    checksums: np.ndarray    # uint32
-    coded: np.ndarray        # uint8: the bytes of all blocks
+    groups: Groups
 
     def to_bytes(self, shape: Sequence[int], dtype: np.dtype) -> bytes:
         """What `from_bytes` reads."""
         columns = [b"" if self._is_known(fact) else pack_integers(self.facts[fact], LEVEL) for fact in Fact]
-        columns.append(self.checksums.astype("<u4").tobytes())
-        lattice = self.lattice
-        head = _HEADER.pack(lattice.wide, self.gaps, *self.grid.logs, lattice.step, lattice.offset, len(self.coded))
+        lattice, stored = self.lattice, self.groups
+        sizes = np.diff(stored.ends) if not np.array_equal(stored.ends, ends_of(self.first)) else np.empty(0, np.int64)
+        columns += [sizes.astype("<u4").tobytes(), stored.checksums.astype("<u4").tobytes()]
+        head = _HEADER.pack(lattice.wide, self.gaps, *self.grid.logs, lattice.step, lattice.offset, len(stored.stored))
         described = b"".join([head, *(_LENGTH.pack(len(column)) for column in columns), *columns])
         checksum = _CHECKSUM.pack(zlib.crc32(described, _meant(shape, dtype)))
-        return b"".join([checksum, described, self.coded.tobytes()])
+        return b"".join([checksum, described, stored.stored.tobytes()])
 
     def _is_known(self, fact: Fact) -> bool:
         """Whether a column follows from the rest."""
@@ -77,20 +76,12 @@ class Stream:
             raise CodecFailed(f"a staged field has blocks of 512 and a positive step; got {logs} and {step}: damaged")
         first, second, third = logs
         grid = Grid(grid_size(shape), (first, second, third))
-        found = cls(grid, Lattice(step, offset, bool(wide)), bool(gaps), *_columns(view[start:end], lengths, grid),
-                    np.frombuffer(view[end:], np.uint8))
-        found._check()
-        return found
-
-    def _check(self) -> None:
-        """Refuse facts that no blocks have."""
-        if not self.gaps:
-            self.facts[Fact.COUNT] = self.grid.cells()
-        sizes, counts = self.facts[Fact.SIZE], self.facts[Fact.COUNT]
-        if sizes.min() < 0 or sizes.max() > ROOM[self.lattice.wide] or int(sizes.sum()) != len(self.coded):
-            raise CodecFailed(f"the blocks of a staged field do not have {len(self.coded):,} bytes: damaged")
-        if counts.min() < 0 or (counts > self.grid.cells()).any():
-            raise CodecFailed("the blocks of a staged field cannot have so many valid cells: damaged")
+        facts, rest = _facts(view[start:end], lengths, grid)
+        if not gaps:
+            facts[Fact.COUNT] = grid.cells()
+        _check(facts, grid, bool(wide))
+        groups = _groups(rest, lengths[-2:], np.frombuffer(view[end:], np.uint8), facts[Fact.SIZE])
+        return cls(grid, Lattice(step, offset, bool(wide)), bool(gaps), facts, groups)
 
     @cached_property
     def first(self) -> np.ndarray:
@@ -99,12 +90,8 @@ class Stream:
 
     def blocks(self, chosen: np.ndarray, xp: Any = np) -> CodedBlocks:
         """The blocks for decoding, after the bytes of the chosen ones were compared with their checksums."""
-        groups = np.unique(chosen // TOGETHER)
-        found = checksums_of(self.coded, self.first, groups)
-        if (found != self.checksums[groups]).any():
-            wrong = int(groups[int(np.argmax(found != self.checksums[groups]))]) * TOGETHER
-            raise CodecFailed(f"blocks {wrong} to {wrong + TOGETHER - 1} of a staged field fail their checksum: damaged")
-        base, first, data = (xp.asarray(array) for array in (self.facts[Fact.BASE], self.first, self.coded))
+        coded = self.groups.coded(self.first, np.unique(chosen // TOGETHER))
+        base, first, data = (xp.asarray(array) for array in (self.facts[Fact.BASE], self.first, coded))
         return CodedBlocks(self.grid, self.lattice, base, first, data)
 
     def first_values(self, dtype: np.dtype) -> np.ndarray:
@@ -118,24 +105,40 @@ class Stream:
         return self.blocks(self.grid.blocks_in(window), xp).values(window, dtype)
 
 
-def checksums_of(data: Array, first: Array, groups: np.ndarray) -> np.ndarray:
-    """The CRC (uint32) of the bytes of these groups of blocks."""
-    ends = np.append(first[:-1:TOGETHER], first[-1])
-    return crc32_of_blocks([(data, ends)], groups)
-
-
-def _columns(view: memoryview, lengths: Sequence[int], grid: Grid) -> tuple[np.ndarray, np.ndarray]:
-    """The facts and the checksums; columns without bytes are zero."""
-    groups = -(-grid.blocks // TOGETHER)
-    if lengths[-1] != 4 * groups:
-        raise CodecFailed(f"a staged field of {grid.blocks:,} blocks has {4 * groups:,} bytes of checksums: damaged")
+def _facts(view: memoryview, lengths: Sequence[int], grid: Grid) -> tuple[np.ndarray, memoryview]:
+    """The facts, and what follows them; columns without bytes are zero."""
     facts = np.zeros((len(Fact), grid.blocks), np.int64)
     at = 0
     for fact, length in zip(Fact, lengths, strict=False):
         if length:
             facts[fact] = unpack_integers(bytes(view[at : at + length]), grid.blocks, np.int64)
         at += length
-    return facts, np.frombuffer(view[at:], "<u4").astype(np.uint32)
+    return facts, view[at:]
+
+
+def _check(facts: np.ndarray, grid: Grid, wide: bool) -> None:
+    """Refuse facts that no blocks have."""
+    sizes, counts = facts[Fact.SIZE], facts[Fact.COUNT]
+    if sizes.min() < 0 or sizes.max() > ROOM[wide]:
+        raise CodecFailed(f"blocks of a staged field have at most {ROOM[wide]} bytes; got {int(sizes.max())}: damaged")
+    if counts.min() < 0 or (counts > grid.cells()).any():
+        raise CodecFailed("the blocks of a staged field cannot have so many valid cells: damaged")
+
+
+def _groups(view: memoryview, lengths: Sequence[int], stored: np.ndarray, sizes: np.ndarray) -> Groups:
+    """The groups of blocks with these sizes; without sizes of their own, they are stored as they are."""
+    ends = ends_of(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
+    expected = 4 * (len(ends) - 1)
+    if lengths[0] not in (0, expected) or lengths[1] != expected:
+        raise CodecFailed(f"a staged field has {expected:,} bytes of checksums; got {lengths[1]:,}: damaged")
+    if lengths[0]:
+        own = np.frombuffer(view[:expected], "<u4").astype(np.int64)
+        if (own > np.diff(ends)).any():
+            raise CodecFailed("groups of staged blocks cannot be larger than their blocks: damaged")
+        ends = np.concatenate([[0], np.cumsum(own)]).astype(np.int64)
+    if ends[-1] != len(stored):
+        raise CodecFailed(f"the blocks of a staged field do not have {len(stored):,} bytes: damaged")
+    return Groups(stored, ends, np.frombuffer(view[lengths[0] :], "<u4").astype(np.uint32))
 
 
 def _meant(shape: Sequence[int], dtype: np.dtype) -> int:
