@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import fake_cupy
 import workbench as wb
 from slow_staged import Reader
 from workbench import backend
@@ -443,6 +444,27 @@ def test_groups_that_inflate_to_other_sizes_are_refused():
         Stream(stream.grid, stream.lattice, False, stream.facts, forged_groups).blocks(np.arange(8)).values(
             stream.grid.whole, values.dtype
         )
+
+
+@pytest.mark.parametrize(("shape", "size"), [((40, 41, 42), 1e-3), ((90, 100), 1e-9), ((3000,), 1e-2)], ids=str)
+def test_both_machines_write_the_same_bytes_and_read_the_same_values(stand_in, shape, size):
+    values, tolerance = smooth(shape, np.float64), Tolerance(absolute=size)
+    valid = np.random.default_rng(0).random(shape) < 0.9
+    data = Staged().encode(stand_in.asarray(values), tolerance)
+    assert data == Staged().encode(values, tolerance)
+    decoded = Staged().decode(data, shape, values.dtype, stand_in)
+    assert type(decoded) is fake_cupy.ndarray
+    assert decoded.get().tobytes() == Staged().decode(data, shape, values.dtype).tobytes()
+    gaps = Staged().encode_with_gaps(stand_in.asarray(values), stand_in.asarray(valid), tolerance)
+    assert gaps == Staged().encode_with_gaps(values, valid, tolerance)
+
+
+def test_archives_of_fields_on_both_machines_are_the_same(stand_in):
+    values = smooth((40, 41, 42))
+    archives = [wb.compress(given, wb.Absolute(1e-3), "staged") for given in (values, wb.Field(stand_in.asarray(values)))]
+    contents = [{key: archive.store.read(key) for key in archive.store.keys()} for archive in archives]   # noqa: SIM118
+    assert contents[0].keys() == contents[1].keys()
+    assert [key for key in contents[0] if "/c/" in key and contents[0][key] != contents[1][key]] == []
 
 
 def test_sweeps_and_searches_take_it():

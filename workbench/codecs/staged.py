@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, NoReturn, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
@@ -53,6 +53,7 @@ class Staged(Codec):
     )
     module: ClassVar[str | None] = "pcodec"   # for the metadata
     contained: ClassVar[bool] = True
+    on_device: ClassVar[bool] = True
     most_values: ClassVar[int] = 2**40
 
     sides: tuple[int, ...] | None = option(None, "the sides of a block along the last three axes (none: by trial)")
@@ -102,9 +103,12 @@ class Staged(Codec):
         groups = Groups.of(coded, first, self.deflate)
         return Stream(grid, lattice, valid is not None, facts, groups).to_bytes(values.shape, values.dtype)
 
-    def _decode(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    def _decode(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> Array:
+        return self._decode_on(np, data, shape, dtype)
+
+    def _decode_on(self, xp: Any, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> Array:
         stream = Stream.from_bytes(data, shape, dtype)
-        return np.asarray(stream.values(stream.grid.whole, dtype)).reshape(shape)
+        return stream.values(stream.grid.whole, dtype, xp).reshape(shape)
 
     def part(
         self, data: bytes | memoryview, shape: tuple[int, ...], dtype: np.dtype, slices: Slices
