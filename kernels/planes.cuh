@@ -46,6 +46,41 @@ DEVICE ALWAYS_INLINE void put_word(u8* to, u64 word)
     for (i32 k = 0; k < 8; ++k) to[k] = (u8)(word >> 8 * k);
 }
 
+// The lowest bits of eight bytes that are 0 or 1.
+DEVICE ALWAYS_INLINE u64 bits_of(const u8* from) { return word_of(from) * 0x0102040810204080ULL >> 56; }
+
+// The chosen bits of a word, moved to its lower end in their order: each step moves those on by 1, 2, 4 ... places whose number
+// of absent bits below them says so.
+DEVICE ALWAYS_INLINE u64 compressed(u64 bits, u64 chosen)
+{
+    bits &= chosen;
+    u64 absent = ~chosen << 1;
+    for (i32 step = 0; step < 6; ++step) {
+        u64 odd = absent;   // whether the number of absent bits below each place is odd
+        for (i32 k = 1; k < 64; k *= 2) odd ^= odd << k;
+        const u64 moved = odd & chosen, those = bits & moved;
+        chosen = (chosen ^ moved) | moved >> (1 << step);
+        bits = (bits ^ those) | those >> (1 << step);
+        absent &= ~odd;
+    }
+    return bits;
+}
+
+// Its inverse: the lowest bits of a word at the chosen places.
+DEVICE ALWAYS_INLINE u64 expanded(u64 bits, u64 chosen)
+{
+    u64 absent = ~chosen << 1, left = chosen, moves[6];
+    for (i32 step = 0; step < 6; ++step) {
+        u64 odd = absent;
+        for (i32 k = 1; k < 64; k *= 2) odd ^= odd << k;
+        moves[step] = odd & left;
+        left = (left ^ moves[step]) | moves[step] >> (1 << step);
+        absent &= ~odd;
+    }
+    for (i32 step = 5; step >= 0; --step) bits = (bits & ~moves[step]) | (bits << (1 << step) & moves[step]);
+    return bits & chosen;
+}
+
 // A bit for each byte of a plane that is not zero.
 DEVICE ALWAYS_INLINE u64 bytes_set(const u8* plane)
 {
@@ -89,16 +124,22 @@ template <class Number> DEVICE ALWAYS_INLINE i64 put_planes(const Number* magnit
     }
     u64 held = 0;
     i32 count = 0;
-    for (i32 g = 0; g < OCTETS; ++g) {
-        u32 signs = 0;
-        for (i32 k = 0; k < 8; ++k) signs |= (u32)negative[8 * g + k] << k;
-        for (u32 left = present[g]; left; left &= left - 1) {
-            held |= (u64)(signs >> lowest_bit(left) & 1) << count;
-            ++count;
+    for (i32 w = 0; w < OCTETS / 8; ++w) {
+        u64 signs = 0;
+        for (i32 g = 0; g < 8; ++g) signs |= bits_of(negative + 64 * w + 8 * g) << 8 * g;
+        const u64 chosen = word_of(present + 8 * w);
+        const u64 word = compressed(signs, chosen);
+        const i32 bits = count_bits(chosen), room = 64 - count;
+        held |= word << count;
+        count += bits;
+        if (count >= 64) {
+            put_word(to, held);
+            to += 8;
+            count -= 64;
+            held = room < 64 ? word >> room : 0;
         }
-        for (; count >= 8; count -= 8, held >>= 8) *to++ = (u8)held;
     }
-    if (count > 0) *to++ = (u8)held;
+    for (; count > 0; count -= 8, held >>= 8) *to++ = (u8)held;
     return to - out;
 }
 
@@ -143,18 +184,18 @@ template <class Number> DEVICE ALWAYS_INLINE bool get_planes(const u8* from, con
     i64 signs = 0;
     for (i32 g = 0; g < OCTETS; ++g) signs += count_bits(present[g]);
     if (end - from != (signs + 7) / 8) return false;
-    u64 held = 0;
-    i32 count = 0;
-    u8 negative[VALUES];
-    for (i32 g = 0; g < OCTETS; ++g) {
-        if (count < 8 && from < end) {
-            held |= (u64)*from++ << count;
-            count += 8;
+    i64 at = 0;   // bits that were read
+    for (i32 w = 0; w < OCTETS / 8; ++w) {
+        const u8* const next = from + at / 8;
+        const i32 skipped = (i32)(at % 8);
+        u64 held = next < end ? *next >> skipped : 0;
+        for (i32 k = 1; 8 * k - skipped < 64 && next + k < end; ++k) held |= (u64)next[k] << (8 * k - skipped);
+        const u64 chosen = word_of(present + 8 * w), negative = expanded(held, chosen);
+        at += count_bits(chosen);
+        for (i32 k = 0; k < 64; ++k) {
+            const Number sign = 0 - (Number)(negative >> k & 1);
+            number[64 * w + k] = (number[64 * w + k] ^ sign) - sign;
         }
-        u32 set = 0;
-        for (u32 left = present[g]; left; left &= left - 1, held >>= 1, --count) set |= (u32)(held & 1) << lowest_bit(left);
-        for (i32 k = 0; k < 8; ++k) negative[8 * g + k] = (u8)(set >> k & 1);
     }
-    for (i32 i = 0; i < VALUES; ++i) number[i] = negative[i] ? 0 - number[i] : number[i];
     return true;
 }

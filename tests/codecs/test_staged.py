@@ -365,6 +365,8 @@ def test_an_archive_of_a_field_with_gaps_is_read_saved_and_verified(tmp_path):
     archive = wb.compress(field, wb.Absolute(1e-3), "staged", chunk_values=2**14)
     opened = wb.open(archive.save(tmp_path / "x.zip"))
     decoded = opened.decompress()
+    part = opened.read([(2, 5), (3, 30), (1, 9)])
+    assert part.values.tobytes() == np.ascontiguousarray(decoded.values[2:5, 3:30, 1:9]).tobytes()
     there = np.isfinite(values) & ~mask
     assert np.abs(decoded.values[there] - values[there]).max() <= 1e-3
     assert decoded.values[~there].tobytes() == values[~there].tobytes()

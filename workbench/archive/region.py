@@ -2,7 +2,7 @@
 
 If the order of particles was free, a region is a few key ranges of the curve. The stored extents of the chunks exclude
 those whose decoded particles lie elsewhere; within a chunk of the built-in codec, the keys exclude blocks. Of a field whose
-codec decodes parts (`Codec.part`), a chunk is decoded where the region touches it, unless it was corrected.
+codec decodes parts (`Codec.part`), a chunk is decoded where the region touches it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from workbench.codecs.curve import Lattice
 from workbench.codecs.lattice_stream import Stretches
 from workbench.data.extent import inside
 from workbench.errors import WorkbenchError, briefly
-from workbench.guarantees.sections import CODE, INFORMATIVE
+from workbench.guarantees.correction import apply_correction
+from workbench.guarantees.sections import CODE, FIX, INFORMATIVE
 from workbench.ordering import gather_rows
 from workbench.slabs import Slices
 
@@ -143,12 +144,17 @@ def _alone(stored: StoredArray, index: Index, slices: Slices) -> np.ndarray | No
     if not (few and stored.decodes_in_parts and type(stored.codec).part is not Codec.part):
         return None
     frame = stored.frame(index, lazy=(CODE,))
-    others = set(frame.sections) - {CODE}
-    if CODE not in frame.sections or not others <= INFORMATIVE or frame.shape != shape:   # corrections are of a whole chunk
+    known = {CODE, FIX} | INFORMATIVE
+    if CODE not in frame.sections or not set(frame.sections) <= known or frame.shape != shape:
         return None
     try:
-        return stored.codec.part(frame.sections[CODE], frame.shape, stored.layout.dtype, slices)
-    except CodecFailed as error:
+        part = stored.codec.part(frame.sections[CODE], shape, stored.layout.dtype, slices)
+        if part is None or FIX not in frame.sections:
+            return part
+        whole = np.zeros(shape, stored.layout.dtype)   # corrections name places in the whole chunk
+        whole[slices] = part
+        return apply_correction(whole, bytes(frame.sections[FIX]))[slices]
+    except WorkbenchError as error:
         raise Damaged(stored.layout.chunk_key(index), str(error)) from error
 
 

@@ -57,7 +57,7 @@ class Staged(Codec):
     most_values: ClassVar[int] = 2**40
 
     sides: tuple[int, ...] | None = option(None, "the sides of a block along the last three axes (none: by trial)")
-    deflate: bool = option(False, "whether blocks are deflated: smaller by 3 to 11 %, and slower")
+    deflate: bool = option(False, "whether blocks are deflated: smaller by 2 to 18 %, and slower")
 
     def __post_init__(self) -> None:
         super().__post_init__()
