@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from workbench.archive.frame import Damaged
-from workbench.archive.layout import Index
+from workbench.archive.layout import ArrayLayout, Index
 from workbench.archive.reading import StoredArray, remember
 from workbench.codecs.codec import Blocks, Codec, CodecFailed, ParticleCodec
 from workbench.codecs.curve import Lattice
@@ -104,9 +104,6 @@ def grid_part(stored: StoredArray, slices: tuple[slice, ...]) -> np.ndarray:
     """The values of an array at these grid points."""
     layout = stored.layout
     stored.trust.require_room(stored.nbytes_of(part.stop - part.start for part in slices), "the region")
-    touched = list(itertools.product(
-        *(range(part.start // step, -(-part.stop // step)) for part, step in zip(slices, layout.chunk_shape, strict=True))
-    ))
     part: np.ndarray | None = None
 
     def placed(index: Index, into: Slices, values: np.ndarray) -> None:
@@ -115,7 +112,7 @@ def grid_part(stored: StoredArray, slices: tuple[slice, ...]) -> np.ndarray:
         part[into] = values
 
     whole = []
-    for index in touched:
+    for index in chunks_in(layout, slices):
         into, out_of = _common(slices, layout.chunk_slices(index))
         values = _alone(stored, index, out_of)
         if values is None:
@@ -127,6 +124,23 @@ def grid_part(stored: StoredArray, slices: tuple[slice, ...]) -> np.ndarray:
         placed(index, into, values[out_of])
     assert part is not None   # slices select at least one point
     return part
+
+
+def chunks_in(layout: ArrayLayout, slices: Slices) -> list[Index]:
+    """The chunks that have cells in a part of the grid."""
+    pairs = zip(slices, layout.chunk_shape, strict=True)
+    return list(itertools.product(*(range(part.start // step, -(-part.stop // step)) for part, step in pairs)))
+
+
+def chunk_part(stored: StoredArray, index: Index, slices: Slices) -> np.ndarray:
+    """The values of a part of a chunk, given by places in it; the rest is not decoded where that can be."""
+    values = _alone(stored, index, slices)
+    return stored.chunk(index)[slices] if values is None else values
+
+
+def inside_chunk(layout: ArrayLayout, index: Index, wanted: Slices) -> Slices:
+    """The wanted part of the grid as places in a chunk."""
+    return _common(wanted, layout.chunk_slices(index))[1]
 
 
 def _common(wanted: Slices, chunk: Slices) -> tuple[Slices, Slices]:

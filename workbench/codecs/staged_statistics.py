@@ -15,7 +15,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from workbench.codecs.staged_blocks import Fact
+from workbench.codecs.staged_blocks import Fact, Grid
 from workbench.codecs.staged_stream import Stream
 from workbench.errors import WorkbenchError
 
@@ -125,6 +125,32 @@ def totals(stream: Stream, chosen: np.ndarray | None = None) -> Totals:
         cells, total + cells * offset, total_squares + 2 * offset * total + cells * offset**2,
         int(low.min()) + offset, int(high.max()) + offset,
     )
+
+
+def first_wrong(stream: Stream, valid: np.ndarray) -> int | None:
+    """The first block whose metadata are not those of its numbers and valid cells; None if there is none."""
+    grid, facts = stream.grid, stream.facts
+    numbers = np.asarray(stream.blocks(np.arange(grid.blocks)).numbers(grid.whole)).reshape(grid.size)
+    numbers, there = (_by_blocks(array, grid) for array in (numbers, valid.reshape(grid.size)))
+    relative = np.where(there, numbers - stream.lattice.offset - facts[Fact.BASE][:, None], 0)
+    count, most = there.sum(axis=1), np.iinfo(np.int64).max
+    low, high = np.where(there, relative, most).min(axis=1), np.where(there, relative, -most).max(axis=1)
+    exact = relative.astype(object) if stream.lattice.wide else relative
+    squares = (exact * exact).sum(axis=1)
+    stated = _joined(facts[Fact.SQUARES_ABOVE], facts[Fact.SQUARES]) if stream.lattice.wide else facts[Fact.SQUARES]
+    some = count > 0
+    wrong = (count != facts[Fact.COUNT]) | (
+        some & ((relative.sum(axis=1) != facts[Fact.SUM]) | (squares != stated).astype(bool))
+    ) | (some & ((low != facts[Fact.LOW]) | (high != facts[Fact.HIGH])))
+    return int(np.argmax(wrong)) if wrong.any() else None
+
+
+def _by_blocks(cells: np.ndarray, grid: Grid) -> np.ndarray:
+    """The cells of each block in a row, zero beyond the grid."""
+    sides = (1, *grid.sides)
+    padding = [(0, count * side - size) for count, side, size in zip(grid.counts, sides, grid.size, strict=True)]
+    split = [n for pair in zip(grid.counts, sides, strict=True) for n in pair]
+    return np.pad(cells, padding).reshape(split).transpose(0, 2, 4, 6, 1, 3, 5, 7).reshape(grid.blocks, -1)
 
 
 def means(stream: Stream) -> np.ndarray:
