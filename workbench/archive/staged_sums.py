@@ -97,21 +97,27 @@ class _Chunk:
         if any(size != one.stop - one.start for size, one in zip(sizes, part, strict=True)):   # axes were joined
             return None
         core = _whole_blocks(grid, window)
+        wrong = self._corrected()
+        if core is not None and core == grid.whole and not len(wrong):
+            known = totals(self.stream)
+            cells = math.prod(grid.size)
+            sums = (self._of_totals(known),) if known.count else ()
+            return sums, cells - known.count, np.empty(0, np.int64), 0, grid.blocks
         chosen = np.empty(0, np.int64) if core is None else grid.blocks_in(core)
-        wrong = np.intersect1d(self._corrected(), chosen, assume_unique=True)
+        wrong = np.intersect1d(wrong, chosen, assume_unique=True)
         if len(wrong) > MOST_CORRECTED:
             return None
         around = [window] if core is None else _around(core, window)
         boxes = [*around, *(_box(grid, int(block)) for block in wrong)]
         chosen = np.setdiff1d(chosen, wrong, assume_unique=True)
-        known = totals(self.stream, None if len(chosen) == grid.blocks else chosen)
+        known = totals(self.stream, chosen)
+        found = [self._of_totals(known)] if known.count else []
+        found += [Sums.of(values, self.limit) for values in self._decoded(boxes) if values.size]
         cells = math.prod(one.stop - one.start for one in window)
-        sums = [self._of_totals(known)] if known.count else []
-        sums += [Sums.of(values, self.limit) for values in self._decoded(boxes) if values.size]
         touched = [grid.blocks_in(box) // TOGETHER for box in boxes]
         groups = np.unique(np.concatenate(touched)) if touched else np.empty(0, np.int64)
         decoded = sum(math.prod(one.stop - one.start for one in box) for box in boxes)
-        return tuple(sums), cells - sum(one.count for one in sums), groups, decoded, len(chosen)
+        return tuple(found), cells - sum(one.count for one in found), groups, decoded, len(chosen)
 
     def _of_totals(self, known: Totals) -> Sums:
         """The sums of cells of which only lattice numbers are known."""
@@ -131,6 +137,8 @@ class _Chunk:
         places = corrected_places(self.fix, self.shape, self.dtype)
         if places.size and self.hidden is not None:
             places = places[~self.hidden().reshape(-1)[places]]
+        if not places.size:
+            return places
         along = np.unravel_index(places, grid.size)
         at = tuple(one // side for one, side in zip(along, (1, *grid.sides), strict=True))
         return np.unique(np.ravel_multi_index(at, grid.counts))

@@ -191,7 +191,7 @@ def _partials(archive: Archive, slices: Slices) -> list[Partial]:
         if found is None:
             values = regions.chunk_part(stored, index, part)
             valid = np.isfinite(values) if hidden is None else np.isfinite(values) & ~hidden()[part]
-            kept = values[valid]
+            kept = values if valid.all() else values[valid]
             sums_of = (Sums.of(kept, limit),) if kept.size else ()
             found = Partial(sums_of, values.size - kept.size, stored.chunk_nbytes(index), values.size)
         if mask is None or hidden is None or not hidden.cache_info().currsize:
@@ -199,7 +199,8 @@ def _partials(archive: Archive, slices: Slices) -> list[Partial]:
         return dataclasses.replace(found, nbytes=found.nbytes + mask.chunk_nbytes(index))
 
     indices = regions.chunks_in(stored.layout, slices)
-    return list(map(work, indices) if stored.decoder.holds_gil else backend.side_by_side(work, indices))
+    alone = stored.decoder.holds_gil or isinstance(stored.codec, Staged)   # metadata are sooner read than threads begin
+    return list(map(work, indices) if alone else backend.side_by_side(work, indices))
 
 
 def _stage(partials: list[Partial]) -> str:

@@ -23,6 +23,8 @@ Ends = tuple[Fraction, Fraction]
 
 ROW = 256                        # values whose sum is rounded; the sums of rows are added exactly, and rounded once
 ROUNDED = Fraction(1, 2**44)     # more than 260 roundings, of ROW additions, a difference, a square and the last sum
+TILE = 256 * ROW                 # values that are added while they are in a cache
+SAMPLED = 16                     # every so many values give the centre, which may be any number
 ABOVE = 1 + Fraction(1, 2**40)   # a rounded sum of magnitudes, times this, is not below the exact one
 TINY = Fraction(1, 2**1070)      # more than what is lost where a scaled number, or its square, is below all numbers
 EXACT_IN_FLOAT = 2**53           # integers up to here are
@@ -59,11 +61,9 @@ class Sums:
         size = max(abs(low), abs(high))
         rounded = size / 2**53 if flat.dtype.kind in "iu" and size > EXACT_IN_FLOAT else Fraction(0)   # as float64
         exponent = math.frexp(float(size))[1]
-        scaled = np.ldexp(flat.astype(np.float64), -exponent)   # at most 1
-        centre = float(scaled.mean())
-        scaled -= centre
         unit, lost = Fraction(2) ** exponent, flat.size * TINY
-        total, sizes, squares = (_added(numbers) for numbers in (scaled, np.abs(scaled), np.square(scaled)))
+        centre = float(_scaled(flat[::SAMPLED], exponent).mean())
+        total, sizes, squares = _added(flat, exponent, centre)
         norms = (sizes * ABOVE + lost) * unit, (squares * ABOVE + lost) * unit**2   # at least the exact ones
         middle = Fraction(centre) * unit
         return cls(
@@ -152,11 +152,29 @@ def _count(parts: Sequence[Sums]) -> int:
     return count
 
 
-def _added(values: np.ndarray) -> Fraction:
-    """The sum of numbers of moderate size, within `ROUNDED` of the sum of their magnitudes."""
-    whole = values.size // ROW * ROW
-    rows = values[:whole].reshape(-1, ROW).sum(axis=1).tolist()
-    return Fraction(math.fsum([*rows, *values[whole:].tolist()]))
+def _scaled(values: np.ndarray, exponent: int) -> np.ndarray:
+    """Numbers over a power of two, as float64: exact, but for those below all numbers."""
+    if exponent < -1000:   # the inverse is beyond all numbers
+        return np.ldexp(values.astype(np.float64), -exponent)
+    return np.multiply(values, 2.0**-exponent, dtype=np.float64)
+
+
+def _added(values: np.ndarray, exponent: int, centre: float) -> tuple[Fraction, Fraction, Fraction]:
+    """The sums of scaled numbers less a centre, of their magnitudes and of their squares.
+
+    They are within `ROUNDED` of the sum of magnitudes, of itself and of itself. Tiles stay in a cache.
+    """
+    sums: tuple[list[float], list[float], list[float]] = ([], [], [])
+    for start in range(0, values.size, TILE):
+        tile = _scaled(values[start : start + TILE], exponent)
+        tile -= centre
+        whole = tile.size // ROW * ROW
+        for rows in (tile[:whole].reshape(-1, ROW), tile[whole:].reshape(1, -1)):
+            sums[0].extend(rows.sum(axis=1).tolist())
+            sums[2].extend(np.einsum("ij,ij->i", rows, rows).tolist())
+            sums[1].extend(np.abs(rows, out=rows).sum(axis=1).tolist())
+    total, sizes, squares = (Fraction(math.fsum(some)) for some in sums)
+    return total, sizes, squares
 
 
 def _moved(count: int, centre: Fraction, norms: Ends, limit: Limit | None, rounded: Fraction) -> Ends:
