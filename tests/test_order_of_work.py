@@ -44,7 +44,7 @@ def results() -> Iterator[tuple[str, Iterable[Any]]]:
         archive = wb.compress(bare(web), wb.Absolute(0.01), codec, order=order)
         yield f"particles, {codec}, {order}", contents(archive)
     for bound in (wb.Absolute(0.01), wb.PointwiseRelative(0.01), wb.Absolute(0.0)):
-        for codec in ("prequantised", "interpolation"):
+        for codec in ("prequantised", "interpolation", "staged"):
             yield f"field, {codec}, {bound!r}", contents(wb.compress(field, bound, codec))
     integers = wb.Field(np.random.default_rng(0).integers(-500, 500, (50, 40)).astype(np.int16))
     for protect in (False, True):

@@ -28,6 +28,7 @@ from workbench.codecs.entropy import even_blocks, slots_of, words_of
 from workbench.codecs.gaps import filled, repeated
 from workbench.codecs.interpolation_training import _jobs, _lessons
 from workbench.codecs.mask import pack_mask, unpack_mask
+from workbench.codecs.staged_blocks import CodedBlocks, Grid, Lattice, encode_blocks
 from workbench.data.extent import inside
 from workbench.data.synthetic import adversarial
 from workbench.guarantees import Limit, check
@@ -84,6 +85,7 @@ def _cases() -> Iterator[tuple[str, Callable[[Move, int], Named]]]:
     yield "symbols", _symbols
     yield "CRC", _crc
     yield "masks", _masks
+    yield "staged blocks", _staged
     yield "gaps", _gaps
 
 
@@ -346,6 +348,23 @@ def _fields(move: Move, count: int, dtype: Any) -> Named:
         job = _jobs([values], [bound], relative=False)[0]
         lessons = _lessons(job, job.encoded(None), 1, np.random.default_rng(14))
     yield from ((f"{BYTES} of lessons", lessons.seen), (f"{BYTES} of offsets", lessons.offset))
+
+
+def _staged(move: Move, count: int) -> Named:
+    """Blocks of lattice numbers of 32 and of 64 bits, of which some cells do not count, in all stages of decoding."""
+    side = min(max(round(count ** (1 / 3)), 10), 70)
+    steps = (numbers(15).random((side, side + 1, side - 3)) - 0.5).cumsum(axis=0).cumsum(axis=1)
+    valid = move(numbers(16).random(steps.shape) < 0.9)
+    for dtype, step in ((np.float32, 1e-2), (np.float64, 1e-9)):
+        field = move(steps.astype(dtype))
+        grid, lattice = Grid.of(field.shape), Lattice.between(step, float(steps.min()), float(steps.max()))
+        facts, first, coded = encode_blocks(field, valid, grid, lattice)
+        blocks = CodedBlocks(grid, lattice, facts[0].copy(), first, coded)
+        kind = f"staged {np.dtype(dtype).name}"
+        yield from ((f"{kind}, facts", facts), (f"{kind}, bytes", coded), (f"{kind}, starts", first))
+        yield f"{kind}, values", blocks.values(grid.whole, np.dtype(dtype))
+        yield f"{kind}, numbers", blocks.numbers(grid.whole)
+        yield from zip((f"{kind}, differences", f"{kind}, axes"), blocks.differences(np.arange(grid.blocks)), strict=True)
 
 
 def _faulty(a: Array, b: Array) -> Array:

@@ -89,6 +89,7 @@ MADE: dict[str, Callable[[], Archive]] = {
     "interpolation": lambda: wb.compress(_masked(np.float32), COARSE, "interpolation"),
     "interpolation-coast": lambda: wb.compress(_coast(), COARSE, "interpolation"),
     "prequantised": lambda: wb.compress(_masked(np.float32), COARSE, "prequantised", chunk_values=200),
+    "staged": lambda: wb.compress(_masked(np.float32), COARSE, "staged", chunk_values=200),
     "sz3": lambda: wb.compress(_masked(np.float64), COARSE, "sz3", chunk_values=200),
     "sz3-relative": lambda: wb.compress(_masked(np.float64), wb.PointwiseRelative(0.01), "sz3"),
     "zfp": lambda: wb.compress(_masked(np.float32), COARSE, "zfp"),

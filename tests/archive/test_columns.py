@@ -93,7 +93,7 @@ def test_exact_columns_of_any_type_come_back(data):
     assert archive.verify(particles).passed
 
 
-@pytest.mark.parametrize("codec", ["prequantised", "pcodec", "interpolation", "bitround"])
+@pytest.mark.parametrize("codec", ["prequantised", "pcodec", "interpolation", "staged", "bitround"])
 def test_columns_are_encoded_by_the_codec_of_the_call_where_it_takes_them(codec):
     particles = sample(6)
     archive = wb.compress(particles, BOUND, codec, columns=RULES)

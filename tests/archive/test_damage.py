@@ -50,13 +50,13 @@ def test_the_root_is_there_twice_and_nothing_else_describes_the_archive(archive)
     assert sorted(documents(archive)) == ["positions/root.json.z", "zarr.json"]
 
 
-@pytest.mark.parametrize("codec", ["prequantised", "interpolation", "auto"])
+@pytest.mark.parametrize("codec", ["prequantised", "interpolation", "staged", "auto"])
 def test_the_documents_of_a_small_field_take_little_room(codec):
     made = wb.compress(wb.synthetic.gaussian_field((64, 64), seed=1), BOUND, codec)
     assert sum(len(data) for key, data in parts(made).items() if is_document(key)) <= 1220
 
 
-@pytest.mark.parametrize("codec", ["prequantised", "interpolation"])
+@pytest.mark.parametrize("codec", ["prequantised", "interpolation", "staged"])
 @pytest.mark.parametrize("metadata", [{}, {"units": "K", "levels": list(range(100))}])
 def test_the_room_that_documents_take_is_known_before_anything_is_encoded(codec, metadata):
     field = wb.Field(samples.field((64, 64)), name="t", metadata=metadata)

@@ -232,7 +232,7 @@ safeguards = pytest.mark.skipif(
 
 
 @safeguards
-@pytest.mark.parametrize("codec", ["sz3", "zfp", "prequantised"])
+@pytest.mark.parametrize("codec", ["sz3", "zfp", "prequantised", "staged"])
 def test_signs_are_kept(codec):
     values = samples.field((20, 20)) / 100
     values[3, 4:9] = 0
@@ -312,7 +312,7 @@ def test_an_archive_without_a_valid_value_can_be_shown(values):
     assert "no valid value" in archive._repr_html_()
 
 
-@pytest.mark.parametrize("codec", ["auto", "interpolation", "prequantised", "sz3", "pcodec"])
+@pytest.mark.parametrize("codec", ["auto", "interpolation", "prequantised", "staged", "sz3", "pcodec"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_values_up_to_the_largest_float_are_compressed_without_a_warning(codec, dtype):
     if codec not in ("auto", *wb.codecs.available()):

@@ -22,7 +22,7 @@ def test_every_slice_keeps_its_limit_whatever_the_axis(shape, axis, bound):
     check(wb.Field(layers(shape, axis)), bound, axis)
 
 
-@pytest.mark.parametrize("codec", ["sz3", "zfp", "sperr", "prequantised", "pcodec", "interpolation", "bitround"])
+@pytest.mark.parametrize("codec", ["sz3", "zfp", "sperr", "prequantised", "pcodec", "interpolation", "staged", "bitround"])
 def test_every_codec_keeps_the_limits(codec):
     if codec not in samples.CODECS:
         pytest.skip(f"{codec} is not installed")

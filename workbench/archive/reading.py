@@ -83,6 +83,13 @@ class StoredArray:
             raise Damaged(opened.where, "it is intact, but not the one that was written here: was it moved, or replaced?")
         return opened
 
+    def chunk_nbytes(self, index: Index) -> int:
+        """The size of a chunk, without reading it."""
+        layout = self.layout
+        if layout.shard_shape is None:
+            return self.store.size(layout.chunk_key(index))
+        return self._index_of(layout.shard_of(index)).place(layout.slot_of(index))[1]
+
     def _index_of(self, shard: Index) -> ShardIndex:
         """Where the chunks of a shard are, and their checksums, which are those that were written."""
         known = self.shards.get(shard)

@@ -1,7 +1,8 @@
 """Reading a region of an archive by decoding only the chunks that hold it.
 
 If the order of particles was free, a region is a few key ranges of the curve. The stored extents of the chunks exclude
-those whose decoded particles lie elsewhere; within a chunk of the built-in codec, the keys exclude blocks.
+those whose decoded particles lie elsewhere; within a chunk of the built-in codec, the keys exclude blocks. Of a field whose
+codec decodes parts (`Codec.part`), a chunk is decoded where the region touches it.
 """
 
 from __future__ import annotations
@@ -14,18 +15,22 @@ from typing import Any
 import numpy as np
 
 from workbench.archive.frame import Damaged
-from workbench.archive.layout import Index
+from workbench.archive.layout import ArrayLayout, Index
 from workbench.archive.reading import StoredArray, remember
-from workbench.codecs.codec import Blocks, CodecFailed, ParticleCodec
+from workbench.codecs.codec import Blocks, Codec, CodecFailed, ParticleCodec
 from workbench.codecs.curve import Lattice
 from workbench.codecs.lattice_stream import Stretches
 from workbench.data.extent import inside
 from workbench.errors import WorkbenchError, briefly
-from workbench.guarantees.sections import CODE, INFORMATIVE
+from workbench.guarantees.correction import apply_correction
+from workbench.guarantees.sections import CODE, FIX, INFORMATIVE
 from workbench.ordering import gather_rows
+from workbench.slabs import Slices
 
 Box = tuple[float, ...] | None
 Cuboid = tuple[np.ndarray, np.ndarray]   # lower <= x < upper
+
+LEAST_SAVED = 2   # times as many values as are wanted has a chunk of which only a part is decoded
 
 
 def cuboids(region: Any, dimensions: int, box: Box) -> list[Cuboid]:
@@ -99,19 +104,72 @@ def grid_part(stored: StoredArray, slices: tuple[slice, ...]) -> np.ndarray:
     """The values of an array at these grid points."""
     layout = stored.layout
     stored.trust.require_room(stored.nbytes_of(part.stop - part.start for part in slices), "the region")
-    touched = itertools.product(
-        *(range(part.start // step, -(-part.stop // step)) for part, step in zip(slices, layout.chunk_shape, strict=True))
-    )
     part: np.ndarray | None = None
-    for index, values in stored.chunks(touched):
+
+    def placed(index: Index, into: Slices, values: np.ndarray) -> None:
+        nonlocal part
         part = np.empty([s.stop - s.start for s in slices], layout.dtype) if part is None else part
-        pairs = list(zip(slices, layout.chunk_slices(index), strict=True))
-        common = [(max(a.start, b.start), min(a.stop, b.stop)) for a, b in pairs]
-        into = tuple(slice(low - a.start, high - a.start) for (low, high), (a, _) in zip(common, pairs, strict=True))
-        out_of = tuple(slice(low - b.start, high - b.start) for (low, high), (_, b) in zip(common, pairs, strict=True))
-        part[into] = values[out_of]
+        part[into] = values
+
+    whole = []
+    for index in chunks_in(layout, slices):
+        into, out_of = _common(slices, layout.chunk_slices(index))
+        values = _alone(stored, index, out_of)
+        if values is None:
+            whole.append(index)
+        else:
+            placed(index, into, values)
+    for index, values in stored.chunks(whole):
+        into, out_of = _common(slices, layout.chunk_slices(index))
+        placed(index, into, values[out_of])
     assert part is not None   # slices select at least one point
     return part
+
+
+def chunks_in(layout: ArrayLayout, slices: Slices) -> list[Index]:
+    """The chunks that have cells in a part of the grid."""
+    pairs = zip(slices, layout.chunk_shape, strict=True)
+    return list(itertools.product(*(range(part.start // step, -(-part.stop // step)) for part, step in pairs)))
+
+
+def chunk_part(stored: StoredArray, index: Index, slices: Slices) -> np.ndarray:
+    """The values of a part of a chunk, given by places in it; the rest is not decoded where that can be."""
+    values = _alone(stored, index, slices)
+    return stored.chunk(index)[slices] if values is None else values
+
+
+def inside_chunk(layout: ArrayLayout, index: Index, wanted: Slices) -> Slices:
+    """The wanted part of the grid as places in a chunk."""
+    return _common(wanted, layout.chunk_slices(index))[1]
+
+
+def _common(wanted: Slices, chunk: Slices) -> tuple[Slices, Slices]:
+    """What a chunk and the wanted part have in common, as places in the part and in the chunk."""
+    pairs = list(zip(wanted, chunk, strict=True))
+    common = [(max(a.start, b.start), min(a.stop, b.stop)) for a, b in pairs]
+    into = tuple(slice(low - a.start, high - a.start) for (low, high), (a, _) in zip(common, pairs, strict=True))
+    return into, tuple(slice(low - b.start, high - b.start) for (low, high), (_, b) in zip(common, pairs, strict=True))
+
+
+def _alone(stored: StoredArray, index: Index, slices: Slices) -> np.ndarray | None:
+    """A part of a chunk, decoded without the rest; None where only the whole chunk can be decoded, or most is wanted."""
+    shape = stored.layout.chunk_extent(index)
+    few = LEAST_SAVED * math.prod(part.stop - part.start for part in slices) <= math.prod(shape)
+    if not (few and stored.decodes_in_parts and type(stored.codec).part is not Codec.part):
+        return None
+    frame = stored.frame(index, lazy=(CODE,))
+    known = {CODE, FIX} | INFORMATIVE
+    if CODE not in frame.sections or not set(frame.sections) <= known or frame.shape != shape:
+        return None
+    try:
+        part = stored.codec.part(frame.sections[CODE], shape, stored.layout.dtype, slices)
+        if part is None or FIX not in frame.sections:
+            return part
+        whole = np.zeros(shape, stored.layout.dtype)   # corrections name places in the whole chunk
+        whole[slices] = part
+        return apply_correction(whole, bytes(frame.sections[FIX]))[slices]
+    except WorkbenchError as error:
+        raise Damaged(stored.layout.chunk_key(index), str(error)) from error
 
 
 def _intervals(low: float, high: float, length: float | None) -> list[tuple[float, float]]:

@@ -13,11 +13,26 @@ import sys
 from collections.abc import Sequence
 
 from workbench import __version__
-from workbench.cli import clean, compress, decompress, demo, doctor, fof, info, inject, lab, salvage, train, tune, verify
+from workbench.cli import (
+    clean,
+    compress,
+    decompress,
+    demo,
+    doctor,
+    fof,
+    info,
+    inject,
+    lab,
+    salvage,
+    stats,
+    train,
+    tune,
+    verify,
+)
 from workbench.cli.ending import ended_by_signals
 from workbench.cli.failure import UNHEARD, WRONG, Parser, failed
 
-COMMANDS = (demo, lab, info, fof, compress, decompress, verify, salvage, tune, train, inject, clean, doctor)
+COMMANDS = (demo, lab, info, fof, compress, decompress, verify, stats, salvage, tune, train, inject, clean, doctor)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -27,6 +27,7 @@ from workbench.charts.looks import Look
 from workbench.codecs.gaps import filled, repeated
 from workbench.codecs.together import Pieces
 from workbench.errors import WorkbenchError
+from workbench.slabs import Slices
 
 if TYPE_CHECKING:
     from workbench.codecs.curve import Lattice
@@ -143,6 +144,15 @@ class Codec(ABC):
 
     def coarse(self, spacing: int) -> Codec | None:
         """A decoder that is right only where all coordinates are multiples of a power of two; None if it saves nothing.
+
+        It must find damage of what it decodes by itself: its values cannot be compared with the checksum of all values.
+        """
+        return None
+
+    def part(
+        self, data: bytes | memoryview, shape: tuple[int, ...], dtype: np.dtype, slices: Slices
+    ) -> Array | None:
+        """The values in a part of an array, decoded without the rest; None if it saves nothing.
 
         It must find damage of what it decodes by itself: its values cannot be compared with the checksum of all values.
         """

@@ -32,6 +32,7 @@ _OWN = {
     "pcodec": "workbench.codecs.pcodec:PCodec",
     "bitround": "workbench.codecs.bitround:BitRound",
     "prequantised": "workbench.codecs.prequantised:Prequantised",
+    "staged": "workbench.codecs.staged:Staged",
     "numcodecs": "workbench.codecs.numcodecs:NumCodecs",
 }
 
@@ -58,7 +59,7 @@ def built_in() -> list[str]:
     """The names of the codecs of this package that every installation can decode.
 
     >>> built_in()
-    ['lattice', 'interpolation', 'pcodec', 'prequantised']
+    ['lattice', 'interpolation', 'pcodec', 'prequantised', 'staged']
     """
     return [name for name, each in own().items() if each.needs_extra is None]
 

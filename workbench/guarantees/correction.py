@@ -71,6 +71,20 @@ def apply_correction(decoded: Array, data: bytes) -> Array:
     return corrected
 
 
+def corrected_places(data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """The flat indices at which a correction may put finite numbers; where it puts NaN or infinities is left out.
+
+    >>> wanted, decoded = np.array([1.0, 2.0, np.nan]), np.array([1.0, 2.5, 0.0])
+    >>> corrected_places(encode_correction(np.array([1, 2]), wanted, decoded), (3,), wanted.dtype)
+    array([1])
+    """
+    if not data:
+        return np.empty(0, np.int64)
+    near, far = _parts(data, np.broadcast_to(np.zeros((), dtype), shape))
+    finite = np.isfinite(_unordered(far.codes).view(dtype.str))
+    return np.sort(np.concatenate([near.index, far.index[finite]]))
+
+
 @dataclass(frozen=True, eq=False)
 class _Part:
     index: np.ndarray

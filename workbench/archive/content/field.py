@@ -22,7 +22,7 @@ from workbench.archive.content.consistency import are_lengths, type_and_shape, w
 from workbench.archive.content.content import Content, Ends
 from workbench.archive.fields import MASK, codec_for, compress_field, token_for
 from workbench.archive.frame import Damaged, as_source
-from workbench.archive.layout import ArrayLayout
+from workbench.archive.layout import ArrayLayout, Index
 from workbench.archive.missing import COMMENT
 from workbench.archive.plausibility import spread_of
 from workbench.archive.preview import MOST_LEVEL, every
@@ -30,9 +30,11 @@ from workbench.archive.reading import StoredArray
 from workbench.archive.request import Compression, Request
 from workbench.archive.salvage import salvage, salvage_mask
 from workbench.archive.slices import joined_ends
+from workbench.archive.staged_sums import wrong_block
 from workbench.archive.verify import Examination, decoded
 from workbench.arguments import whole_number
 from workbench.backend import Array
+from workbench.codecs.staged import Staged
 from workbench.data import Field
 from workbench.data.readers import left_out
 from workbench.errors import WorkbenchError
@@ -56,7 +58,13 @@ class FieldExamination(Examination):
         return ChunkedField.of(given).reachable(executor, folder, "original")
 
     def arrays(self) -> dict[str, Inspected]:
-        """The findings in the values and in the mask."""
+        """The findings in the values and in the mask, and in what stands beside blocks for statistics."""
+        found = self._compared()
+        if isinstance(self.archive.codec, Staged) and not any(one.damage for one in found.values()):
+            found[VALUES] += self.inspected(VALUES, _sums, (self.archive.data, self.archive.arrays.get(MASK)))
+        return found
+
+    def _compared(self) -> dict[str, Inspected]:
         if self.given is None:
             return super().arrays()
         archive, executor, original = self.archive, self.executor, ChunkedField.of(self.given)
@@ -286,6 +294,13 @@ def _chunk(stored: tuple[StoredArray, StoredArray | None, Promise], number: int,
         limit = promise.limit_at(values.layout.chunk_slices(index))
         of_values += checks.compared(key, here, part, limit, None, hidden)
     return {VALUES: of_values, **found}
+
+
+def _sums(stored: tuple[StoredArray, StoredArray | None], index: Index) -> Inspected:
+    """Whether the sums beside the blocks of a chunk are those of its values."""
+    values, mask = stored
+    wrong = wrong_block(values, index, values.chunk(index), None if mask is None else mask.chunk(index))
+    return Inspected([(values.layout.chunk_key(index), wrong)] if wrong else [])
 
 
 def _ends(mask: StoredArray | None, number: int, part: Field) -> np.ndarray | None:

@@ -1,0 +1,146 @@
+"""The codec of independent blocks: its sizes beside SZ3's, its speed, and what its stages cost beside decoding all.
+
+python benchmarks/staged.py [--side 256] [--repeats 7] [--data FOLDER]
+
+Sizes are of whole fields at a bound of 1e-3 of the range. Times are of the codec alone, without the check of the bound, in
+one process in turns: the median of wall-clock times (MB/s of float32), and processor time, which other programs change
+less. Statistics are compared with decoding the same bytes and NumPy. The folder of real files is not part of the project;
+without it, real fields are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import timing
+
+import workbench as wb
+from workbench.codecs import Tolerance
+from workbench.codecs.staged import Staged
+from workbench.codecs.staged_statistics import lattice_error, means, totals
+from workbench.codecs.staged_stream import Stream
+
+BOUND = 1e-3          # of the range
+LEAST_SHARE = 0.6     # of SZ3's ratio
+EXPONENTS = (4.0, 5.0, 5.5, 6.0)   # of the spectra of made-up fields
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--side", type=int, default=256, help="of made-up fields")
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    options = parser.parse_args()
+    print(timing.machine(), f"load {os.getloadavg()[0]:.1f}")
+    print(f"\n## Ratios at {BOUND} of the range\n")
+    print("| field | staged | deflated | SZ3 | staged / SZ3 | sides of blocks |\n|---|---|---|---|---|---|")
+    for name, values in fields(options.side, options.data):
+        print(sizes(name, values), flush=True)
+    print("\n## Times\n")
+    for exponent in EXPONENTS[1:]:
+        times(made_up(options.side, exponent), f"k^-{exponent}", options.repeats)
+
+
+def made_up(side: int, exponent: float) -> np.ndarray:
+    """A Gaussian field with a steep spectrum."""
+    def spectrum(k: np.ndarray) -> np.ndarray:
+        return np.where(k > 0, np.maximum(k, 1e-30) ** -exponent, 0.0)
+
+    return np.ascontiguousarray(wb.synthetic.gaussian_field((side,) * 3, spectrum, seed=1).values, np.float32)
+
+
+def fields(side: int, folder: Path) -> Iterator[tuple[str, np.ndarray]]:
+    """Made-up fields, and the real ones that are there."""
+    for exponent in EXPONENTS:
+        yield f"Gaussian, k^-{exponent}, {side}³", made_up(side, exponent)
+    if (folder / "sperr_fields").is_dir():
+        raw = {"wmag91.float": (91,) * 3, "vorticity.128_128_41": (41, 128, 128), "vorticity.512_512": (512, 512)}
+        for name, shape in raw.items():
+            yield name, np.fromfile(folder / "sperr_fields" / name, "<f4").reshape(shape)
+    if (folder / "cesm").is_dir():
+        import netCDF4
+
+        for file, variable in (("cam-fv.T.3months.nc", "T"), ("ihesp14.TS.12mon.nc", "TS")):
+            with netCDF4.Dataset(folder / "cesm" / file) as opened:
+                yield f"CESM {variable}", np.ascontiguousarray(np.asarray(opened[variable][:]), np.float32)
+    if (folder / "hacc_nyx_toy").is_dir():
+        import h5py
+
+        with h5py.File(folder / "hacc_nyx_toy" / "z255_32.h5") as opened:
+            yield from ((f"Nyx {name}", values[...]) for name, values in opened["native_fields"].items())
+
+
+def tolerance_of(values: np.ndarray) -> Tolerance:
+    """The bound as an absolute one."""
+    return Tolerance(absolute=BOUND * (float(values.max()) - float(values.min())))
+
+
+def sizes(name: str, values: np.ndarray) -> str:
+    """A row of the first table."""
+    tolerance = tolerance_of(values)
+    codec = Staged().tuned(values, tolerance)
+    plain, deflated = (len(Staged(deflate=each).encode(values, tolerance)) for each in (False, True))
+    peer = len(wb.codecs.get("sz3").encode(values, tolerance))
+    found = "" if peer / plain >= LEAST_SHARE else f" (below {LEAST_SHARE})"
+    sides = "x".join(map(str, codec.sides or ()))
+    ratios = " | ".join(f"{values.nbytes / size:.2f}" for size in (plain, deflated, peer))
+    return f"| {name} | {ratios} | {peer / plain:.2f}{found} | {sides} |"
+
+
+def times(values: np.ndarray, name: str, repeats: int) -> None:
+    """The speed of both directions, and of statistics beside decoding."""
+    tolerance, shape, dtype = tolerance_of(values), values.shape, values.dtype
+    codec = Staged()
+    data = codec.encode(values, tolerance)
+    small, peer = Staged(deflate=True), wb.codecs.get("prequantised")
+    deflated = small.encode(values, tolerance)
+    part = tuple(slice(n // 2, n // 2 + 32) for n in shape)
+
+    def stage() -> Stream:
+        return Stream.from_bytes(data, shape, dtype)
+
+    def mean() -> object:
+        stream = stage()
+        return totals(stream).mean(stream.lattice.step, lattice_error(stream.lattice.step, 1.0))
+
+    def deviation() -> object:
+        stream = stage()
+        return totals(stream).deviation(stream.lattice.step, lattice_error(stream.lattice.step, 1.0))
+
+    runs: Mapping[str, Callable[[], object]] = {
+        "encode": lambda: codec.encode(values, tolerance), "decode": lambda: codec.decode(data, shape, dtype),
+        "encode, deflated": lambda: small.encode(values, tolerance),
+        "decode, deflated": lambda: codec.decode(deflated, shape, dtype),
+        "encode, prequantised": lambda: peer.encode(values, tolerance),
+        "decode and mean": lambda: codec.decode(data, shape, dtype).mean(dtype=np.float64),
+        "mean": mean,
+        "decode and std": lambda: codec.decode(data, shape, dtype).std(dtype=np.float64),
+        "std": deviation,
+        "means of blocks": lambda: means(stage()),
+        "a part of 32³": lambda: codec.part(data, shape, dtype, part),
+    }
+    wall: dict[str, list[float]] = {each: [] for each in runs}
+    processor: dict[str, list[float]] = {each: [] for each in runs}
+    for _ in range(repeats):
+        for each, run in runs.items():
+            begin, used = time.perf_counter(), time.process_time()
+            run()
+            wall[each].append(time.perf_counter() - begin)
+            processor[each].append(time.process_time() - used)
+    print(f"\n{name}: {values.nbytes / 1e6:.0f} MB; load {os.getloadavg()[0]:.1f}\n")
+    print("| run | ms | MB/s | MB/s, best | processor ms |\n|---|---|---|---|---|")
+    for each, found in wall.items():
+        middle = statistics.median(found)
+        rates = f"{values.nbytes / middle / 1e6:.0f} | {values.nbytes / min(found) / 1e6:.0f}"
+        print(f"| {each} | {1e3 * middle:.1f} | {rates} | {1e3 * statistics.median(processor[each]):.1f} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""`workbench stats`: the figures of archived fields in words and as JSON."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import workbench as wb
+
+
+@pytest.fixture
+def field_archive(tmp_path):
+    values = np.sin(np.indices((20, 24, 28)).sum(axis=0) / 9).astype(np.float32)
+    values[0, 0, :5] = np.nan
+    return values, wb.compress(values, wb.Absolute(1e-3), "staged").save(tmp_path / "one.zip")
+
+
+def test_figures_of_a_field(run, field_archive):
+    values, path = field_archive
+    found = run("stats", path, "--json")
+    assert found.status == 0
+    figures = found.json["statistics"]
+    assert figures["mean"]["low"] <= np.nanmean(values, dtype=np.float64) <= figures["mean"]["high"]
+    assert (figures["max"]["count"], figures["max"]["missing"]) == (values.size - 5, 5)
+    words = run("stats", path, "--region", "4:9,:,2:").out
+    assert "±" in words
+    assert f"{5 * 24 * 26:,}" in words
+
+
+def test_members_of_a_dataset(run, field_archive, tmp_path):
+    xarray = pytest.importorskip("xarray")
+    values, _ = field_archive
+    data = xarray.Dataset({"T": (("t", "y", "x"), values), "name": ("y", np.array(["a"] * 24))})
+    path = wb.compress(data, {"T": wb.Absolute(1e-3), "*": wb.Exact()}).save(tmp_path / "two.zip")
+    found = run("stats", path, "--region", "t=2:5", "--json").json
+    assert list(found["members"]) == ["T"]
+    assert found["members"]["T"]["mean"]["count"] == 3 * 24 * 28
+    assert run("stats", path, "--member", "T", "--json").json["statistics"]["min"]["missing"] == 5
+    assert run("stats", path, "--member", "name").status == 2
+    assert run("stats", path, "--region", "z=2:5").status == 2

@@ -1,0 +1,230 @@
+"""Statistics of an archived field, each with an interval that contains the figure of the original data.
+
+A codec with exact statistics of its blocks (`staged`) answers from these; of others, chunks are decoded one by one, and
+their sums are kept. What the limit of the archive implies follows in `sums.py`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from workbench import backend
+from workbench.archive import region as regions
+from workbench.archive import sums
+from workbench.archive.certificate import Promise
+from workbench.archive.layout import Index
+from workbench.archive.reading import StoredArray
+from workbench.archive.staged_sums import Partial, from_blocks
+from workbench.archive.sums import Ends, Sums
+from workbench.codecs.staged import Staged
+from workbench.errors import WorkbenchError, briefly
+from workbench.guarantees import Limit
+from workbench.slabs import Slices
+
+if TYPE_CHECKING:
+    from workbench.archive.archive import Archive
+
+KNOWN: dict[str, Callable[[list[Sums]], Ends]] = {
+    "mean": sums.mean, "sum": sums.total, "std": sums.deviation, "min": sums.least, "max": sums.largest,
+}
+METADATA, SOME, VALUES = "metadata of blocks", "metadata of blocks, and some values", "values"
+DIGITS = 3        # of a bound, in print
+MOST_ZEROS = 15   # that are written out
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """A figure of the original data: it is at most `bound` away from `value`, which is proven.
+
+    >>> print(Statistic("mean", 0.123456, 0.0005, METADATA, 100, 2000, 512, 0))
+    0.123456 ± 0.000501
+    """
+
+    name: str
+    value: float
+    bound: float
+    stage: str           # what had to be decoded
+    bytes_read: int      # of the chunks: those that the answer was computed from
+    bytes_stored: int    # of all chunks of the values and of their mask
+    count: int           # valid values
+    missing: int         # cells that do not count: masked, NaN or infinite
+
+    @property
+    def low(self) -> float:
+        """The lower end of the interval; a standard deviation is not negative."""
+        end = _rounded(Fraction(self.value) - Fraction(self.bound), -math.inf) if math.isfinite(self.bound) else -math.inf
+        return max(end, 0.0) if self.name == "std" else end
+
+    @property
+    def high(self) -> float:
+        """The upper end of the interval."""
+        return _rounded(Fraction(self.value) + Fraction(self.bound), math.inf) if math.isfinite(self.bound) else math.inf
+
+    def __str__(self) -> str:
+        if self.bound == 0 or not math.isfinite(self.bound):
+            return f"{self.value!r} ± {self.bound:g}"
+        value, bound = Decimal(self.value), Decimal(self.bound)
+        exact, up = Context(prec=2000, rounding=ROUND_HALF_EVEN), Context(prec=2000, rounding=ROUND_CEILING)
+        quantum = Decimal((0, (1,), bound.adjusted() - DIGITS + 1))
+        shown = value.quantize(quantum, context=exact)
+        wider = up.add(bound, exact.abs(exact.subtract(value, shown))).quantize(quantum, context=up)
+        large = max(shown.adjusted(), wider.adjusted())
+        form = "f" if wider.adjusted() > -MOST_ZEROS and large < MOST_ZEROS else ""
+        return f"{shown:{form}} ± {wider:{form}}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figure, ready for JSON."""
+        return {
+            "name": self.name, "value": self.value, "bound": self.bound, "low": self.low, "high": self.high,
+            "stage": self.stage, "bytes_read": self.bytes_read, "bytes_stored": self.bytes_stored, "count": self.count,
+            "missing": self.missing,
+        }
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """How a statistic is answered: what is decoded for it, how many bytes of the archive that takes, and its bound.
+
+    `bound` is None where it follows from the values, so that it is known only after they were decoded.
+    """
+
+    name: str
+    stage: str
+    bytes_read: int
+    bytes_stored: int
+    bound: float | None
+
+    def __str__(self) -> str:
+        bound = "a bound that follows from the values" if self.bound is None else f"bound {self.bound:.4g}"
+        return f"{self.name}: from {self.stage}; reads {self.bytes_read:,} of {self.bytes_stored:,} bytes; {bound}"
+
+
+def statistic(archive: Archive, name: str, region: Any = None) -> Statistic:
+    """A statistic of the field of an archive, or of a region of it."""
+    return statistics(archive, [name], region)[0]
+
+
+def statistics(archive: Archive, names: list[str], region: Any = None) -> list[Statistic]:
+    """Several statistics, from one pass over what they need.
+
+    >>> import workbench as wb
+    >>> archive = wb.compress(np.linspace(0, 1, 4096).reshape(64, 64), wb.Absolute(1e-3), "staged")
+    >>> [str(found) for found in statistics(archive, ["mean", "max"])]
+    ['0.50000 ± 0.00101', '1.00000 ± 0.00101']
+    """
+    _require_known(names)
+    slices = _slices(archive, region)
+    partials = _partials(archive, slices)
+    parts = [one for partial in partials for one in partial.sums]
+    stage = _stage(partials)
+    nbytes, count = sum(partial.nbytes for partial in partials), sum(part.count for part in parts)
+    missing = sum(partial.missing for partial in partials)
+    found = []
+    for name in names:
+        value, bound = _interval(name, KNOWN[name](parts))
+        found.append(Statistic(name, value, bound, stage, nbytes, _stored(archive), count, missing))
+    return found
+
+
+def explain(archive: Archive, name: str, region: Any = None) -> Explanation:
+    """How a statistic is answered. Values are not decoded for this, but what stands beside blocks is read."""
+    _require_known([name])
+    slices = _slices(archive, region)
+    if isinstance(archive.codec, Staged):
+        found = statistic(archive, name, region)
+        return Explanation(name, found.stage, found.bytes_read, found.bytes_stored, found.bound)
+    arrays = [archive.data, *([archive.arrays["mask"]] if "mask" in archive.arrays else [])]
+    nbytes = sum(one.chunk_nbytes(index) for one in arrays for index in regions.chunks_in(one.layout, slices))
+    promise = archive.certificate[archive.data.layout.name]
+    limits = {_limit(promise, archive.data, index) for index in regions.chunks_in(archive.data.layout, slices)}
+    bound: float | None = None
+    if name != "sum" and len(limits) == 1:
+        limit = next(iter(limits))
+        bound = 0.0 if limit is None else None if limit.relative and limit.value else limit.value
+    return Explanation(name, VALUES, nbytes, _stored(archive), bound)
+
+
+def _require_known(names: list[str]) -> None:
+    for name in names:
+        if name not in KNOWN:
+            raise WorkbenchError(f"no statistic is called {briefly(name)}; available: {', '.join(KNOWN)}")
+
+
+def _slices(archive: Archive, region: Any) -> Slices:
+    """The part of the grid; an error for archives without one."""
+    shape = archive.data.layout.shape
+    if archive.kind != "field":
+        what = archive.content.words if archive.kind == "particles" else f"{archive.attributes.get('dtype')} values"
+        raise WorkbenchError(f"statistics are of fields of real numbers; this archive holds {what}: decompress it")
+    return regions.slices_of((None,) * len(shape) if region is None else region, shape)
+
+
+def _stored(archive: Archive) -> int:
+    return archive.data.nbytes + (archive.arrays["mask"].nbytes if "mask" in archive.arrays else 0)
+
+
+def _limit(promise: Promise, stored: StoredArray, index: Index) -> Limit | None:
+    """What is promised of a chunk; None for the same bits."""
+    limit = promise.limit_at(stored.layout.chunk_slices(index))
+    return None if limit is None or limit.value == 0 else limit
+
+
+def _partials(archive: Archive, slices: Slices) -> list[Partial]:
+    """The sums of all chunks in a part of the grid; several at once, but only their sums are kept."""
+    stored, mask = archive.data, archive.arrays.get("mask")
+    promise = archive.certificate[stored.layout.name]   # read once
+
+    def work(index: Index) -> Partial:
+        part, limit = regions.inside_chunk(stored.layout, index, slices), _limit(promise, stored, index)
+        hidden = None if mask is None else functools.cache(functools.partial(mask.chunk, index))
+        found = from_blocks(stored, index, part, limit, hidden)
+        if found is None:
+            values = regions.chunk_part(stored, index, part)
+            valid = np.isfinite(values) if hidden is None else np.isfinite(values) & ~hidden()[part]
+            kept = values if valid.all() else values[valid]
+            sums_of = (Sums.of(kept, limit),) if kept.size else ()
+            found = Partial(sums_of, values.size - kept.size, stored.chunk_nbytes(index), values.size)
+        if mask is None or hidden is None or not hidden.cache_info().currsize:
+            return found
+        return dataclasses.replace(found, nbytes=found.nbytes + mask.chunk_nbytes(index))
+
+    indices = regions.chunks_in(stored.layout, slices)
+    alone = stored.decoder.holds_gil or isinstance(stored.codec, Staged)   # metadata are sooner read than threads begin
+    return list(map(work, indices) if alone else backend.side_by_side(work, indices))
+
+
+def _stage(partials: list[Partial]) -> str:
+    if not any(partial.blocks for partial in partials):
+        return VALUES
+    return SOME if any(partial.decoded for partial in partials) else METADATA
+
+
+def _interval(name: str, ends: Ends) -> tuple[float, float]:
+    """The middle of an interval, and half its width, rounded so that they contain it."""
+    low, high = ends
+    middle = (low + high) / 2
+    try:
+        value = float(middle)
+    except OverflowError:
+        raise WorkbenchError(f"the {name} of these values is beyond the range of float64; the mean is not") from None
+    return value, _rounded(max(high - Fraction(value), Fraction(value) - low), math.inf)
+
+
+def _rounded(exact: Fraction, towards: float) -> float:
+    """A float that is not nearer than this number to one end of the line."""
+    try:
+        nearest = float(exact)
+    except OverflowError:
+        return math.copysign(math.inf if (exact > 0) == (towards > 0) else sys.float_info.max, exact)
+    wrong = Fraction(nearest) < exact if towards > 0 else Fraction(nearest) > exact
+    return math.nextafter(nearest, towards) if wrong else nearest
