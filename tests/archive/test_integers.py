@@ -151,9 +151,9 @@ def test_a_pointwise_bound_of_zero_means_the_same_bits():
     np.testing.assert_array_equal(wb.compress(values, wb.PointwiseRelative(0)).decompress().values, values)
 
 
-def test_limits_and_panels_ask_for_floats():
+def test_limits_ask_for_floats():
     counts = np.random.default_rng(0).poisson(9, (64, 64))
-    for ask in (wb.rate_distortion, wb.lab.limits, wb.lab.bounds):
+    for ask in (wb.rate_distortion, wb.lab.limits):
         with pytest.raises(wb.WorkbenchError, match=r"got Field\(64 x 64, int64\): convert with .*astype\('float32'\)"):
             ask(wb.Field(counts))
 

@@ -46,7 +46,7 @@ class Staged(Codec):
 
     id: ClassVar[str] = "staged"
     title: ClassVar[str] = "Staged: blocks with exact statistics"
-    look: ClassVar[Look | None] = Look("#a9714b", "diamond", "dashed")
+    look: ClassVar[Look | None] = Look("#2ba02b", "diamond", "dashed")
     explanation: ClassVar[str] = (
         "a built-in codec for fields: differences of lattice numbers in small blocks, each with exact sums, so that "
         "statistics and parts are read without the rest"

@@ -10,7 +10,7 @@
 import { Frame } from "./chart_frame.js";
 
 const [SOON, LATEST] = [400, 30_000]; // ms between two questions to Python: the first interval and the longest one
-const LEAST = 130; // pixels of a plot with its axes
+const LEAST = 100; // pixels of a plot with its axes
 
 async function library(front) {
   while (!front.get("bokeh")) await new Promise((resolve) => front.once("change:bokeh", resolve));

@@ -44,7 +44,7 @@ export class Fitting {
     const around = Math.max(0, ...canvases.map((canvas) => canvas.around()));
     const under = belows.length || this.view.reserved?.includes("below") ? CHART + GAP : 0;
     const room = available - from(middle) - strip.offsetHeight - under - MARGIN;
-    const least = canvases.some((canvas) => canvas.seen.length > 1) ? LEAST : ALONE;
+    const least = canvases.some((canvas) => canvas.seen?.length > 1) ? LEAST : ALONE;
     const tall = STEP * Math.floor(Math.min(MOST, Math.max(least, room - around)) / STEP);
     const grows = tall - (this.tall ?? -Infinity);
     if (available !== this.available || grows < 0 || grows >= JITTER) [this.available, this.tall] = [available, tall];
