@@ -257,7 +257,7 @@ class Panel extends Parts {
     this.hidePictures();
     this.reserved = areas.reserved ?? []; // places of charts that are still to come
     for (const [name, place] of [["beside", this.side], ["below", this.below]])
-      place.classList.toggle("wb-loading", this.reserved.includes(name));
+      place.classList.toggle("wb-loading", this.reserved.includes(name) && !areas[name]?.length);
     this.side.hidden = !areas.beside?.length && !areas.side?.length && !this.reserved.includes("beside");
   }
 
