@@ -17,6 +17,7 @@ from workbench.archive.frame import pack, unpack
 from workbench.archive.statistics import KNOWN, METADATA, SOME, VALUES, Statistic, statistics
 from workbench.archive.sums import ROW, Sums
 from workbench.archive.writing import write
+from workbench.codecs import staged
 from workbench.codecs.staged_blocks import Fact
 from workbench.codecs.staged_stream import Stream
 from workbench.errors import GuaranteeBroken, WorkbenchError
@@ -280,3 +281,25 @@ def test_statistics_do_not_depend_on_how_a_field_is_cut():
     cut = [wb.compress(values, wb.Absolute(1e-3), "staged", chunk_values=size).mean() for size in (300, 10**6)]
     for one, other in itertools.pairwise(cut):
         assert abs(one.value - other.value) <= one.bound + other.bound
+
+
+@pytest.mark.parametrize("fact", [Fact.SUM, Fact.SQUARES, Fact.LOW, Fact.HIGH, Fact.COUNT])
+def test_an_archive_with_wrong_sums_is_never_made(fact: Fact, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sums are no promise of the codec: what it states is computed again before there is an archive."""
+    encode = staged.encode_blocks
+
+    def wrong(*given: object) -> object:
+        facts, first, coded = encode(*given)   # type: ignore[arg-type]
+        facts[fact, 3] += -1 if fact is Fact.COUNT else 1
+        return facts, first, coded
+
+    values = wb.synthetic.gaussian_field((32, 32, 32), seed=1).values.copy()
+    values[0, 0, 0] = np.nan   # so that the number of cells is stated, too
+    field = wb.Field(values)
+    honest = wb.compress(field, wb.Absolute(1e-2), codec=wb.codecs.get("staged", sides=(8, 8, 8)))
+    monkeypatch.setattr(staged, "encode_blocks", wrong)
+    archive = wb.compress(field, wb.Absolute(1e-2), codec=wb.codecs.get("staged", sides=(8, 8, 8)))
+    assert honest.mean().stage != archive.mean().stage == "values"
+    true = float(np.nanmean(values, dtype=np.float64))
+    assert archive.mean().low <= true <= archive.mean().high
+    assert archive.verify(field).passed

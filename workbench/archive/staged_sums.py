@@ -23,7 +23,7 @@ from workbench.archive.sums import Sums
 from workbench.codecs.staged import Staged
 from workbench.codecs.staged_blocks import Grid
 from workbench.codecs.staged_groups import TOGETHER
-from workbench.codecs.staged_statistics import Totals, first_wrong, totals
+from workbench.codecs.staged_statistics import Totals, totals
 from workbench.codecs.staged_stream import Stream
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Limit
@@ -75,10 +75,10 @@ def wrong_block(stored: StoredArray, index: Index, values: np.ndarray, hidden: n
     frame = stored.frame(index)
     if CODE not in frame.sections or not set(frame.sections) <= {CODE, FIX} | INFORMATIVE:
         return None
-    stream = Stream.from_bytes(frame.sections[CODE], frame.shape, stored.layout.dtype)
     valid = np.isfinite(values) if hidden is None else np.isfinite(values) & ~hidden
-    block = first_wrong(stream, valid)
-    return None if block is None else f"the sums of its block {block} are not those of its values"
+    sound = np.ones(values.shape, bool)
+    sound.reshape(-1)[corrected_places(bytes(frame.sections.get(FIX, b"")), values.shape, values.dtype)] = False
+    return stored.codec.contradiction(bytes(frame.sections[CODE]), values, valid, sound)
 
 
 @dataclass(frozen=True, eq=False)

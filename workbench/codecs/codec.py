@@ -142,6 +142,13 @@ class Codec(ABC):
         """
         return self
 
+    def contradiction(self, data: bytes, decoded: np.ndarray, valid: np.ndarray, sound: np.ndarray) -> str | None:
+        """What the bytes state beside the values, such as sums, and is not so of these; None if all is.
+
+        `valid` says which cells count, and `sound` which decoded values are as the bytes have them, uncorrected.
+        """
+        return None
+
     def coarse(self, spacing: int) -> Codec | None:
         """A decoder that is right only where all coordinates are multiples of a power of two; None if it saves nothing.
 

@@ -26,6 +26,7 @@ from workbench.codecs.gaps import filled
 from workbench.codecs.prequantised import lattice_step
 from workbench.codecs.staged_blocks import VALUES, Grid, Lattice, Logs, encode_blocks, grid_size, usual
 from workbench.codecs.staged_groups import Groups
+from workbench.codecs.staged_statistics import first_wrong
 from workbench.codecs.staged_stream import Stream
 from workbench.errors import WorkbenchError
 from workbench.slabs import Slices
@@ -117,6 +118,11 @@ class Staged(Codec):
         stream = Stream.from_bytes(data, shape, dtype)
         window, sizes, inside = stream.grid.window(shape, slices)
         return np.ascontiguousarray(np.asarray(stream.values(window, dtype)).reshape(sizes)[inside])
+
+    def contradiction(self, data: bytes, decoded: np.ndarray, valid: np.ndarray, sound: np.ndarray) -> str | None:
+        """What is wrong with the sums beside the blocks: they are computed again, from numbers that give these values."""
+        block = first_wrong(Stream.from_bytes(data, decoded.shape, decoded.dtype), decoded, valid, sound)
+        return None if block is None else f"the sums of its block {block} are not those of its values"
 
     def coarse(self, spacing: int) -> Codec:
         """A decoder of the first values of blocks, where these are all that is wanted."""

@@ -127,11 +127,16 @@ def totals(stream: Stream, chosen: np.ndarray | None = None) -> Totals:
     )
 
 
-def first_wrong(stream: Stream, valid: np.ndarray) -> int | None:
-    """The first block whose metadata are not those of its numbers and valid cells; None if there is none."""
+def first_wrong(stream: Stream, decoded: np.ndarray, valid: np.ndarray, sound: np.ndarray) -> int | None:
+    """The first block whose metadata are not those of its numbers, or whose numbers do not give its sound values, if any.
+
+    A proven interval rests on both: the values were compared with the original, the numbers and their sums were not.
+    """
     grid, facts = stream.grid, stream.facts
     numbers = np.asarray(stream.blocks(np.arange(grid.blocks)).numbers(grid.whole)).reshape(grid.size)
-    numbers, there = (_by_blocks(array, grid) for array in (numbers, valid.reshape(grid.size)))
+    given = (numbers.astype(np.float64) * stream.lattice.step).astype(decoded.dtype)
+    other = (given != decoded.reshape(grid.size)) & (valid & sound).reshape(grid.size)
+    numbers, there, other = (_by_blocks(array, grid) for array in (numbers, valid.reshape(grid.size), other))
     relative = np.where(there, numbers - stream.lattice.offset - facts[Fact.BASE][:, None], 0)
     count, most = there.sum(axis=1), np.iinfo(np.int64).max
     low, high = np.where(there, relative, most).min(axis=1), np.where(there, relative, -most).max(axis=1)
@@ -139,7 +144,7 @@ def first_wrong(stream: Stream, valid: np.ndarray) -> int | None:
     squares = (exact * exact).sum(axis=1)
     stated = _joined(facts[Fact.SQUARES_ABOVE], facts[Fact.SQUARES]) if stream.lattice.wide else facts[Fact.SQUARES]
     some = count > 0
-    wrong = (count != facts[Fact.COUNT]) | (
+    wrong = other.any(axis=1) | (count != facts[Fact.COUNT]) | (
         some & ((relative.sum(axis=1) != facts[Fact.SUM]) | (squares != stated).astype(bool))
     ) | (some & ((low != facts[Fact.LOW]) | (high != facts[Fact.HIGH])))
     return int(np.argmax(wrong)) if wrong.any() else None

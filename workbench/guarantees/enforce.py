@@ -191,9 +191,19 @@ class _Chunk:
             sections = self._encode()
             decoded = _decode(self.codec, sections, self.values.shape, self.values.dtype, backend.namespace(self.values))
             permutation = decoded_permutation(self.codec, sections, self.values)
+            self._require_truth(sections, decoded)
         except WorkbenchError as error:
             raise _LeftOut(str(error)) from error
         return self._guarded(sections, decoded, permutation)
+
+    def _require_truth(self, sections: Sections, decoded: Array) -> None:
+        """Refuse bytes that state beside the values what is not so: statistics rest on it."""
+        if sections.keys() != {CODE} or type(self.codec).contradiction is Codec.contradiction:
+            return
+        values, valid = backend.to_host(decoded), backend.to_host(self.valid)
+        wrong = self.codec.contradiction(bytes(sections[CODE]), values, valid, np.ones(valid.shape, bool))
+        if wrong is not None:
+            raise CodecFailed(f"{self.codec.id} contradicts itself: {wrong}")
 
     def exactly(self, reason: str, codec_raised: bool = False) -> Guarded:
         """The chunk, stored losslessly."""
