@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from contextlib import suppress
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -25,9 +24,7 @@ from workbench.codecs.staged_groups import Groups
 from workbench.codecs.staged_statistics import (
     Totals,
     exact_sum,
-    lattice_error,
     means,
-    merged,
     totals,
 )
 from workbench.codecs.staged_stream import Stream
@@ -155,43 +152,19 @@ def test_the_facts_of_blocks_are_exact(shape, gaps, wide):
     found = totals(stream)
     assert found == Totals(len(whole), sum(whole), sum(n * n for n in whole), min(whole), max(whole))
     halves = np.arange(stream.grid.blocks // 2), np.arange(stream.grid.blocks // 2, stream.grid.blocks)
-    assert merged(totals(stream, half) for half in halves) == found
+    parts = [totals(stream, half) for half in halves]
+    assert [sum(getattr(part, name) for part in parts) for name in ("count", "sum", "squares")] == [
+        found.count, found.sum, found.squares
+    ]
 
 
-@settings(max_examples=80)
-@given(data=st.data())
-def test_intervals_hold_the_figures_of_the_original(data):
-    shape = data.draw(st.sampled_from([(1,), (5,), (600,), (9, 11), (3, 4, 5)]))
-    seed, size = data.draw(st.integers(0, 999)), 10.0 ** data.draw(st.integers(-7, 1))
-    middle = data.draw(st.sampled_from([0.0, 1.0, 1e6, -3e7]))
-    values = middle + np.random.default_rng(seed).normal(size=shape)
-    if data.draw(st.booleans()):
-        values[...] = middle
-    stream = stream_of(values, size)
-    step, exact = stream.lattice.step, [Fraction(v) for v in values.reshape(-1).tolist()]
-    error = lattice_error(step, float(np.abs(values).max()))
-    found, mean = totals(stream), sum(exact) / len(exact)
-    assert found.mean(step, error).contains(mean)
-    assert found.total(step, error).contains(sum(exact, Fraction(0)))
-    assert found.least(step, error).contains(min(exact))
-    assert found.largest(step, error).contains(max(exact))
-    deviation, squared = found.deviation(step, error), sum((v - mean) ** 2 for v in exact) / len(exact)
-    low, high = (Fraction(deviation.value) + sign * Fraction(deviation.bound) for sign in (-1, 1))
-    assert high >= 0
-    assert max(low, 0) ** 2 <= squared <= high**2
-    assert found.mean(step, error).bound <= 1.2 * size
-    assert deviation.bound <= 2 * size
-
-
-def test_statistics_of_nothing_are_refused_and_sums_are_exact():
+def test_nothing_has_no_sums_and_sums_are_exact():
     values = smooth((40, 40))
     stream = Stream.from_bytes(
         Staged().encode_with_gaps(values, np.zeros(values.shape, bool), Tolerance(absolute=0.1)), values.shape, values.dtype
     )
     assert totals(stream).count == 0
     assert np.isnan(means(stream)).all()
-    with pytest.raises(WorkbenchError, match="at least one valid value; got none"):
-        totals(stream).mean(1.0, 0.5)
     assert exact_sum(np.array([2**63 - 1, 2**63 - 1, -1])) == 2**64 - 3
 
 

@@ -1,47 +1,17 @@
-"""Statistics of a staged field from the sums of its blocks alone, each with a proven interval.
+"""Exact sums of lattice numbers from the metadata of staged blocks alone, and whether these are true.
 
-The sums are of integers, so they are exact, for any number of blocks and in any order. A value x of the original and its
-lattice number n differ by at most `error`: |x - n · step| <= error. Then means and extremes differ by no more, and so do
-standard deviations: that of the differences is at most their largest. What is added to an interval is the rounding of the
-result to float64, so it contains the true figure of the original.
+The sums are of integers, so they are exact, for any number of blocks and in any order. The intervals that follow from them
+are in `archive/sums.py`.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
 from workbench.codecs.staged_blocks import Fact, Grid
 from workbench.codecs.staged_stream import Stream
-from workbench.errors import WorkbenchError
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """A figure: the true one is at most `bound` away from `value`.
-
-    >>> Interval.around(Fraction(1, 3), 0.5)
-    Interval(value=0.3333333333333333, bound=0.5000000000000001)
-    """
-
-    value: float
-    bound: float
-
-    @classmethod
-    def around(cls, exact: Fraction, error: float | Fraction) -> Interval:
-        """A figure that is known but for an error, rounded outwards."""
-        value = float(exact)
-        bound = Fraction(error) + abs(exact - Fraction(value))
-        nearest = float(bound)
-        return cls(value, nearest if Fraction(nearest) >= bound else math.nextafter(nearest, math.inf))
-
-    def contains(self, figure: Fraction) -> bool:
-        """Whether a figure is in the interval."""
-        return abs(figure - Fraction(self.value)) <= Fraction(self.bound)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,54 +23,6 @@ class Totals:
     squares: int
     low: int | None
     high: int | None
-
-    def __add__(self, other: Totals) -> Totals:
-        lows = [each for each in (self.low, other.low) if each is not None]
-        highs = [each for each in (self.high, other.high) if each is not None]
-        return Totals(
-            self.count + other.count, self.sum + other.sum, self.squares + other.squares,
-            min(lows, default=None), max(highs, default=None),
-        )
-
-    def total(self, step: float, error: float) -> Interval:
-        """The sum of the values."""
-        return Interval.around(Fraction(step) * self.sum, Fraction(error) * self.count)
-
-    def mean(self, step: float, error: float) -> Interval:
-        """The mean of the values."""
-        self._require_cells()
-        return Interval.around(Fraction(step) * Fraction(self.sum, self.count), error)
-
-    def deviation(self, step: float, error: float) -> Interval:
-        """The standard deviation of the values."""
-        self._require_cells()
-        squared = Fraction(self.squares, self.count) - Fraction(self.sum, self.count) ** 2
-        low, high = _root(squared)
-        middle, half = Fraction(step) * (low + high) / 2, Fraction(step) * (high - low) / 2
-        return Interval.around(middle, Fraction(error) + half)
-
-    def least(self, step: float, error: float) -> Interval:
-        """The smallest value."""
-        self._require_cells()
-        return Interval.around(Fraction(step) * (self.low or 0), error)
-
-    def largest(self, step: float, error: float) -> Interval:
-        """The largest value."""
-        self._require_cells()
-        return Interval.around(Fraction(step) * (self.high or 0), error)
-
-    def _require_cells(self) -> None:
-        if not self.count:
-            raise WorkbenchError("statistics need at least one valid value; got none: all cells are masked or not finite")
-
-
-def lattice_error(step: float, largest: float) -> float:
-    """How far a value up to this magnitude can be from step times its number: half a step, and a rounded quotient.
-
-    >>> 0.5 <= lattice_error(1.0, 1e6) < 0.5 + 1e-9
-    True
-    """
-    return math.nextafter(step / 2 + abs(largest) * 2.0**-52, math.inf)
 
 
 NOTHING = Totals(0, 0, 0, None, None)
@@ -178,23 +100,6 @@ def exact_sum(numbers: np.ndarray) -> int:
     return (int(above.sum()) << 32) + int(below.sum())
 
 
-def merged(parts: Iterable[Totals]) -> Totals:
-    """The totals of several parts together."""
-    found = NOTHING
-    for part in parts:
-        found = found + part
-    return found
-
-
 def _joined(above: np.ndarray, below: np.ndarray) -> np.ndarray:
     """Numbers of 128 bits from their halves, as Python's integers."""
     return (above.astype(object) << 64) + below.view(np.uint64).astype(object)
-
-
-def _root(squared: Fraction) -> tuple[Fraction, Fraction]:
-    """Two numbers around the root of a number that is not negative, 64 bits and more exact."""
-    shift = max(128 - squared.numerator.bit_length() + squared.denominator.bit_length(), 0)
-    shift += shift % 2
-    root = math.isqrt((squared.numerator << shift) // squared.denominator)
-    scale = 1 << shift // 2
-    return Fraction(root, scale), Fraction(root + 1, scale)
