@@ -15,7 +15,7 @@ from archive.samples import CODECS, parts
 from workbench.archive import Archive
 from workbench.archive.frame import pack, unpack
 from workbench.archive.statistics import KNOWN, METADATA, SOME, VALUES, Statistic, statistics
-from workbench.archive.sums import ROW, Sums
+from workbench.archive.statistics.sums import ROW, Sums
 from workbench.archive.writing import write
 from workbench.codecs import staged
 from workbench.codecs.staged_blocks import Fact

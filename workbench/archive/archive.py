@@ -26,7 +26,7 @@ from workbench.archive.layout import ArrayLayout
 from workbench.archive.provenance import VERSIONS
 from workbench.archive.reading import StoredArray
 from workbench.archive.root import IntactRoot, read_root
-from workbench.archive.statistics import Explanation, Statistic, explain, statistic
+from workbench.archive.statistics.methods import Statistics
 from workbench.archive.store import Store, open_store
 from workbench.archive.trust import DEFAULT, Trust
 from workbench.archive.verify import verify
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from workbench.archive.content.content import Content
 
 
-class Archive:
+class Archive(Statistics):
     """Compressed particles or a compressed field, as returned by `wb.compress` and `wb.open`.
 
     >>> import workbench as wb
@@ -242,45 +242,6 @@ class Archive:
         a slice, a pair (start, stop) or None for each axis, in grid points.
         """
         return self.content.read(self, region)
-
-    def mean(self, region: Any = None) -> Statistic:
-        """The mean of a field, or of a region of it, with a bound that is proven for the original data.
-
-        Masked and non-finite cells do not count. Of the codec `staged`, the metadata of blocks suffice; of others, chunks
-        are decoded one by one. `explain` says what is read.
-
-        >>> import workbench as wb
-        >>> archive = wb.compress(np.linspace(0, 1, 4096).reshape(64, 64), wb.Absolute(1e-3), "staged")
-        >>> print(archive.mean(), "from", archive.mean().stage)
-        0.50000 ± 0.00101 from metadata of blocks
-        """
-        return statistic(self, "mean", region)
-
-    def sum(self, region: Any = None) -> Statistic:
-        """The sum of the values, as `mean`."""
-        return statistic(self, "sum", region)
-
-    def std(self, region: Any = None) -> Statistic:
-        """The standard deviation of the values (of the population), as `mean`."""
-        return statistic(self, "std", region)
-
-    def min(self, region: Any = None) -> Statistic:
-        """The smallest value, as `mean`."""
-        return statistic(self, "min", region)
-
-    def max(self, region: Any = None) -> Statistic:
-        """The largest value, as `mean`."""
-        return statistic(self, "max", region)
-
-    def explain(self, name: str, region: Any = None) -> Explanation:
-        """How a statistic is answered: what is decoded, how many bytes that takes, and the bound.
-
-        >>> import workbench as wb
-        >>> archive = wb.compress(np.linspace(0, 1, 4096).reshape(64, 64), wb.Absolute(1e-3), "prequantised")
-        >>> archive.explain("mean").stage, archive.explain("mean").bound
-        ('values', 0.001)
-        """
-        return explain(self, name, region)
 
     def whole(self, name: str) -> np.ndarray:
         """A small array, which is decoded once."""

@@ -1,7 +1,7 @@
 """Exact sums of lattice numbers from the metadata of staged blocks alone, and whether these are true.
 
 The sums are of integers, so they are exact, for any number of blocks and in any order. The intervals that follow from them
-are in `archive/sums.py`.
+are in `archive/statistics/sums.py`.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from workbench.archive.reading import StoredArray
 from workbench.archive.request import Compression, Request
 from workbench.archive.salvage import salvage, salvage_mask
 from workbench.archive.slices import joined_ends
-from workbench.archive.staged_sums import wrong_block
+from workbench.archive.statistics.staged_sums import wrong_block
 from workbench.archive.verify import Examination, decoded
 from workbench.arguments import whole_number
 from workbench.backend import Array

@@ -19,7 +19,7 @@ import numpy as np
 from workbench.archive.frame import Damaged
 from workbench.archive.layout import Index
 from workbench.archive.reading import StoredArray
-from workbench.archive.sums import Sums
+from workbench.archive.statistics.sums import Sums
 from workbench.codecs.staged import Staged
 from workbench.codecs.staged_blocks import Grid
 from workbench.codecs.staged_groups import TOGETHER

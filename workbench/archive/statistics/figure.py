@@ -1,0 +1,109 @@
+"""What a statistic is, as a user gets it: a value, a proven bound, and what was read for it."""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
+from fractions import Fraction
+from typing import Any
+
+from workbench.archive.statistics.sums import Ends
+from workbench.errors import WorkbenchError
+
+METADATA, SOME, VALUES = "metadata of blocks", "metadata of blocks, and some values", "values"
+DIGITS = 3        # of a bound, in print
+MOST_ZEROS = 15   # that are written out
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """A figure of the original data: it is at most `bound` away from `value`, which is proven.
+
+    >>> print(Statistic("mean", 0.123456, 0.0005, METADATA, 100, 2000, 512, 0))
+    0.123456 ± 0.000501
+    """
+
+    name: str
+    value: float
+    bound: float
+    stage: str           # what had to be decoded
+    bytes_read: int      # of the chunks: those that the answer was computed from
+    bytes_stored: int    # of all chunks of the values and of their mask
+    count: int           # valid values
+    missing: int         # cells that do not count: masked, NaN or infinite
+
+    @property
+    def low(self) -> float:
+        """The lower end of the interval; a standard deviation is not negative."""
+        if not math.isfinite(self.bound):
+            return 0.0 if self.name == "std" else -math.inf
+        end = rounded_outwards(Fraction(self.value) - Fraction(self.bound), -math.inf)
+        return max(end, 0.0) if self.name == "std" else end
+
+    @property
+    def high(self) -> float:
+        """The upper end of the interval."""
+        if not math.isfinite(self.bound):
+            return math.inf
+        return rounded_outwards(Fraction(self.value) + Fraction(self.bound), math.inf)
+
+    def __str__(self) -> str:
+        if self.bound == 0 or not math.isfinite(self.bound):
+            return f"{self.value!r} ± {self.bound:g}"
+        value, bound = Decimal(self.value), Decimal(self.bound)
+        exact, up = Context(prec=2000, rounding=ROUND_HALF_EVEN), Context(prec=2000, rounding=ROUND_CEILING)
+        quantum = Decimal((0, (1,), bound.adjusted() - DIGITS + 1))
+        shown = value.quantize(quantum, context=exact)
+        wider = up.add(bound, exact.abs(exact.subtract(value, shown))).quantize(quantum, context=up)
+        large = max(shown.adjusted(), wider.adjusted())
+        form = "f" if wider.adjusted() > -MOST_ZEROS and large < MOST_ZEROS else ""
+        return f"{shown:{form}} ± {wider:{form}}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figure, ready for JSON."""
+        return {
+            "name": self.name, "value": self.value, "bound": self.bound, "low": self.low, "high": self.high,
+            "stage": self.stage, "bytes_read": self.bytes_read, "bytes_stored": self.bytes_stored, "count": self.count,
+            "missing": self.missing,
+        }
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """How a statistic is answered: what is decoded for it, how many bytes of the archive that takes, and its bound.
+
+    `bound` is None where it follows from the values, so that it is known only after they were decoded.
+    """
+
+    name: str
+    stage: str
+    bytes_read: int
+    bytes_stored: int
+    bound: float | None
+
+    def __str__(self) -> str:
+        bound = "a bound that follows from the values" if self.bound is None else f"bound {self.bound:.4g}"
+        return f"{self.name}: from {self.stage}; reads {self.bytes_read:,} of {self.bytes_stored:,} bytes; {bound}"
+
+
+def interval(name: str, ends: Ends) -> tuple[float, float]:
+    """The middle of an interval, and half its width, rounded so that they contain it."""
+    low, high = ends
+    middle = (low + high) / 2
+    try:
+        value = float(middle)
+    except OverflowError:
+        raise WorkbenchError(f"the {name} of these values is beyond the range of float64; the mean is not") from None
+    return value, rounded_outwards(max(high - Fraction(value), Fraction(value) - low), math.inf)
+
+
+def rounded_outwards(exact: Fraction, towards: float) -> float:
+    """A float that is not nearer than this number to one end of the line."""
+    try:
+        nearest = float(exact)
+    except OverflowError:
+        return math.copysign(math.inf if (exact > 0) == (towards > 0) else sys.float_info.max, exact)
+    wrong = Fraction(nearest) < exact if towards > 0 else Fraction(nearest) > exact
+    return math.nextafter(nearest, towards) if wrong else nearest
