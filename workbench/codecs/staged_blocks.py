@@ -237,13 +237,13 @@ class CodedBlocks:
     first: Array
     coded: Array
 
-    def values(self, window: Slices, dtype: np.dtype) -> Array:
-        """The values in a window, in order."""
-        return self._decoded("decode_values", window, dtype, value=dtype, step=self.lattice.step)
+    def values(self, window: Slices, dtype: np.dtype, chosen: np.ndarray | None = None) -> Array:
+        """The values in a window, in order; given `chosen` blocks, only theirs, and others are not set."""
+        return self._decoded("decode_values", window, dtype, chosen, value=dtype, step=self.lattice.step)
 
     def numbers(self, window: Slices) -> Array:
         """The lattice numbers in a window (int64), in order."""
-        return self._decoded("decode_numbers", window, np.dtype(np.float32), number=np.dtype(np.int64))
+        return self._decoded("decode_numbers", window, np.dtype(np.float32), None, number=np.dtype(np.int64))
 
     def differences(self, chosen: np.ndarray) -> tuple[Array, Array]:
         """The differences of some blocks (int64, a row for each), and the axes along which they were taken."""
@@ -263,9 +263,10 @@ class CodedBlocks:
             "first": self.first, "bytes": self.coded, "base": self.base,
         }
 
-    def _decoded(self, name: str, window: Slices, real: np.dtype, **target: Any) -> Array:
+    def _decoded(self, name: str, window: Slices, real: np.dtype, chosen: np.ndarray | None, **target: Any) -> Array:
         """What a kernel decodes of the blocks of a window; `target` has the type of its output under the output's name."""
-        xp, chosen = backend.namespace(self.coded), self.grid.blocks_in(window)
+        xp = backend.namespace(self.coded)
+        chosen = self.grid.blocks_in(window) if chosen is None else chosen
         (output, dtype), *others = target.items()
         found = xp.empty([part.stop - part.start for part in window], dtype)
         sound = xp.empty(len(chosen), xp.uint8)
