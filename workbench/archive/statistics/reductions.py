@@ -15,16 +15,15 @@ import numpy as np
 
 from workbench import backend
 from workbench.archive import region as regions
-from workbench.archive.certificate import Promise
 from workbench.archive.layout import Index
-from workbench.archive.reading import StoredArray
 from workbench.archive.statistics import sums
+from workbench.archive.statistics.chunk_parts import limit_of
 from workbench.archive.statistics.figure import METADATA, SOME, VALUES, Explanation, Statistic, interval
+from workbench.archive.statistics.selection import slices_of
 from workbench.archive.statistics.staged_sums import Partial, from_blocks
 from workbench.archive.statistics.sums import Ends, Sums
 from workbench.codecs.staged import Staged
 from workbench.errors import WorkbenchError, briefly
-from workbench.guarantees import Limit
 from workbench.slabs import Slices
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def statistics(archive: Archive, names: list[str], region: Any = None) -> list[S
     ['0.50000 ± 0.00101', '1.00000 ± 0.00101']
     """
     _require_known(names)
-    slices = _slices(archive, region)
+    slices = slices_of(archive, region)
     partials = _partials(archive, slices)
     parts = [one for partial in partials for one in partial.sums]
     stage = _stage(partials)
@@ -65,14 +64,14 @@ def statistics(archive: Archive, names: list[str], region: Any = None) -> list[S
 def explain(archive: Archive, name: str, region: Any = None) -> Explanation:
     """How a statistic is answered. Values are not decoded for this, but what stands beside blocks is read."""
     _require_known([name])
-    slices = _slices(archive, region)
+    slices = slices_of(archive, region)
     if isinstance(archive.codec, Staged):
         found = statistic(archive, name, region)
         return Explanation(name, found.stage, found.bytes_read, found.bytes_stored, found.bound)
     arrays = [archive.data, *([archive.arrays["mask"]] if "mask" in archive.arrays else [])]
     nbytes = sum(one.chunk_nbytes(index) for one in arrays for index in regions.chunks_in(one.layout, slices))
     promise = archive.certificate[archive.data.layout.name]
-    limits = {_limit(promise, archive.data, index) for index in regions.chunks_in(archive.data.layout, slices)}
+    limits = {limit_of(promise, archive.data, index) for index in regions.chunks_in(archive.data.layout, slices)}
     bound: float | None = None
     if name != "sum" and len(limits) == 1:
         limit = next(iter(limits))
@@ -86,23 +85,8 @@ def _require_known(names: list[str]) -> None:
             raise WorkbenchError(f"no statistic is called {briefly(name)}; available: {', '.join(KNOWN)}")
 
 
-def _slices(archive: Archive, region: Any) -> Slices:
-    """The part of the grid; an error for archives without one."""
-    shape = archive.data.layout.shape
-    if archive.kind != "field":
-        what = archive.content.words if archive.kind == "particles" else f"{archive.attributes.get('dtype')} values"
-        raise WorkbenchError(f"statistics are of fields of real numbers; this archive holds {what}: decompress it")
-    return regions.slices_of((None,) * len(shape) if region is None else region, shape)
-
-
 def _stored(archive: Archive) -> int:
     return archive.data.nbytes + (archive.arrays["mask"].nbytes if "mask" in archive.arrays else 0)
-
-
-def _limit(promise: Promise, stored: StoredArray, index: Index) -> Limit | None:
-    """What is promised of a chunk; None for the same bits."""
-    limit = promise.limit_at(stored.layout.chunk_slices(index))
-    return None if limit is None or limit.value == 0 else limit
 
 
 def _partials(archive: Archive, slices: Slices) -> list[Partial]:
@@ -111,7 +95,7 @@ def _partials(archive: Archive, slices: Slices) -> list[Partial]:
     promise = archive.certificate[stored.layout.name]   # read once
 
     def work(index: Index) -> Partial:
-        part, limit = regions.inside_chunk(stored.layout, index, slices), _limit(promise, stored, index)
+        part, limit = regions.inside_chunk(stored.layout, index, slices), limit_of(promise, stored, index)
         hidden = None if mask is None else functools.cache(functools.partial(mask.chunk, index))
         found = from_blocks(stored, index, part, limit, hidden)
         if found is None:

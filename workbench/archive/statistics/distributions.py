@@ -1,0 +1,44 @@
+"""Quantiles and histograms of an archived field, as a user asks for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from workbench.archive.statistics.chunk_parts import FieldPart
+from workbench.archive.statistics.counts import Histogram, edges_of, histogram_of
+from workbench.archive.statistics.figure import Statistic, interval
+from workbench.archive.statistics.quantiles import quantile_ends, shares_of
+from workbench.archive.statistics.reductions import statistics
+from workbench.archive.statistics.selection import slices_of
+
+if TYPE_CHECKING:
+    from workbench.archive.archive import Archive
+
+
+def quantiles(archive: Archive, q: Any, region: Any = None) -> Statistic | list[Statistic]:
+    """One quantile, or several from the same passes."""
+    shares = shares_of(q)
+    field = FieldPart(archive, slices_of(archive, region))
+    ends, count = quantile_ends(field, shares)
+    several = []
+    for share, one in zip(shares, ends, strict=True):
+        name = f"quantile {float(share):g}"
+        value, bound = interval(name, one)
+        read = field.stage, field.nbytes, field.nbytes_stored
+        several.append(Statistic(name, value, bound, *read, count, field.cells - count))
+    return several if hasattr(q, "__len__") else several[0]
+
+
+def median(archive: Archive, region: Any = None) -> Statistic:
+    """The median."""
+    (found,) = quantiles(archive, [0.5], region)   # type: ignore[misc]
+    return found
+
+
+def histogram(archive: Archive, bins: Any, ends: tuple[float, float] | None, region: Any = None) -> Histogram:
+    """The counts of bins, which by default reach from the least to the largest that the original values can be."""
+    if ends is None and isinstance(bins, int):
+        least, largest = statistics(archive, ["min", "max"], region)
+        ends = least.low, largest.high
+    edges = edges_of(bins, ends)
+    return histogram_of(FieldPart(archive, slices_of(archive, region)), edges)
