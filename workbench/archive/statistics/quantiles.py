@@ -27,7 +27,7 @@ from workbench.errors import WorkbenchError, briefly
 from workbench.guarantees import Limit
 
 MOST_HELD = 2**24   # values at once
-PIECES = 256        # ranges into which the decoded values of a chunk are divided, for each bracket
+PIECES = 256        # ranges into which the decoded values of a chunk are divided, for each rank
 
 Pair = tuple[Any, Any]   # two numbers of NumPy between which a value is
 Key = Callable[[np.ndarray, Limit | None], np.ndarray]   # a number for each value, which never falls with the value
@@ -144,7 +144,7 @@ class _Search:
             brackets = _Brackets.of(pairs.values())
             few = int(ranges.count[brackets.straddling(ranges)].sum()) <= MOST_HELD
             beside, seen = np.zeros(2 * len(brackets.start) + 1, np.int64), []
-            for dropped, inside in self.field.each(functools.partial(self._inside, brackets, few)):
+            for dropped, inside in self.field.each(functools.partial(self._inside, brackets, 0 if few else PIECES * len(pairs))):
                 beside += dropped
                 seen.append(inside)
             below = {rank: brackets.below(beside, start) for rank, (start, _) in pairs.items()}
@@ -161,8 +161,8 @@ class _Search:
         """The ranges of a chunk, and those of its other values."""
         return Ranges.joined([self._keyed(part), _pieces(self.key(part.rest(), part.limit), PIECES)])
 
-    def _inside(self, brackets: _Brackets, keep: bool, part: ChunkPart) -> tuple[np.ndarray, np.ndarray | Ranges]:
-        """How many values of a chunk are in each gap between brackets; and the values in brackets, or their ranges."""
+    def _inside(self, brackets: _Brackets, pieces: int, part: ChunkPart) -> tuple[np.ndarray, np.ndarray | Ranges]:
+        """How many values of a chunk are in each gap between brackets; and the values in brackets, or so many ranges."""
         ranges, kinds = self._keyed(part), 2 * len(brackets.start) + 1
         wanted = brackets.straddling(ranges)
         beside = np.zeros(kinds, np.int64)
@@ -175,7 +175,7 @@ class _Search:
             inside.append(keyed[places % 2 == 1])
         beside[1::2] = 0
         values = np.concatenate(inside)
-        return beside, values if keep else _pieces(values, PIECES * len(brackets.start))
+        return beside, _pieces(values, pieces) if pieces else values
 
 
 def _pieces(values: np.ndarray, most: int) -> Ranges:
