@@ -66,6 +66,7 @@ class Archive(Statistics):
         self._trust = trust
         self.arrays = {name: StoredArray(store, layout, self._trust) for name, layout in layouts.items()}
         self._whole: dict[str, np.ndarray] = {}
+        self.beside: Mapping[str, Archive] = {}   # coordinates of its dataset, by their own names
 
     @classmethod
     def open(

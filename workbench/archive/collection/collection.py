@@ -72,7 +72,15 @@ class Collection(Mapping[str, Archive]):
                 raise
             except WorkbenchError as error:
                 raise WorkbenchError(f"{name!r} in {self.store.name}: {error}") from None
+            self._opened[name].beside = Beside(self, name)
         return self._opened[name]
+
+    def coordinates_beside(self, name: str) -> dict[str, str]:
+        """The coordinates of the group of a member, by their own names: their whole names."""
+        group = name.rpartition("/")[0]
+        given = texts_of(self.groups.get(group, {}).get("coordinates"))
+        whole = {own: f"{group}/{own}" if group else own for own in given}
+        return {own: other for own, other in whole.items() if other in self._root.members and other != name}
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._root.members)
@@ -310,6 +318,22 @@ class Collection(Mapping[str, Archive]):
         below = f"<table><thead><tr>{heads}</tr></thead><tbody>{cells}</tbody></table>"
         original = f"{size(self.original_nbytes)}: {self.ratio:.4g} times as large"
         return summary(self._in_one_line(), {"size": size(self.nbytes), "original": original}, self.attributes, below)
+
+
+class Beside(Mapping[str, Archive]):
+    """The coordinates beside a member of a collection, by their own names; opened when they are asked for."""
+
+    def __init__(self, collection: Collection, name: str) -> None:
+        self._collection, self._name = collection, name
+
+    def __getitem__(self, name: str) -> Archive:
+        return self._collection[self._collection.coordinates_beside(self._name)[name]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._collection.coordinates_beside(self._name))
+
+    def __len__(self) -> int:
+        return len(self._collection.coordinates_beside(self._name))
 
 
 def share_of(progress: Progress | None, name: str, number: int, count: int) -> Progress | None:

@@ -8,7 +8,8 @@ and only what the work on them returns is kept: so memory does not grow with the
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -22,6 +23,8 @@ from workbench.archive.layout import Index
 from workbench.archive.reading import StoredArray
 from workbench.archive.statistics.figure import METADATA, SOME, VALUES
 from workbench.archive.statistics.staged_chunk import Division, StagedChunk
+from workbench.archive.statistics.staged_sums import sums_of
+from workbench.archive.statistics.sums import Sums
 from workbench.codecs.staged import Staged
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Limit
@@ -106,6 +109,31 @@ class ChunkPart:
         valid = np.isfinite(values) if self._hidden is None else np.isfinite(values) & ~self._hidden()[self.place]
         return values, None if valid.all() else valid
 
+    def sums(self, place: Slices) -> list[Sums]:
+        """The sums of a part of it, from the metadata of blocks where these answer."""
+        chunk, limit = self._chunk, self.limit
+        division = None if chunk is None or limit is None or limit.relative else chunk.divided(place)
+        if chunk is None or division is None or limit is None:
+            values = regions.chunk_part(self._stored, self.index, place)
+            self.decoded += values.size
+            valid = np.isfinite(values) if self._hidden is None else np.isfinite(values) & ~self._hidden()[place]
+            return [Sums.of(values[valid], limit)] if valid.any() else []
+        self._read(chunk, division, np.empty(0, np.int64))
+        self.decoded += division.cells_in_boxes
+        try:
+            return sums_of(chunk, division, limit)
+        except WorkbenchError as error:
+            raise Damaged(self._stored.layout.chunk_key(self.index), str(error)) from error
+
+    def is_one_place(self, axes: tuple[int, ...], most: int) -> bool:
+        """Whether blocks have one place along all but these axes, and there are at most so many places."""
+        sides = None if self._chunk is None else self._chunk.stream.grid.sides_along(self._chunk.shape)
+        if sides is None:
+            return False
+        kept = [axis for axis in range(len(sides)) if axis not in axes]
+        few = math.prod(self.place[axis].stop - self.place[axis].start for axis in kept) <= most
+        return few and all(sides[axis] == 1 for axis in kept)
+
     def nbytes(self, mask: StoredArray | None) -> int:
         """The bytes that were read for what was asked of it."""
         read = self._stored.chunk_nbytes(self.index)
@@ -136,18 +164,17 @@ class FieldPart:
         """How many cells it has, valid or not."""
         return int(np.prod(self.shape, dtype=int))
 
-    def each(self, work: Callable[[ChunkPart], Result], indices: Iterable[Index] | None = None) -> Iterable[Result]:
+    def each(self, work: Callable[[ChunkPart], Result]) -> Iterator[Result]:
         """The results of some work on each chunk, in order; several chunks at once where that helps."""
 
         def opened(index: Index) -> tuple[Result, ChunkPart]:
             part = ChunkPart(self, index)
             return work(part), part
 
-        wanted = self.indices if indices is None else list(indices)
         alone = self.stored.decoder.holds_gil or isinstance(self.stored.codec, Staged)   # these use threads themselves
-        for result, part in map(opened, wanted) if alone else backend.side_by_side(opened, wanted):
+        for result, part in map(opened, self.indices) if alone else backend.side_by_side(opened, self.indices):
             self._nbytes[part.index] = max(self._nbytes[part.index], part.nbytes(self.mask))
-            self._ranges += len(part.ranges.count)
+            self._ranges += len(part.ranges.count) if part.decoded < part.cells else 0
             self._decoded += part.decoded
             yield result
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from workbench.archive.statistics.along_axes import reduced
 from workbench.archive.statistics.chunk_parts import FieldPart
-from workbench.archive.statistics.counts import Count, Histogram, count_between
 from workbench.archive.statistics.distributions import histogram, median, quantiles
 from workbench.archive.statistics.figure import Explanation, Statistic
-from workbench.archive.statistics.reductions import explain, statistic
+from workbench.archive.statistics.reductions import explain
 from workbench.archive.statistics.selection import slices_of
+from workbench.archive.statistics.value_counts import Count, Histogram, count_between
 
 if TYPE_CHECKING:
     from workbench.archive.archive import Archive
@@ -22,34 +23,40 @@ class Statistics:
     def _itself(self) -> Archive:
         return cast("Archive", self)
 
-    def mean(self, region: Any = None) -> Statistic:
+    def mean(self, region: Any = None, *, axis: Any = None, weights: Any = None) -> Any:
         """The mean of a field, or of a region of it, with a bound that is proven for the original data.
 
         Masked and non-finite cells do not count. Of the codec `staged`, the metadata of blocks suffice; of others, chunks
         are decoded one by one. `explain` says what is read.
 
+        Given an `axis` or several, by number or name, it is an array of means along these (`FieldStatistic`); names may
+        come first, as in `mean("time")`. `weights` are arrays by axis, whose product counts, one of the field's shape, or
+        "area": the cosine of the latitude.
+
         >>> import numpy as np, workbench as wb
         >>> archive = wb.compress(np.linspace(0, 1, 4096).reshape(64, 64), wb.Absolute(1e-3), "staged")
         >>> print(archive.mean(), "from", archive.mean().stage)
         0.50000 ± 0.00101 from metadata of blocks
+        >>> archive.mean(axis=0).values.shape, str(archive.mean(weights={0: np.arange(64.0)}))
+        ((64,), '0.67200 ± 0.00101')
         """
-        return statistic(self._itself, "mean", region)
+        return reduced(self._itself, "mean", region, axis, weights)
 
-    def sum(self, region: Any = None) -> Statistic:
-        """The sum of the values, as `mean`."""
-        return statistic(self._itself, "sum", region)
+    def sum(self, region: Any = None, *, axis: Any = None, weights: Any = None) -> Any:
+        """The sum of the values, each times its weight, as `mean`."""
+        return reduced(self._itself, "sum", region, axis, weights)
 
-    def std(self, region: Any = None) -> Statistic:
+    def std(self, region: Any = None, *, axis: Any = None, weights: Any = None) -> Any:
         """The standard deviation of the values (of the population), as `mean`."""
-        return statistic(self._itself, "std", region)
+        return reduced(self._itself, "std", region, axis, weights)
 
-    def min(self, region: Any = None) -> Statistic:
-        """The smallest value, as `mean`."""
-        return statistic(self._itself, "min", region)
+    def min(self, region: Any = None, *, axis: Any = None) -> Any:
+        """The smallest value, as `mean`; without weights."""
+        return reduced(self._itself, "min", region, axis)
 
-    def max(self, region: Any = None) -> Statistic:
-        """The largest value, as `mean`."""
-        return statistic(self._itself, "max", region)
+    def max(self, region: Any = None, *, axis: Any = None) -> Any:
+        """The largest value, as `mean`; without weights."""
+        return reduced(self._itself, "max", region, axis)
 
     # Distributions.
 

@@ -144,7 +144,8 @@ class _Search:
             brackets = _Brackets.of(pairs.values())
             few = int(ranges.count[brackets.straddling(ranges)].sum()) <= MOST_HELD
             beside, seen = np.zeros(2 * len(brackets.start) + 1, np.int64), []
-            for dropped, inside in self.field.each(functools.partial(self._inside, brackets, 0 if few else PIECES * len(pairs))):
+            pieces = 0 if few else PIECES * len(pairs)
+            for dropped, inside in self.field.each(functools.partial(self._inside, brackets, pieces)):
                 beside += dropped
                 seen.append(inside)
             below = {rank: brackets.below(beside, start) for rank, (start, _) in pairs.items()}

@@ -41,6 +41,11 @@ class Division:
     boxes: list[Slices]
     cells: int
 
+    @property
+    def cells_in_boxes(self) -> int:
+        """How many cells must be decoded."""
+        return sum(math.prod(one.stop - one.start for one in box) for box in self.boxes)
+
 
 @dataclass(frozen=True, eq=False)
 class StagedChunk:

@@ -15,7 +15,7 @@ import numpy as np
 from workbench.archive.frame import Damaged
 from workbench.archive.layout import Index
 from workbench.archive.reading import StoredArray
-from workbench.archive.statistics.staged_chunk import Hidden, StagedChunk
+from workbench.archive.statistics.staged_chunk import Division, Hidden, StagedChunk
 from workbench.archive.statistics.sums import Sums
 from workbench.codecs.staged import Staged
 from workbench.codecs.staged_statistics import Totals, totals
@@ -48,16 +48,20 @@ def from_blocks(
     if chunk is None or division is None:
         return None
     try:
-        every = len(division.blocks) == chunk.stream.grid.blocks
-        known = totals(chunk.stream, None if every else division.blocks)
-        sums = [_of_totals(known, chunk, limit)] if known.count else []
-        sums += [Sums.of(values, limit) for values in chunk.values_in(division.boxes) if values.size]
+        sums = sums_of(chunk, division, limit)
     except WorkbenchError as error:
         raise Damaged(stored.layout.chunk_key(index), str(error)) from error
     nbytes = stored.chunk_nbytes(index) - chunk.untouched(chunk.groups_of(division, np.empty(0, np.int64)))
-    whole = sum(np.prod([one.stop - one.start for one in box], dtype=int) for box in division.boxes)
     missing = division.cells - sum(one.count for one in sums)
-    return Partial(tuple(sums), missing, nbytes, int(whole), len(division.blocks))
+    return Partial(tuple(sums), missing, nbytes, division.cells_in_boxes, len(division.blocks))
+
+
+def sums_of(chunk: StagedChunk, division: Division, limit: Limit) -> list[Sums]:
+    """The sums of a part of a chunk, from the metadata of its blocks and the values around them."""
+    every = len(division.blocks) == chunk.stream.grid.blocks
+    known = totals(chunk.stream, None if every else division.blocks)
+    sums = [_of_totals(known, chunk, limit)] if known.count else []
+    return sums + [Sums.of(values, limit) for values in chunk.values_in(division.boxes) if values.size]
 
 
 def wrong_block(stored: StoredArray, index: Index, values: np.ndarray, hidden: np.ndarray | None) -> str | None:

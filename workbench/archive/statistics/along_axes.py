@@ -1,0 +1,89 @@
+"""Statistics along axes, such as zonal and time means, and weighted ones: arrays, or numbers, with bounds.
+
+Chunks are decoded one by one, and only sums are kept. Where blocks of the codec `staged` have one place along each kept
+axis, as those of planes have along time, the metadata of blocks answer instead: a sum for each place (`by_place.py`).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from workbench.archive.statistics.by_place import by_place, has_places
+from workbench.archive.statistics.chunk_parts import ChunkPart, FieldPart
+from workbench.archive.statistics.field_figure import FieldStatistic
+from workbench.archive.statistics.figure import Statistic
+from workbench.archive.statistics.moments import Moments, kept_shape
+from workbench.archive.statistics.reductions import statistic
+from workbench.archive.statistics.selection import are_names, axes_of, slices_of
+from workbench.archive.statistics.weights import Weights, weights_of
+from workbench.errors import WorkbenchError
+from workbench.slabs import Slices
+
+if TYPE_CHECKING:
+    from workbench.archive.archive import Archive
+
+ARRAYS = 12   # float64, of the shape of the result
+
+
+def reduced(archive: Archive, name: str, region: Any, axis: Any, weights: Any = None) -> Statistic | FieldStatistic:
+    """A statistic of all values of a region, or along axes; names of dimensions may stand in the place of a region."""
+    if axis is None and region is not None and (are_names(region) or isinstance(region, int)):
+        region, axis = None, region
+    if axis is not None:
+        return along_axes(archive, name, axis, region, weights)
+    return statistic(archive, name, region) if weights is None else weighted(archive, name, region, weights)
+
+
+def along_axes(archive: Archive, name: str, axis: Any, region: Any = None, weights: Any = None) -> FieldStatistic:
+    """A statistic along axes: an array over the other ones."""
+    axes, field = axes_of(archive, axis), FieldPart(archive, slices_of(archive, region))
+    kept = kept_shape(field.shape, axes)
+    archive.data.trust.require_room(8 * ARRAYS * math.prod(kept), f"the {name} along {len(axes)} axes")
+    given = weights_of(archive, name, weights)
+    if given is None and has_places(field, axes):
+        values, bounds = by_place(field, name, axes, kept)
+    else:
+        values, bounds = moments(field, name, axes, given).result(name)
+    shape = [size for number, size in enumerate(field.shape) if number not in axes]
+    values, bounds = values.reshape(shape), bounds.reshape(shape)
+    read = field.stage, field.nbytes, field.nbytes_stored
+    return FieldStatistic(name, values, bounds, *read, int(np.isnan(values).sum()))
+
+
+def weighted(archive: Archive, name: str, region: Any, weights: Any) -> Statistic:
+    """A weighted statistic of all values of a region."""
+    field, given = FieldPart(archive, slices_of(archive, region)), weights_of(archive, name, weights)
+    sums = moments(field, name, tuple(range(len(field.shape))), given)
+    values, bounds = sums.result(name)
+    count = int(sums.arrays["count"].sum())
+    if np.isnan(values).any():
+        raise WorkbenchError("a weighted statistic needs a valid value with a positive weight; got none")
+    read = field.stage, field.nbytes, field.nbytes_stored
+    return Statistic(name, values.item(), bounds.item(), *read, count, field.cells - count)
+
+
+def moments(field: FieldPart, name: str, axes: tuple[int, ...], weights: Weights | None) -> Moments:
+    """The sums of a region along axes."""
+    sums = Moments(kept_shape(field.shape, axes), axes, name in ("min", "max"))
+
+    def work(part: ChunkPart) -> tuple[ChunkPart, np.ndarray, np.ndarray | None]:
+        return part, *part.whole()
+
+    for part, values, valid in field.each(work):
+        place = field.stored.layout.chunk_slices(part.index)
+        if sums.extremes:
+            sums.add_least(_within(field, part), values, valid, part.limit, 1 if name == "min" else -1)
+        else:
+            there = tuple(slice(a.start + b.start, a.start + b.stop) for a, b in zip(place, part.place, strict=True))
+            sums.add(_within(field, part), values, valid, part.limit, None if weights is None else weights.at(there))
+    return sums
+
+
+def _within(field: FieldPart, part: ChunkPart) -> Slices:
+    """Where the part of a chunk is in the region."""
+    place = field.stored.layout.chunk_slices(part.index)
+    starts = [a.start + b.start - c.start for a, b, c in zip(place, part.place, field.slices, strict=True)]
+    return tuple(slice(start, start + b.stop - b.start) for start, b in zip(starts, part.place, strict=True))

@@ -1,0 +1,58 @@
+"""Statistics for each place along some axes, from the metadata of staged blocks with one place along these.
+
+Blocks of planes, and those of fields of four axes, have a single place along the first axis. So the exact sums of blocks
+at each place are those of a slice of the field, such as a time step.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+
+import numpy as np
+
+from workbench.archive.statistics.chunk_parts import ChunkPart, FieldPart
+from workbench.archive.statistics.figure import interval
+from workbench.archive.statistics.moments import Bounded
+from workbench.archive.statistics.reductions import KNOWN
+from workbench.archive.statistics.sums import Sums
+from workbench.slabs import Slices
+
+MOST_PLACES = 2**12   # of a chunk; its values are sooner decoded than so many sums made
+
+Place = tuple[int, ...]
+
+
+def has_places(field: FieldPart, axes: tuple[int, ...]) -> bool:
+    """Whether blocks, judged by the first chunk, have one place along each axis that is kept, and places are few."""
+    return ChunkPart(field, field.indices[0]).is_one_place(axes, MOST_PLACES)
+
+
+def by_place(field: FieldPart, name: str, axes: tuple[int, ...], kept: tuple[int, ...]) -> Bounded:
+    """Values and bounds along axes; NaN where nothing is valid."""
+    sums: dict[Place, list[Sums]] = defaultdict(list)
+    for several in field.each(lambda part: list(_of_chunk(field, part, axes))):
+        for place, parts in several:
+            sums[place] += parts
+    values, bounds = np.full(kept, np.nan), np.full(kept, np.nan)
+    for place, parts in sums.items():
+        if parts:
+            values[place], bounds[place] = interval(name, KNOWN[name](parts))
+    return values, bounds
+
+
+def _of_chunk(field: FieldPart, part: ChunkPart, axes: tuple[int, ...]) -> list[tuple[Place, list[Sums]]]:
+    """The sums of a chunk at each place of the region."""
+    start = [one.start for one in field.stored.layout.chunk_slices(part.index)]
+    ranges = [range(1) if axis in axes else range(one.start, one.stop) for axis, one in enumerate(part.place)]
+    found = []
+    for place in itertools.product(*ranges):
+        here: Slices = tuple(
+            whole if axis in axes else slice(at, at + 1)
+            for axis, (at, whole) in enumerate(zip(place, part.place, strict=True))
+        )
+        into = tuple(
+            0 if axis in axes else at + start[axis] - field.slices[axis].start for axis, at in enumerate(place)
+        )
+        found.append((into, part.sums(here)))
+    return found
