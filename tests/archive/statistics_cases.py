@@ -32,10 +32,10 @@ def field(rng: np.random.Generator, shape: tuple[int, ...], dtype: type, kind: s
     return np.ascontiguousarray(made[kind].astype(dtype))
 
 
-def made_up(rng: np.random.Generator, shape: tuple[int, ...] | None = None) -> tuple[Archive, np.ndarray, np.ndarray | None]:
+def made_up(rng: np.random.Generator) -> tuple[Archive, np.ndarray, np.ndarray | None]:
     """A random archive, with the original and its mask."""
     codec: Any = FIELD_CODECS[0] if rng.random() < 0.5 else FIELD_CODECS[int(rng.integers(len(FIELD_CODECS)))]
-    shape = shape or SHAPES[int(rng.integers(len(SHAPES)))]
+    shape = SHAPES[int(rng.integers(len(SHAPES)))]
     dtype, kind = (np.float32, np.float64)[int(rng.integers(2))], KINDS[int(rng.integers(len(KINDS)))]
     values, mask = field(rng, shape, dtype, kind), None
     bound = bound_for(rng, float(np.abs(values).max()) or 1.0)
@@ -54,7 +54,8 @@ def made_up(rng: np.random.Generator, shape: tuple[int, ...] | None = None) -> t
 def bound_for(rng: np.random.Generator, size: float) -> wb.Bound:
     """A bound of any kind for values of this size."""
     share, choice = 10.0 ** rng.uniform(-8, -0.3), rng.random()
-    bound = wb.PointwiseRelative(share) if choice < 0.15 else wb.Relative(share) if choice < 0.5 else wb.Absolute(share * size)
+    kind = wb.PointwiseRelative if choice < 0.15 else wb.Relative if choice < 0.5 else wb.Absolute
+    bound = kind(share * size if kind is wb.Absolute else share)
     return wb.PerSlice(bound, 0) if 0.4 < choice < 0.55 else bound
 
 

@@ -11,7 +11,7 @@ import pytest
 import workbench as wb
 from archive.statistics_cases import archives, every_codec, made_up, regions_of, valid_in
 from workbench.archive import Archive
-from workbench.archive.statistics import METADATA, SOME, Statistic, quantiles
+from workbench.archive.statistics import METADATA, SOME, Statistic
 from workbench.archive.statistics.envelopes import Cut, lower, upper
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Limit
@@ -39,7 +39,8 @@ def check(archive: Archive, inside: np.ndarray, region: object, rng: np.random.G
     for _ in range(3):
         ends = sorted(float(end) for end in rng.choice(ordered, 2) + rng.choice([0, 0.1]) * ordered[-1])
         for above, below in ((ends[0], None), (None, ends[0]), (ends[0], ends[1] if ends[0] < ends[1] else math.inf)):
-            true = int(((ordered > (-math.inf if above is None else above)) & (ordered < (math.inf if below is None else below))).sum())
+            low, high = -math.inf if above is None else above, math.inf if below is None else below
+            true = int(((ordered > low) & (ordered < high)).sum())
             found = archive.count(above, below, region)
             assert found.low <= true <= found.high, (above, below, found, true)
             assert found.low <= found.value <= found.high
@@ -71,14 +72,14 @@ def test_the_exact_figures_are_in_every_interval(part):
 
 @pytest.mark.parametrize("held", [1, 300])
 def test_quantiles_need_not_hold_more_than_a_few_values(held, monkeypatch):
-    monkeypatch.setattr(quantiles, "MOST_HELD", held)
-    monkeypatch.setattr(quantiles, "PIECES", 7)
+    monkeypatch.setattr("workbench.archive.statistics.order_statistics.MOST_HELD", held)
+    monkeypatch.setattr("workbench.archive.statistics.order_statistics.PIECES", 7)
     assert sum(case(seed) for seed in range(5000, 5012)) > 200
 
 
 @every_codec
 def test_ties_are_found_in_any_number_of_values(codec, monkeypatch):
-    monkeypatch.setattr(quantiles, "MOST_HELD", 10)
+    monkeypatch.setattr("workbench.archive.statistics.order_statistics.MOST_HELD", 10)
     values = np.repeat(np.array([0.0, 1.0, 1.0, 5.0], np.float32), 700).reshape(70, 40)
     for archive in archives(values, wb.Absolute(0.01), codec):
         assert archive.median().value == pytest.approx(1.0, abs=0.02)
@@ -86,7 +87,8 @@ def test_ties_are_found_in_any_number_of_values(codec, monkeypatch):
 
 
 def test_staged_archives_decode_only_what_may_matter():
-    values = np.cumsum(np.ones((64, 64, 64), np.float32), axis=0) + np.random.default_rng(1).random((64, 64, 64), np.float32)
+    noise = np.random.default_rng(1).random((64, 64, 64), np.float32)
+    values = np.cumsum(np.ones((64, 64, 64), np.float32), axis=0) + noise
     archive = wb.compress(values, wb.Absolute(1e-3), wb.codecs.get("staged", sides=(1, 16, 32)))
     assert archive.count(above=70).stage == METADATA
     assert archive.histogram([-1.0, 30.5, 70.0]).stage == SOME

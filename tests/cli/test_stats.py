@@ -27,6 +27,20 @@ def test_figures_of_a_field(run, field_archive):
     assert f"{5 * 24 * 26:,}" in words
 
 
+def test_figures_by_axis_and_quantiles(run, field_archive):
+    values, path = field_archive
+    found = run("stats", path, "--by", "0", "--json").json
+    mean = found["statistics"]["mean"]
+    true = np.nanmean(values.astype(float), axis=(1, 2))
+    assert (abs(np.array(mean["values"]) - true) <= mean["bounds"]).all()
+    assert "all with --json" in run("stats", path, "--by", "1").out
+    share = run("stats", path, "--quantiles", "0.5,0.99", "--json").json["statistics"]["quantile 0.99"]
+    assert share["low"] <= np.nanquantile(values.astype(float), 0.99) <= share["high"]
+    assert run("stats", path, "--by", "time").status == 2
+    assert run("stats", path, "--by", "0", "--quantiles", "0.5").status == 2
+    assert run("stats", path, "--quantiles", "2").status == 2
+
+
 def test_members_of_a_dataset(run, field_archive, tmp_path):
     xarray = pytest.importorskip("xarray")
     values, _ = field_archive
@@ -36,5 +50,7 @@ def test_members_of_a_dataset(run, field_archive, tmp_path):
     assert list(found["members"]) == ["T"]
     assert found["members"]["T"]["mean"]["count"] == 3 * 24 * 28
     assert run("stats", path, "--member", "T", "--json").json["statistics"]["min"]["missing"] == 5
+    by_time = run("stats", path, "--by", "t", "--json").json["members"]["T"]["max"]
+    assert by_time["values"] == pytest.approx(np.nanmax(values, axis=(1, 2)).tolist(), abs=1e-3)
     assert run("stats", path, "--member", "name").status == 2
     assert run("stats", path, "--region", "z=2:5").status == 2

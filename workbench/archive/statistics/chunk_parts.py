@@ -189,6 +189,12 @@ class FieldPart:
         return self.stored.nbytes + (0 if self.mask is None else self.mask.nbytes)
 
     @property
+    def nbytes_of_chunks(self) -> int:
+        """The bytes of all chunks in the region, and of their masks, without reading them."""
+        arrays = [self.stored, *([] if self.mask is None else [self.mask])]
+        return sum(one.chunk_nbytes(index) for one in arrays for index in self.indices)
+
+    @property
     def stage(self) -> str:
         """What had to be decoded so far."""
         return VALUES if not self._ranges else SOME if self._decoded else METADATA

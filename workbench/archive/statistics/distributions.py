@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.archive.statistics.chunk_parts import FieldPart
 from workbench.archive.statistics.figure import Statistic, interval
-from workbench.archive.statistics.quantiles import quantile_ends, shares_of
+from workbench.archive.statistics.order_statistics import quantile_ends, shares_of
 from workbench.archive.statistics.reductions import statistics
 from workbench.archive.statistics.selection import slices_of
 from workbench.archive.statistics.value_counts import Histogram, edges_of, histogram_of

@@ -77,9 +77,12 @@ class Cut:
             least = math.floor(self.number) + 1 if self.above else math.ceil(self.number)
             ends = np.iinfo(dtype)
             return math.inf if least > ends.max else max(least, int(ends.min))
+        with np.errstate(over="ignore"):
+            return self._float(dtype)
+
+    def _float(self, dtype: np.dtype) -> float:
         try:
-            with np.errstate(over="ignore"):
-                least = dtype.type(float(self.number))
+            least = dtype.type(float(self.number))
         except OverflowError:
             least = dtype.type(math.copysign(np.inf, self.number))
         if np.isneginf(least):

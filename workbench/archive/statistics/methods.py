@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, cast
 from workbench.archive.statistics.along_axes import reduced
 from workbench.archive.statistics.chunk_parts import FieldPart
 from workbench.archive.statistics.distributions import histogram, median, quantiles
+from workbench.archive.statistics.explanations import explained
 from workbench.archive.statistics.figure import Explanation, Statistic
-from workbench.archive.statistics.reductions import explain
 from workbench.archive.statistics.selection import slices_of
 from workbench.archive.statistics.value_counts import Count, Histogram, count_between
 
@@ -100,12 +100,14 @@ class Statistics:
         """
         return histogram(self._itself, bins, range, region)
 
-    def explain(self, name: str, region: Any = None) -> Explanation:
+    def explain(self, name: str, region: Any = None, **options: Any) -> Explanation:
         """How a statistic is answered: what is decoded, how many bytes that takes, and the bound.
+
+        `options` are those of its method: `explain("mean", axis="time")`, `explain("count", above=1.0)`.
 
         >>> import numpy as np, workbench as wb
         >>> archive = wb.compress(np.linspace(0, 1, 4096).reshape(64, 64), wb.Absolute(1e-3), "prequantised")
         >>> archive.explain("mean").stage, archive.explain("mean").bound
         ('values', 0.001)
         """
-        return explain(self._itself, name, region)
+        return explained(self._itself, name, region, **options)

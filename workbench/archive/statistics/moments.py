@@ -107,7 +107,8 @@ class Moments:
             here["moved"] += self._summed(weighted) * (share * more) + self.most * TINY
             here["moved_squares"] += self._summed(weighted * sizes) * (share**2 * more) + self.most * TINY
             return
-        error = 0.0 if limit is None else math.ldexp(limit.value, -(self.exponent or 0)) * ABOVE
+        error = np.float64(0 if limit is None else limit.value)   # of NumPy, which overflows to infinity
+        error = np.ldexp(error, -(self.exponent or 0)) * ABOVE
         if dtype.kind in "iu" and dtype.itemsize == 8:
             error += float(np.abs(wide).max()) * 2 * UNIT
         here["moved"] += weight * error

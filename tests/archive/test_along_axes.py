@@ -1,0 +1,140 @@
+"""Statistics along axes and weighted ones: the exact figure of the original is in every interval."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from archive.statistics_cases import every_codec, field, made_up, regions_of
+from workbench.archive.statistics import METADATA, VALUES
+from workbench.errors import WorkbenchError
+
+NAMES = ("mean", "sum", "std", "min", "max")
+
+
+def exact(name: str, values: list[Fraction], weights: list[Fraction]) -> Fraction:
+    """The figure in exact arithmetic; of the standard deviation, its square."""
+    if name in ("min", "max"):
+        return min(values) if name == "min" else max(values)
+    total, weight = sum((w * x for w, x in zip(weights, values, strict=True)), Fraction(0)), sum(weights)
+    if name == "sum":
+        return total
+    mean = total / weight
+    spread = sum((w * (x - mean) ** 2 for w, x in zip(weights, values, strict=True)), Fraction(0)) / weight
+    return mean if name == "mean" else spread
+
+
+def holds(name: str, value: float, bound: float, true: Fraction) -> bool:
+    if bound == math.inf:
+        return True
+    low, high = Fraction(value) - Fraction(bound), Fraction(value) + Fraction(bound)
+    if name == "std":
+        return (low <= 0 or low * low <= true) and true <= high * high
+    return low <= true <= high
+
+
+def weights_for(rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[Any, np.ndarray]:
+    """Weights as a user gives them, and as an array of the field's shape."""
+    if rng.random() < 0.4:
+        given = rng.random(shape) * (rng.random(shape) < 0.8)
+        return given, given
+    axes = rng.permutation(len(shape))[: rng.integers(1, len(shape) + 1)].tolist()
+    factors, whole = {axis: rng.random(shape[axis]) for axis in axes}, np.ones(shape)
+    for axis, factor in factors.items():
+        whole = whole * factor.reshape([-1 if each == axis else 1 for each in range(len(shape))])
+    return factors, whole
+
+
+def case(seed: int) -> int:
+    """One random archive, its statistics along some axes of some regions; returns how many intervals were checked."""
+    rng = np.random.default_rng(seed)
+    archive, values, mask = made_up(rng)
+    valid, checked = np.isfinite(values) if mask is None else np.isfinite(values) & ~mask, 0
+    for region in regions_of(rng, values.shape):
+        place = (slice(None),) * values.ndim if region is None else tuple(slice(*ends) for ends in region)
+        axes = tuple(sorted(rng.permutation(values.ndim)[: rng.integers(1, values.ndim + 1)].tolist()))
+        name = NAMES[int(rng.integers(len(NAMES)))]
+        given, whole = weights_for(rng, values.shape) if rng.random() < 0.5 else (None, np.ones(values.shape))
+        options = {} if given is None or name in ("min", "max") else {"weights": given}
+        found = getattr(archive, name)(region, axis=axes, **options)
+        inside = [array[place] for array in (values, valid, whole if options else np.ones(values.shape))]
+        kept = [size for axis, size in enumerate(inside[0].shape) if axis not in axes]
+        assert found.values.shape == tuple(kept)
+        for at in itertools.islice(itertools.product(*map(range, kept)), 60):
+            index = iter(at)
+            cell = tuple(slice(None) if axis in axes else next(index) for axis in range(values.ndim))
+            x, there, w = (array[cell] for array in inside)
+            used = there & (w > 0) if name not in ("min", "max") else there
+            if not used.any():
+                assert np.isnan(found.values[at])
+                continue
+            true = exact(name, *(list(map(Fraction, array[used].tolist())) for array in (x, w)))
+            assert holds(name, found.values[at].item(), found.bound[at].item(), true), (name, axes, region, at, options)
+            checked += 1
+    return checked
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_the_exact_figures_are_in_every_interval(part):
+    assert sum(case(seed) for seed in range(2000 * part, 2000 * part + 20)) > 200
+
+
+@every_codec
+def test_the_interval_is_about_as_wide_as_the_bound(codec):
+    values = field(np.random.default_rng(3), (40, 41, 42), np.float32, "offset")
+    archive = wb.compress(values, wb.Absolute(1e-1), codec)
+    for name in ("mean", "std", "min", "max"):
+        assert getattr(archive, name)(axis=(0, 2)).bound.max() <= 1.01e-1
+    assert archive.mean(weights={1: np.arange(41.0)}).bound <= 1.01e-1
+
+
+def test_blocks_of_one_place_answer_from_metadata():
+    values = field(np.random.default_rng(3), (12, 64, 64), np.float32, "smooth")
+    archive = wb.compress(values, wb.Absolute(1e-3), wb.codecs.get("staged", sides=(1, 16, 32)))
+    for name in NAMES:
+        found = getattr(archive, name)(axis=(1, 2))
+        assert found.stage == METADATA
+        assert found.bytes_read < 0.3 * found.bytes_stored
+        assert (abs(found.values - getattr(values.astype(float), name)(axis=(1, 2))) <= found.bound).all()
+    assert archive.mean(axis=0).stage == VALUES
+
+
+def test_names_of_dimensions_and_areas(tmp_path):
+    xarray = pytest.importorskip("xarray")
+    latitude = np.linspace(-90, 90, 19)
+    values = field(np.random.default_rng(3), (5, 19, 30), np.float64, "noise")
+    array = xarray.DataArray(values, {"lat": latitude}, ("time", "lat", "lon"), name="T")
+    areas = np.cos(np.deg2rad(latitude)).clip(min=0)
+    true = np.average(values.mean(axis=(0, 2)), weights=areas)
+    whole = wb.compress({"T": array.to_dataset()}["T"], {"T": wb.Absolute(1e-3), "*": wb.Exact()}).save(tmp_path / "x.zip")
+    for archive in (wb.open(whole)["T"], wb.compress(array, wb.Absolute(1e-3))):
+        found = archive.mean(weights="area")
+        assert abs(found.value - true) <= found.bound < 1.1e-3
+        assert archive.mean("time").values.shape == (19, 30)
+        assert archive.mean(["time", "lon"], weights="area").values.shape == (19,)
+        assert archive.std({"time": (0, 2)}, axis="lon").values.shape == (2, 19)
+        with pytest.raises(WorkbenchError, match="axis must be the name of a dimension; got 'level'"):
+            archive.mean("level")
+
+
+def test_wrong_calls_are_refused_in_words():
+    archive = wb.compress(np.linspace(0, 1, 600).reshape(20, 30), wb.Absolute(1e-3), "staged")
+    for weights, why in (
+        ("mass", 'weights must be "area"'), ({0: np.ones(30)}, r"must have the shape \(20,\)"),
+        (-np.ones((20, 30)), "not negative"),
+        ({}, "at least one axis"), ("area", "needs a coordinate of latitudes"), (np.full((20, 30), np.nan), "finite"),
+        (np.zeros((20, 30)), "a positive weight; got none"),
+    ):
+        with pytest.raises(WorkbenchError, match=why):
+            archive.mean(weights=weights)
+    for axis in (2, (0, 0), True, (), 1.5):
+        with pytest.raises(WorkbenchError, match="axis must"):
+            archive.mean(axis=axis)
+    with pytest.raises(WorkbenchError, match="the data name none: give its number"):
+        archive.mean("time")

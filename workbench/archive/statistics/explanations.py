@@ -1,0 +1,74 @@
+"""How statistics beyond plain sums are answered: `Archive.explain` for all of them.
+
+What a chunk of the codec `staged` must decode depends on the extremes of its blocks and on the question, so for these
+archives the question is answered, and its figures are stated. Of others, every chunk of the region is decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from workbench.archive.statistics.along_axes import reduced
+from workbench.archive.statistics.chunk_parts import FieldPart
+from workbench.archive.statistics.distributions import histogram, median, quantiles
+from workbench.archive.statistics.figure import VALUES, Explanation
+from workbench.archive.statistics.reductions import KNOWN, explain
+from workbench.archive.statistics.selection import slices_of
+from workbench.archive.statistics.value_counts import count_between
+from workbench.codecs.staged import Staged
+from workbench.errors import WorkbenchError, briefly
+
+if TYPE_CHECKING:
+    from workbench.archive.archive import Archive
+
+
+def _reduction(name: str) -> Callable[..., Any]:
+    def answer(archive: Archive, region: Any, axis: Any = None, weights: Any = None) -> Any:
+        return reduced(archive, name, region, axis, weights)
+
+    return answer
+
+
+def _quantile(archive: Archive, region: Any, q: Any = 0.5) -> Any:
+    found = quantiles(archive, q, region)
+    return found[0] if isinstance(found, list) else found
+
+
+def _count(archive: Archive, region: Any, above: float | None = None, below: float | None = None) -> Any:
+    return count_between(FieldPart(archive, slices_of(archive, region)), above, below)
+
+
+def _histogram(archive: Archive, region: Any, bins: Any = 10, range: tuple[float, float] | None = None) -> Any:
+    return histogram(archive, bins, range, region)
+
+
+ANSWERS: dict[str, Callable[..., Any]] = {
+    **{name: _reduction(name) for name in KNOWN}, "quantile": _quantile, "median": median, "count": _count,
+    "histogram": _histogram,
+}
+AS_THE_VALUES = ("mean", "std", "min", "max", "quantile", "median")   # these move no more than the values do
+
+
+def explained(archive: Archive, name: str, region: Any = None, **options: Any) -> Explanation:
+    """How a statistic is answered; options are those of its method.
+
+    >>> import numpy as np, workbench as wb
+    >>> archive = wb.compress(np.linspace(0, 1, 4096).reshape(64, 64), wb.Absolute(1e-3), "prequantised")
+    >>> print(explained(archive, "quantile", q=0.9))
+    quantile: from values; reads ... of ... bytes; bound 0.001
+    """
+    if not isinstance(name, str) or name not in ANSWERS:
+        raise WorkbenchError(f"no statistic is called {briefly(name)}; available: {', '.join(ANSWERS)}")
+    if name in KNOWN and not options:
+        return explain(archive, name, region)
+    field = FieldPart(archive, slices_of(archive, region))
+    if isinstance(archive.codec, Staged):
+        found = ANSWERS[name](archive, region, **options)
+        bound = found.bound if isinstance(getattr(found, "bound", None), float) else None
+        return Explanation(name, found.stage, found.bytes_read, found.bytes_stored, bound)
+    same, limit = field.limit_of_all
+    known = same and name in AS_THE_VALUES and not (limit is not None and limit.relative)
+    return Explanation(
+        name, VALUES, field.nbytes_of_chunks, field.nbytes_stored, (limit.value if limit else 0.0) if known else None
+    )
