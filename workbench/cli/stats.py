@@ -94,7 +94,8 @@ def _described(figure: Figure) -> dict[str, Any]:
     if isinstance(figure, Statistic):
         return figure.to_dict()
     arrays = {"values": figure.values, "bounds": np.broadcast_to(figure.bound, figure.values.shape)}
-    plain = {name: np.where(np.isfinite(array), array.astype(object), np.array(None)).tolist() for name, array in arrays.items()}
+    known = {name: np.where(np.isfinite(array), array.astype(object), np.array(None)) for name, array in arrays.items()}
+    plain = {name: array.tolist() for name, array in known.items()}
     return {**plain, "stage": figure.stage, "bytes_read": figure.bytes_read, "bytes_stored": figure.bytes_stored}
 
 

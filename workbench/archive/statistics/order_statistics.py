@@ -180,11 +180,14 @@ class _Search:
 
 
 def _pieces(values: np.ndarray, most: int) -> Ranges:
-    """Values as a few ranges of about as many each."""
+    """Values as a few ranges of about as many each; a number that fills a range by itself has one of its own."""
     ordered = np.sort(values)
-    starts = np.unique(np.linspace(0, len(ordered), most, endpoint=False, dtype=np.int64))
-    starts = starts[: len(ordered)]
-    stops = np.append(starts[1:], len(ordered))[: len(starts)]
+    if not ordered.size:
+        return Ranges(np.empty(0, np.int64), ordered, ordered)
+    cuts = ordered[np.unique(np.linspace(0, len(ordered), most, endpoint=False, dtype=np.int64))]
+    starts = np.unique([np.searchsorted(ordered, cuts, side) for side in ("left", "right")])
+    starts = starts[starts < len(ordered)]
+    stops = np.append(starts[1:], len(ordered))
     return Ranges(stops - starts, ordered[starts], ordered[stops - 1])
 
 
