@@ -10,6 +10,7 @@ from workbench.archive.statistics.counts import ParticleCount, count
 from workbench.archive.statistics.figure import Explanation, Statistic
 from workbench.archive.statistics.halo_masses import HaloMasses, halo_masses
 from workbench.archive.statistics.mesh import Density, density
+from workbench.archive.statistics.power_spectrum import PowerSpectrum, power_spectrum
 from workbench.archive.statistics.reductions import explain, statistic
 from workbench.clusters.friends import Unit
 
@@ -62,6 +63,17 @@ class Statistics:
         ('values', 0.001)
         """
         return explain(self._itself, name, region)
+
+    def power_spectrum(self) -> PowerSpectrum:
+        """The power spectrum of a field on a periodic grid, with a proven interval in each shell.
+
+        >>> import numpy as np, workbench as wb
+        >>> waves = np.cos(2 * np.pi * 3 * np.arange(32) / 32)
+        >>> spectrum = wb.compress(waves, wb.Absolute(1e-3), "staged").power_spectrum()
+        >>> bool(spectrum.low[2] <= 8 <= spectrum.high[2])
+        True
+        """
+        return power_spectrum(self._itself)
 
     # Of particles.
 
