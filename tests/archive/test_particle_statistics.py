@@ -10,7 +10,7 @@ import pytest
 import workbench as wb
 from archive.samples import CODECS
 from workbench.archive import Archive
-from workbench.archive.statistics.counts import RANGES, SOME, Cubes
+from workbench.archive.statistics.particle_counts import RANGES, SOME, Cubes
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Limit
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from workbench.archive.statistics.counts import ROUNDED, Cubes, limit_of, require_particles
 from workbench.archive.statistics.figure import in_digits
+from workbench.archive.statistics.particle_counts import ROUNDED, Cubes, limit_of, require_particles
 from workbench.errors import WorkbenchError
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from workbench.archive.statistics.counts import ROUNDED, Cubes, limit_of, require_particles
+from workbench.archive.statistics.particle_counts import ROUNDED, Cubes, limit_of, require_particles
 from workbench.arguments import whole_number
 from workbench.clusters.friends import Unit, absolute_linking_length, friends_of_friends
 from workbench.data import Particles

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from workbench.archive.statistics.counts import Cubes, limit_of, require_particles
+from workbench.archive.statistics.particle_counts import Cubes, limit_of, require_particles
 from workbench.arguments import whole_number
 from workbench.errors import WorkbenchError, briefly
 from workbench.guarantees import Limit

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from workbench.archive.statistics.centre_of_mass import CentreOfMass, centre_of_mass
-from workbench.archive.statistics.counts import ParticleCount, count
 from workbench.archive.statistics.figure import Explanation, Statistic
 from workbench.archive.statistics.halo_masses import HaloMasses, halo_masses
 from workbench.archive.statistics.mesh import Density, density
+from workbench.archive.statistics.particle_counts import ParticleCount, count
 from workbench.archive.statistics.power_spectrum import PowerSpectrum, power_spectrum
 from workbench.archive.statistics.reductions import explain, statistic
 from workbench.clusters.friends import Unit
