@@ -191,15 +191,19 @@ def _wrapped(end: float, length: float) -> float:
 
 def _stretches(positions: StoredArray, index: Index, wanted: Sequence[Cuboid]) -> Stretches | None:
     """Key ranges of a chunk that cover the cuboids; None where only the whole chunk can be decoded."""
+    try:
+        blocks = blocks_of(positions, index)
+        return None if blocks is None else blocks.stretches(wanted)
+    except (CodecFailed, OverflowError) as error:   # extents can be forged, too
+        raise Damaged(positions.layout.chunk_key(index), str(error)) from error
+
+
+def blocks_of(positions: StoredArray, index: Index) -> Blocks | None:
+    """A chunk as blocks that can be decoded alone; None where only the whole chunk can be decoded."""
     codec = positions.codec
     if not isinstance(codec, ParticleCodec) or not codec.in_blocks or not positions.decodes_in_parts:
         return None   # blocks have checksums of their bytes, but not of their values: whole chunks are compared
-    where = positions.layout.chunk_key(index)
-    try:
-        blocks = positions.opened.get(index) or _blocks(positions, codec, index)
-        return None if blocks is None else blocks.stretches(wanted)
-    except (CodecFailed, OverflowError) as error:   # extents can be forged, too
-        raise Damaged(where, str(error)) from error
+    return positions.opened.get(index) or _blocks(positions, codec, index)
 
 
 def _blocks(positions: StoredArray, codec: ParticleCodec, index: Index) -> Blocks | None:

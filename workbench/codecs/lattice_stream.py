@@ -100,13 +100,17 @@ class Stream:
         """Which particles are in these blocks."""
         return block_items(blocks, self.block, self.count)
 
-    def stretches(self, cuboids: Sequence[tuple[Any, Any]]) -> Stretches:
-        """The blocks that may reach into one of these (lower, upper), of positions in free order."""
+    def reaching(self, cuboids: Sequence[tuple[Any, Any]]) -> np.ndarray:
+        """Which blocks may have decoded positions in one of these (lower, upper), of positions in free order."""
         if self.order != "free":
             raise CodecFailed("positions in their own order cannot be read by region: this stream must be in free order")
         final = np.append(self.first[1:], np.uint64(2**64 - 1))
         near = [self.lattice.stretches_in(self.first, final, lower, upper) for lower, upper in cuboids]
-        blocks = np.flatnonzero(np.any(near, axis=0))
+        return np.any(near, axis=0) if near else np.zeros(self.blocks, bool)
+
+    def stretches(self, cuboids: Sequence[tuple[Any, Any]]) -> Stretches:
+        """The blocks that may reach into one of these (lower, upper), of positions in free order."""
+        blocks = np.flatnonzero(self.reaching(cuboids))
         starts = blocks * self.block
         return Stretches(self.lattice, *self.keys(blocks), starts, np.minimum(self.block, self.count - starts))
 

@@ -50,16 +50,7 @@ class Statistic:
         return rounded_outwards(Fraction(self.value) + Fraction(self.bound), math.inf)
 
     def __str__(self) -> str:
-        if self.bound == 0 or not math.isfinite(self.bound):
-            return f"{self.value!r} ± {self.bound:g}"
-        value, bound = Decimal(self.value), Decimal(self.bound)
-        exact, up = Context(prec=2000, rounding=ROUND_HALF_EVEN), Context(prec=2000, rounding=ROUND_CEILING)
-        quantum = Decimal((0, (1,), bound.adjusted() - DIGITS + 1))
-        shown = value.quantize(quantum, context=exact)
-        wider = up.add(bound, exact.abs(exact.subtract(value, shown))).quantize(quantum, context=up)
-        large = max(shown.adjusted(), wider.adjusted())
-        form = "f" if wider.adjusted() > -MOST_ZEROS and large < MOST_ZEROS else ""
-        return f"{shown:{form}} ± {wider:{form}}"
+        return in_digits(self.value, self.bound)
 
     def to_dict(self) -> dict[str, Any]:
         """The figure, ready for JSON."""
@@ -86,6 +77,24 @@ class Explanation:
     def __str__(self) -> str:
         bound = "a bound that follows from the values" if self.bound is None else f"bound {self.bound:.4g}"
         return f"{self.name}: from {self.stage}; reads {self.bytes_read:,} of {self.bytes_stored:,} bytes; {bound}"
+
+
+def in_digits(value: float, bound: float) -> str:
+    """A value and its bound with as many digits as the bound has, which is rounded up.
+
+    >>> in_digits(1.23456, 0.0123)
+    '1.2346 ± 0.0124'
+    """
+    if bound == 0 or not math.isfinite(bound):
+        return f"{value!r} ± {bound:g}"
+    exact, up = Context(prec=2000, rounding=ROUND_HALF_EVEN), Context(prec=2000, rounding=ROUND_CEILING)
+    given, width = Decimal(value), Decimal(bound)
+    quantum = Decimal((0, (1,), width.adjusted() - DIGITS + 1))
+    shown = given.quantize(quantum, context=exact)
+    wider = up.add(width, exact.abs(exact.subtract(given, shown))).quantize(quantum, context=up)
+    large = max(shown.adjusted(), wider.adjusted())
+    form = "f" if wider.adjusted() > -MOST_ZEROS and large < MOST_ZEROS else ""
+    return f"{shown:{form}} ± {wider:{form}}"
 
 
 def interval(name: str, ends: Ends) -> tuple[float, float]:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from workbench.archive.statistics.along_axes import reduced
+from workbench.archive.statistics.centre_of_mass import CentreOfMass, centre_of_mass
 from workbench.archive.statistics.chunk_parts import FieldPart
 from workbench.archive.statistics.distributions import histogram, median, quantiles
 from workbench.archive.statistics.explanations import explained
 from workbench.archive.statistics.figure import Explanation, Statistic
+from workbench.archive.statistics.halo_masses import HaloMasses, halo_masses
+from workbench.archive.statistics.mesh import Density, density
+from workbench.archive.statistics.particle_counts import ParticleCount, count
+from workbench.archive.statistics.power_spectrum import PowerSpectrum, power_spectrum
 from workbench.archive.statistics.selection import slices_of
 from workbench.archive.statistics.value_counts import Count, Histogram, count_between
+from workbench.clusters.friends import Unit
 
 if TYPE_CHECKING:
     from workbench.archive.archive import Archive
@@ -111,3 +118,56 @@ class Statistics:
         ('values', 0.001)
         """
         return explained(self._itself, name, region, **options)
+
+    def power_spectrum(self) -> PowerSpectrum:
+        """The power spectrum of a field on a periodic grid, with a proven interval in each shell.
+
+        >>> import numpy as np, workbench as wb
+        >>> waves = np.cos(2 * np.pi * 3 * np.arange(32) / 32)
+        >>> spectrum = wb.compress(waves, wb.Absolute(1e-3), "staged").power_spectrum()
+        >>> bool(spectrum.low[2] <= 8 <= spectrum.high[2])
+        True
+        """
+        return power_spectrum(self._itself)
+
+    # Of particles.
+
+    def count_particles(self, region: Any = None, sphere: Any = None) -> ParticleCount:
+        """How many particles are in a region, as for `read`, or within a `sphere=(centre, radius)`, between proven ends.
+
+        >>> import workbench as wb
+        >>> archive = wb.compress(wb.synthetic.cosmic_web(n=16, seed=1), wb.Absolute(0.01))
+        >>> print(archive.count_particles(sphere=((8, 8, 8), 4)))
+        452, between 450 and 454
+        """
+        return count(self._itself, region, sphere)
+
+    def density(self, cells: int | Sequence[int]) -> Density:
+        """How many particles are in each cell of a mesh over the box, or over all particles, between proven ends.
+
+        >>> import workbench as wb
+        >>> wb.compress(wb.synthetic.cosmic_web(n=16, seed=1), wb.Absolute(0.01)).density(8).low.shape
+        (8, 8, 8)
+        """
+        return density(self._itself, cells)
+
+    def centre_of_mass(self) -> CentreOfMass:
+        """The centre of mass of all particles with a proven bound; in a periodic box, the mean direction around it.
+
+        >>> import workbench as wb
+        >>> print(wb.compress(wb.Particles([[0.0, 1.0], [2.0, 3.0]]), wb.Absolute(0.25)).centre_of_mass())
+        1.000 ± 0.251, 2.000 ± 0.251
+        """
+        return centre_of_mass(self._itself)
+
+    def halo_masses(
+        self, linking_length: float = 0.2, unit: Unit = "spacing", min_members: int = 20
+    ) -> HaloMasses:
+        """The numbers of members of friends-of-friends halos of the original particles, between proven ends.
+
+        >>> import workbench as wb
+        >>> archive = wb.compress(wb.synthetic.cosmic_web(n=16, seed=1), wb.Absolute(1e-4))
+        >>> archive.halo_masses().low[:3].tolist()
+        [166, 101, 78]
+        """
+        return halo_masses(self._itself, linking_length, unit, min_members)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -59,6 +60,12 @@ def statistics(archive: Archive, names: list[str], region: Any = None) -> list[S
         value, bound = interval(name, KNOWN[name](parts))
         found.append(Statistic(name, value, bound, stage, nbytes, _stored(archive), count, missing))
     return found
+
+
+def error_norm(archive: Archive) -> Fraction:
+    """At least the root of the sum of the squared differences between the decoded and the original field."""
+    partials = _partials(archive, slices_of(archive, None))
+    return sums.roots(sum((one.moved_squares for partial in partials for one in partial.sums), Fraction(0)))[1]
 
 
 def explain(archive: Archive, name: str, region: Any = None) -> Explanation:

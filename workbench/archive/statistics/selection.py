@@ -18,7 +18,8 @@ def require_field(archive: Archive) -> None:
     """Refuse archives without a grid of real numbers."""
     if archive.kind != "field":
         what = archive.content.words if archive.kind == "particles" else f"{archive.attributes.get('dtype')} values"
-        raise WorkbenchError(f"statistics are of fields of real numbers; this archive holds {what}: decompress it")
+        instead = "count_particles, density, centre_of_mass or halo_masses" if archive.kind == "particles" else "decompress"
+        raise WorkbenchError(f"this statistic is of fields of real numbers; the archive holds {what}: use {instead}")
 
 
 def slices_of(archive: Archive, region: Any) -> Slices:
