@@ -123,6 +123,31 @@ def test_names_of_dimensions_and_areas(tmp_path):
             archive.mean("level")
 
 
+def test_datasets_of_xarray_answer_from_their_archive(tmp_path):
+    xarray = pytest.importorskip("xarray")
+    import workbench.xarray  # noqa: F401
+
+    values = field(np.random.default_rng(3), (5, 19, 30), np.float64, "noise")
+    data = xarray.Dataset({"T": (("time", "lat", "lon"), values, {"units": "K"}), "h": ("lon", np.arange(30.0))})
+    path = wb.compress(data, {"T": wb.Absolute(1e-3), "*": wb.Exact()}).save(tmp_path / "x.zip")
+    opened = xarray.open_dataset(path, engine="lossbench")
+    found = opened.wb.mean("time")
+    assert set(found) == {"T", "T_bound"}
+    assert found["T"].dims == ("lat", "lon")
+    assert (abs(found["T"] - values.mean(axis=0)) <= found["T_bound"]).all()
+    assert found["T"].attrs["ancillary_variables"] == "T_bound"
+    assert abs(opened.wb.std(names="T")["T"] - values.std()) <= opened.wb.std(names="T")["T_bound"]
+    part = opened["T"].isel(time=2, lat=slice(3, 9))
+    largest = part.wb.max("lon")
+    assert (abs(largest["T"] - values[2, 3:9].max(axis=1)) <= largest["T_bound"]).all()
+    with pytest.raises(WorkbenchError, match="steps of 2"):
+        opened["T"].isel(lat=slice(None, None, 2)).wb.mean()
+    with pytest.raises(WorkbenchError, match="expected dimensions out of lat, lon, time; got 'level'"):
+        opened.wb.mean("level", names="T")
+    with pytest.raises(WorkbenchError, match="is not read from an archive"):
+        (opened + 1).wb.mean(names="T")
+
+
 def test_wrong_calls_are_refused_in_words():
     archive = wb.compress(np.linspace(0, 1, 600).reshape(20, 30), wb.Absolute(1e-3), "staged")
     for weights, why in (

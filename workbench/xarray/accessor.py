@@ -22,6 +22,9 @@ from workbench.bounds import find_bound, predict, sweep
 from workbench.errors import WorkbenchError, briefly
 from workbench.limits import rate_distortion
 from workbench.metrics import compare
+from workbench.xarray.statistics import Dims, statistic_of
+
+STATISTICS = ("mean", "sum", "std", "min", "max")
 
 
 def _is_field_of_floats(array: xarray.DataArray) -> bool:
@@ -48,6 +51,30 @@ def _on_each(verb: Callable[..., Any]) -> Any:
     return method
 
 
+def _of_array(name: str) -> Any:
+    """A statistic of the original array, from the archive that it is read from."""
+
+    def method(self: OfDataArray, dim: Dims = None) -> xarray.Dataset:
+        own = str(self._data.name or "values")
+        return statistic_of({own: self._data}, name, dim)
+
+    method.__name__, method.__doc__ = name, f"The {name} of the original values, of all or along dimensions, with bounds."
+    return method
+
+
+def _of_each(name: str) -> Any:
+    """A statistic of each original variable, from the archive that it is read from."""
+
+    def method(self: OfDataset, dim: Dims = None, *, names: str | Iterable[str] | None = None) -> xarray.Dataset:
+        asked = set() if dim is None else {dim} if isinstance(dim, str) else set(dim)
+        chosen = self._chosen(names)
+        along = [own for own in chosen if not asked or asked & set(self._data[own].dims)]
+        return statistic_of({own: self._data[own] for own in along or chosen}, name, dim)
+
+    method.__name__, method.__doc__ = name, f"The {name} of each variable's original values, with proven bounds."
+    return method
+
+
 @xarray.register_dataarray_accessor("wb")   # type: ignore[no-untyped-call]
 class OfDataArray:
     """The calls on one array.
@@ -67,6 +94,7 @@ class OfDataArray:
     predict = _on_array(predict)
     sweep = _on_array(sweep)
     limits = _on_array(rate_distortion)
+    mean, sum, std, min, max = map(_of_array, STATISTICS)
 
 
 @xarray.register_dataset_accessor("wb")   # type: ignore[no-untyped-call]
@@ -88,6 +116,7 @@ class OfDataset:
     predict = _on_each(predict)
     sweep = _on_each(sweep)
     limits = _on_each(rate_distortion)
+    mean, sum, std, min, max = map(_of_each, STATISTICS)
 
     def compare(self, decoded: xarray.Dataset, *, names: str | Iterable[str] | None = None, **options: Any) -> Reports:
         """How different each variable is from that of the same name in another dataset: `wb.compare` of each."""

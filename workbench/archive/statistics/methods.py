@@ -45,7 +45,7 @@ class Statistics:
         >>> print(archive.mean(), "from", archive.mean().stage)
         0.50000 ± 0.00101 from metadata of blocks
         >>> archive.mean(axis=0).values.shape, str(archive.mean(weights={0: np.arange(64.0)}))
-        ((64,), '0.67200 ± 0.00101')
+        ((64,), '0.66931 ± 0.00101')
         """
         return reduced(self._itself, "mean", region, axis, weights)
 
