@@ -104,6 +104,8 @@ def times(values: np.ndarray, name: str, repeats: int) -> None:
     deflated = small.encode(values, tolerance)
     part = tuple(slice(n // 2, n // 2 + 32) for n in shape)
 
+    edges, high = np.linspace(float(values.min()), float(values.max()), 21), float(np.quantile(values, 0.99))
+
     def stage() -> Stream:
         return Stream.from_bytes(data, shape, dtype)
 
@@ -116,6 +118,14 @@ def times(values: np.ndarray, name: str, repeats: int) -> None:
         "mean": archive.mean,
         "decode and std": lambda: codec.decode(data, shape, dtype).std(dtype=np.float64),
         "std": archive.std,
+        "decode and median": lambda: np.median(codec.decode(data, shape, dtype)),
+        "median": archive.median,
+        "decode and histogram": lambda: np.histogram(codec.decode(data, shape, dtype), edges),
+        "histogram": lambda: archive.histogram(edges),
+        "decode and count": lambda: (codec.decode(data, shape, dtype) > high).sum(),
+        "count above the 99th percentile": lambda: archive.count(above=high),
+        "decode and mean along axis 0": lambda: codec.decode(data, shape, dtype).mean(axis=0, dtype=np.float64),
+        "mean along axis 0": lambda: archive.mean(axis=0),
         "means of blocks": lambda: means(stage()),
         "a part of 32³": lambda: codec.part(data, shape, dtype, part),
     }
