@@ -13,6 +13,7 @@ from workbench.archive.statistics.along_axes import reduced
 from workbench.archive.statistics.chunk_parts import FieldPart
 from workbench.archive.statistics.distributions import histogram, median, quantiles
 from workbench.archive.statistics.figure import VALUES, Explanation
+from workbench.archive.statistics.products import dot, norm
 from workbench.archive.statistics.reductions import KNOWN, explain
 from workbench.archive.statistics.selection import slices_of
 from workbench.archive.statistics.value_counts import count_between
@@ -43,9 +44,17 @@ def _histogram(archive: Archive, region: Any, bins: Any = 10, range: tuple[float
     return histogram(archive, bins, range, region)
 
 
+def _norm(archive: Archive, region: Any, order: float = 2) -> Any:
+    return norm(archive, order, region)
+
+
+def _dot(archive: Archive, region: Any, other: Archive) -> Any:
+    return dot(archive, other, region)
+
+
 ANSWERS: dict[str, Callable[..., Any]] = {
     **{name: _reduction(name) for name in KNOWN}, "quantile": _quantile, "median": median, "count": _count,
-    "histogram": _histogram,
+    "histogram": _histogram, "norm": _norm, "dot": _dot,
 }
 AS_THE_VALUES = ("mean", "std", "min", "max", "quantile", "median")   # these move no more than the values do
 

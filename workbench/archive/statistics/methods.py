@@ -15,6 +15,7 @@ from workbench.archive.statistics.halo_masses import HaloMasses, halo_masses
 from workbench.archive.statistics.mesh import Density, density
 from workbench.archive.statistics.particle_counts import ParticleCount, count
 from workbench.archive.statistics.power_spectrum import PowerSpectrum, power_spectrum
+from workbench.archive.statistics.products import dot, norm
 from workbench.archive.statistics.selection import slices_of
 from workbench.archive.statistics.value_counts import Count, Histogram, count_between
 from workbench.clusters.friends import Unit
@@ -106,6 +107,25 @@ class Statistics:
         True
         """
         return histogram(self._itself, bins, range, region)
+
+    def norm(self, order: float = 2, region: Any = None) -> Statistic:
+        """The norm of a field: the root of the sum of squares (2), the sum (1) or the largest (math.inf) of magnitudes.
+
+        >>> import numpy as np, workbench as wb
+        >>> print(wb.compress(np.full((30, 40), 2.0), wb.Absolute(1e-3), "staged").norm())
+        69.2820 ± 0.0347
+        """
+        return norm(self._itself, order, region)
+
+    def dot(self, other: Archive, region: Any = None) -> Statistic:
+        """The sum of the products with another field on the same grid, where both are valid.
+
+        >>> import numpy as np, workbench as wb
+        >>> archive = wb.compress(np.full((30, 40), 2.0), wb.Absolute(1e-3), "staged")
+        >>> print(archive.dot(archive))
+        4800.00 ± 4.81
+        """
+        return dot(self._itself, other, region)
 
     def explain(self, name: str, region: Any = None, **options: Any) -> Explanation:
         """How a statistic is answered: what is decoded, how many bytes that takes, and the bound.

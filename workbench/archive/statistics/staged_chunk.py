@@ -106,6 +106,8 @@ class StagedChunk:
         if not blocks.size:
             return np.empty(0, self.dtype)
         decoded = np.asarray(self.stream.blocks(blocks).values(self.stream.grid.whole, self.dtype, blocks)).reshape(-1)
+        if len(blocks) == self.stream.grid.blocks and not self.stream.gaps:
+            return decoded
         cells = _cells_of(self.stream.grid, blocks)
         if self.stream.gaps:
             cells = cells[self._valid[cells]]
