@@ -73,48 +73,96 @@ template <i32 OPERATION> DEVICE ALWAYS_INLINE Beside beside(i64 place, i64 size,
     return found;
 }
 
-// The difference along an axis at a cell; adds 0 to `finite` if all values are finite, else NaN.
-template <i32 OPERATION, bool SIZES>
-DEVICE ALWAYS_INLINE double change(const Beside& axis, const real* cell, real* finite)
+// The difference along an axis at a cell.
+template <i32 OPERATION, bool SIZES> DEVICE ALWAYS_INLINE double change(const Beside& axis, const real* cell, double here)
 {
-    const real low = cell[axis.low], high = cell[axis.high];
-    *finite += (low - low) + (high - high);
-    if (OPERATION != LAPLACIAN) return (SIZES ? (double)high + (double)low : (double)high - (double)low) * axis.factor;
-    const real middle = cell[axis.middle];
-    *finite += middle - middle;
-    const double here = (double)middle;
-    return (SIZES ? ((double)low + here) + ((double)high + here) : ((double)low - here) + ((double)high - here)) * axis.factor;
+    const double low = (double)cell[axis.low], high = (double)cell[axis.high];
+    if (OPERATION != LAPLACIAN) return (SIZES ? high + low : high - low) * axis.factor;
+    return (SIZES ? (low + here) + (high + here) : (low - here) + (high - here)) * axis.factor;
 }
 
-template <i32 OPERATION, bool SIZES>
-DEVICE ALWAYS_INLINE void cells(const Beside* axis, i32 used, const real* from, i64 count, real* out)
+// The figures of cells along the last axis. `CENTRED`: each cell is the middle one of its second differences.
+template <i32 OPERATION, bool SIZES, i32 COUNT, bool CENTRED>
+DEVICE ALWAYS_INLINE void figures(const Beside* axis, const real* cell, i64 count, real* __restrict__ out)
 {
-    const Beside a = axis[0], b = axis[1], c = axis[2], d = axis[3], one = axis[used];
-    for (i64 k = 0; k < count; ++k) {
-        const real* const cell = from + k;
-        real finite = 0;
-        double total;
-        if (OPERATION == DERIVATIVE) {
-            total = change<OPERATION, SIZES>(one, cell, &finite);
-        } else {
-            const double p = change<OPERATION, SIZES>(a, cell, &finite), q = change<OPERATION, SIZES>(b, cell, &finite);
-            const double r = change<OPERATION, SIZES>(c, cell, &finite), s = change<OPERATION, SIZES>(d, cell, &finite);
-            total = OPERATION == GRADIENT ? sqrt(((p * p + q * q) + r * r) + s * s) : ((p + q) + r) + s;
+    const Beside a = axis[0], b = axis[1], c = axis[2], d = axis[3];
+    for (i64 k = 0; k < count; ++k, ++cell) {
+        const double middle = CENTRED ? (double)cell[0] : 0;
+        const double p = change<OPERATION, SIZES>(a, cell, CENTRED ? middle : (double)cell[a.middle]);
+        double total = p;
+        if (OPERATION != DERIVATIVE) {
+            const double q = change<OPERATION, SIZES>(b, cell, CENTRED ? middle : (double)cell[b.middle]);
+            const double r = change<OPERATION, SIZES>(c, cell, CENTRED ? middle : (double)cell[c.middle]);
+            const double s = COUNT < 4 ? 0 : change<OPERATION, SIZES>(d, cell, CENTRED ? middle : (double)cell[d.middle]);
+            if (OPERATION == LAPLACIAN) total = COUNT < 4 ? (p + q) + r : ((p + q) + r) + s;
+            else total = sqrt(COUNT < 4 ? (p * p + q * q) + r * r : ((p * p + q * q) + r * r) + s * s);
         }
-        real result = (real)(total == total ? total : infinity());
-        if (!(finite == 0)) set_missing(&result);
-        out[k] = result;
+        out[k] = (real)total;
     }
 }
 
-// One run of cells. Along axes without a scale, the neighbours are those along the first one with a scale, and count nothing.
+DEVICE ALWAYS_INLINE bool is_finite(real x) { return x - x == 0; }
+
+DEVICE ALWAYS_INLINE bool all_finite(const float* value, i64 count)
+{
+    u32 beyond = 0;
+    for (i64 k = 0; k < count; ++k) {
+        FloatBits a;
+        a.value = value[k];
+        beyond |= (a.bits & 0x7f800000u) == 0x7f800000u;
+    }
+    return !beyond;
+}
+
+DEVICE ALWAYS_INLINE bool all_finite(const double* value, i64 count)
+{
+    u64 beyond = 0;
+    for (i64 k = 0; k < count; ++k) {
+        DoubleBits a;
+        a.value = value[k];
+        beyond |= (a.bits & 0x7ff0000000000000ull) == 0x7ff0000000000000ull;
+    }
+    return !beyond;
+}
+
+// Tells figures beyond all numbers from those that have a value without a number in their stencil.
+template <i32 OPERATION> DEVICE ALWAYS_INLINE void mark(const Beside* axis, i32 count, const real* cell, real* out)
+{
+    bool finite = true;
+    for (i32 a = 0; a < count; ++a) {
+        finite = finite && is_finite(cell[axis[a].low]) && is_finite(cell[axis[a].high]);
+        if (OPERATION == LAPLACIAN) finite = finite && is_finite(cell[axis[a].middle]);
+    }
+    if (!finite) set_missing(out);
+    else if (*out != *out) *out = (real)infinity();
+}
+
+template <i32 OPERATION, bool SIZES>
+DEVICE ALWAYS_INLINE void cells(const Beside* axis, i32 count, const real* from, i64 wanted, real* out)
+{
+    bool centred = true;
+    for (i32 a = 0; a < AXES; ++a) centred = centred && axis[a].middle == 0;
+    if (OPERATION != LAPLACIAN || centred) {
+        if (count < 4) figures<OPERATION, SIZES, 3, true>(axis, from, wanted, out);
+        else figures<OPERATION, SIZES, 4, true>(axis, from, wanted, out);
+    } else {
+        figures<OPERATION, SIZES, 4, false>(axis, from, wanted, out);
+    }
+    if (all_finite(out, wanted)) return;
+    for (i64 k = 0; k < wanted; ++k)
+        if (!is_finite(out[k])) mark<OPERATION>(axis, count, from + k, out + k);
+}
+
+// One run of cells. Axes without a scale are left out; what lacks to as many as are always read is the first one, and counts
+// nothing.
 template <i32 OPERATION, bool SIZES>
 DEVICE ALWAYS_INLINE void stencil_run(const Area& area, const double* scale, const real* value, i64 item, real* out)
 {
     const i64 width = area.width(3), runs = (width + area.run - 1) / area.run, row = item / runs;
     const i64 first = item % runs * area.run, end = first + area.run < width ? first + area.run : width;
-    i32 used = 0;
-    while (used < AXES - 1 && scale[used] == 0) ++used;
+    i32 used[AXES] = {0, 0, 0, 0}, count = 0;
+    for (i32 a = 0; a < AXES; ++a)
+        if (scale[a] != 0) used[count++] = a;
     i64 place[AXES], stride[AXES], rest = row, at = 0;
     for (i32 a = 2; a >= 0; --a) {
         place[a] = area.start[a] + rest % area.width(a);
@@ -134,11 +182,11 @@ DEVICE ALWAYS_INLINE void stencil_run(const Area& area, const double* scale, con
         if (along && !inside) stop = k + 1;
         if (stop > end) stop = end;
         Beside axis[AXES];
-        for (i32 a = 0; a < AXES; ++a) {
-            const i32 from = scale[a] == 0 ? used : a;
-            axis[a] = beside<OPERATION>(place[from], area.size[from], stride[from], scale[a]);
+        for (i32 n = 0; n < AXES; ++n) {
+            const i32 a = n < count ? used[n] : used[0];
+            axis[n] = beside<OPERATION>(place[a], area.size[a], stride[a], n < count ? scale[a] : 0);
         }
-        cells<OPERATION, SIZES>(axis, used, value + at + place[3], stop - k, out + row * width + k);
+        cells<OPERATION, SIZES>(axis, count, value + at + place[3], stop - k, out + row * width + k);
         k = stop;
     }
 }

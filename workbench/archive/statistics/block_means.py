@@ -1,11 +1,11 @@
 """A coarse view of an archived field: the mean of each block, with a bound for the original data.
 
 The codec `staged` keeps the sum and the number of valid cells of its blocks, so that no value is decoded where the wanted
-blocks are made of these. Of other codecs, and of chunks in which values were corrected, values are decoded chunk by chunk.
-Blocks begin anew in each chunk, as those of the codec do.
+blocks are made of these. Of other codecs, and of chunks with corrected values, values are decoded one chunk after the
+other. Blocks begin anew in each chunk, as those of the codec do.
 
-A mean differs from that of the original values by at most the mean of their errors. Rounding is at most so many units of the
-largest size as there are operations: 16 for a block of the codec, and one for each number that is added.
+A mean differs from that of the original values by at most the mean of their errors. Rounding is at most so many units of
+the largest size as there are operations: 16 for a block of the codec, one for each number that is added.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from workbench.archive.frame import Damaged
 from workbench.archive.layout import ArrayLayout, Index
 from workbench.archive.reading import StoredArray
 from workbench.archive.statistics.field_figure import FieldStatistic
-from workbench.archive.statistics.figure import METADATA, SOME, VALUES
+from workbench.archive.statistics.figure import METADATA, SOME, VALUES, Explanation
 from workbench.archive.statistics.operators import share_of
 from workbench.archive.statistics.reductions import bytes_stored, limit_at, part_of_grid
 from workbench.archive.statistics.stencils import ABOVE
@@ -96,6 +96,24 @@ def block_means(archive: Archive, sides: Sides = None) -> BlockMeans:
     )
 
 
+def explain_block_means(archive: Archive) -> Explanation:
+    """How the means of the usual blocks are answered. Values are not decoded for this, unless some were corrected.
+
+    >>> import workbench as wb
+    >>> archive = wb.compress(np.linspace(0, 1, 4096).reshape(64, 64), wb.Absolute(1e-3), "prequantised")
+    >>> print(explain_block_means(archive))
+    block_means: from values; reads ... of ... bytes; bound 0.001
+    """
+    part_of_grid(archive, None)
+    if isinstance(archive.codec, Staged):
+        found = block_means(archive)
+        bound = found.bound if isinstance(found.bound, float) else None
+        return Explanation("block_means", found.stage, found.bytes_read, found.bytes_stored, bound)
+    limit, stored = archive.certificate[archive.data.layout.name].limit, bytes_stored(archive)
+    bound = 0.0 if limit is None else limit.value if isinstance(limit, Limit) and not limit.relative else None
+    return Explanation("block_means", VALUES, stored, stored, bound)
+
+
 @dataclass(frozen=True, eq=False)
 class _Blocks:
     """The means of the blocks of a chunk, their bounds, and what was read for them."""
@@ -153,7 +171,7 @@ def _from_metadata(
     numbers = facts[Fact.BASE] + stream.lattice.offset
     largest = step * float(np.abs([numbers, numbers + facts[Fact.LOW], numbers + facts[Fact.HIGH]]).max())
     share, least = (2.0**-23, 2.0**-148) if dtype == np.float32 else (UNIT, 2.0**-1070)   # of the values, as decoded
-    error = limit.value + share * largest + least
+    off = limit.value + share * largest + least
     counts = [-(-size // side) for size, side in zip(frame.shape, own, strict=True)]
     found, count = means(stream).reshape(counts), facts[Fact.COUNT].reshape(counts)
     ratio = [side // each for side, each in zip(sides, own, strict=True)]
@@ -161,7 +179,7 @@ def _from_metadata(
     if max(ratio) > 1:
         sums, count = (_summed(array, ratio) for array in (np.where(count > 0, found * count, 0.0), count))
         found, roundings = _over(sums, count), ROUNDINGS + math.prod(ratio)
-    bounds = np.where(count > 0, (error + roundings * UNIT * largest) * ABOVE, np.nan)
+    bounds = np.where(count > 0, (off + roundings * UNIT * largest) * ABOVE, np.nan)
     return _Blocks(found, bounds, METADATA, stored.chunk_nbytes(index) - len(stream.groups.stored))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from workbench.archive.statistics.block_means import BlockMeans, Sides, block_means
+from workbench.archive.statistics.block_means import BlockMeans, Sides, block_means, explain_block_means
 from workbench.archive.statistics.field_figure import FieldStatistic
 from workbench.archive.statistics.figure import Explanation, Statistic
 from workbench.archive.statistics.operators import OPERATIONS, explain_operator, operator
@@ -53,7 +53,7 @@ class Statistics:
     # Operators.
 
     def derivative(self, axis: int | str = 0, region: Any = None) -> FieldStatistic:
-        """The derivative of a field along an axis, given by number or name, at each point, with bounds for the original data.
+        """The derivative of a field at each point along an axis (a number or a name), with bounds for the original data.
 
         As `numpy.gradient` has it with the spacing of the field: (x[i + 1] - x[i - 1]) / 2h, and at the ends of an axis the
         difference of two neighbours over h. A region has the derivative of the whole field there. A value whose stencil has
@@ -91,9 +91,9 @@ class Statistics:
     def block_means(self, sides: Sides = None) -> BlockMeans:
         """The mean of each block of a field, a coarse view of it, with bounds for the original data.
 
-        `sides` is one number, or one for each axis; without it, blocks are those of the codec `staged`, or have 8 points along
-        each axis. Blocks begin anew in each chunk, as `edges` of the result say. With `staged`, the metadata suffice where
-        each side is a multiple of the codec's.
+        `sides` is one number, or one for each axis; without it, blocks are those of the codec `staged`, or have 8 points
+        along each axis. Blocks begin anew in each chunk, as `edges` of the result say. With `staged`, the metadata suffice
+        where each side is a multiple of the codec's.
 
         >>> import numpy as np, workbench as wb
         >>> archive = wb.compress(np.linspace(0, 1, 4096).reshape(64, 64), wb.Absolute(1e-3), "staged")
@@ -114,5 +114,7 @@ class Statistics:
         ('values', 0.001)
         """
         if name in OPERATIONS:
-            return explain_operator(self._itself, name, axis, region)
+            return explain_operator(self._itself, name, axis if name == "derivative" else None, region)
+        if name == "block_means":
+            return explain_block_means(self._itself)
         return explain(self._itself, name, region)

@@ -1,12 +1,13 @@
 """Derivatives, the length of the gradient and the Laplacian of an archived field, with bounds for the original data.
 
-They are linear in the values but for a norm, so errors of the values of at most eb change them by at most eb times the sum of
-the sizes of the weights of their stencil; the length of a gradient by the length of these sums, by the triangle inequality.
-To this comes the rounding of what was computed (`stencils.py`). Stencils are applied to decoded values, since the archive
-promises |x - y| <= eb of these: lattice numbers, as the codec `staged` has them, would add the rounding of values to the
-bound, and to decode them takes as long.
+They are linear in the values but for a norm, so errors of the values of at most eb change them by at most eb times the sum
+of the sizes of the weights of their stencil; the length of a gradient by the length of these sums, by the triangle
+inequality. To this comes the rounding of what was computed (`stencils.py`). Stencils are applied to decoded values, since
+the archive promises |x - y| <= eb of these: lattice numbers, as the codec `staged` has them, would add the rounding of
+values to the bound, and to decode them takes as long.
 
-Chunks are decoded once, in layers along the first axis; the last plane of a layer is held for the next.
+Chunks are decoded once, in layers along the first axis; the last planes of a layer are held for the next. Blocks of the
+codec `staged` have checksums of their own, so values decoded from them are not compared with that of their chunk again.
 """
 
 from __future__ import annotations
@@ -19,11 +20,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from workbench import backend
 from workbench.archive import region as regions
+from workbench.archive.layout import Index
 from workbench.archive.statistics.field_figure import FieldStatistic
-from workbench.archive.statistics.figure import VALUES, Explanation, rounded_outwards
+from workbench.archive.statistics.figure import OPERATORS, VALUES, Explanation, rounded_outwards
 from workbench.archive.statistics.reductions import bytes_stored, part_of_grid
 from workbench.archive.statistics.stencils import ABOVE, Operation, apply_stencil, require_steps, rounding, weights
+from workbench.codecs.staged import Staged
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Limit, Limits, SliceLimits
 from workbench.guarantees.per_slice import axis_of
@@ -32,10 +36,9 @@ from workbench.slabs import Slices
 if TYPE_CHECKING:
     from workbench.archive.archive import Archive
 
-OPERATIONS = {
-    "derivative": Operation.DERIVATIVE, "gradient_magnitude": Operation.GRADIENT, "laplacian": Operation.LAPLACIAN,
-}
+OPERATIONS = dict(zip(OPERATORS, (Operation.DERIVATIVE, Operation.GRADIENT, Operation.LAPLACIAN), strict=False))
 LAYER = 2**20   # values that are decoded together, at least
+HELD = 2        # planes of a layer that the next one may need, at most
 
 
 def operator(archive: Archive, name: str, axis: int | str | None = None, region: Any = None) -> FieldStatistic:
@@ -113,14 +116,17 @@ class _Task:
     def of(cls, archive: Archive, name: str, axis: int | str | None, region: Any) -> _Task:
         part, shape, operation = part_of_grid(archive, region), archive.data.layout.shape, OPERATIONS[name]
         chosen: Sequence[int] = range(len(shape))
-        if operation is Operation.DERIVATIVE and (axis is not None or len(shape) > 1):
-            given = axis + len(shape) if isinstance(axis, int) and -len(shape) <= axis < 0 else axis
-            chosen = [axis_of(given, len(shape), archive.attributes.get("metadata", {}).get("dimensions"))]
+        if operation is Operation.DERIVATIVE:
+            if not isinstance(axis, int | np.integer | str) or isinstance(axis, bool):
+                raise WorkbenchError(f"axis must be the number of an axis, or the name of a dimension; got {axis!r:.80}")
+            chosen = [axis_of(axis, len(shape), archive.attributes.get("metadata", {}).get("dimensions"))]
         for each in chosen:
             if shape[each] < operation.points:
-                others = "" if shape[each] < 2 else "; a derivative along it needs 2"
+                others = [str(axis) for axis, size in enumerate(shape) if size > 1]
+                instead = f"derivatives along {', '.join(others)}" if others else "statistics, such as archive.mean()"
                 raise WorkbenchError(
-                    f"{name} needs at least {operation.points} points along axis {each}; this field has {shape[each]}{others}"
+                    f"{name} needs at least {operation.points} points along axis {each}; got {shape[each]}. "
+                    f"Available: {instead}"
                 )
         spacing = tuple(step if each in chosen else None for each, step in enumerate(archive.spacing))
         require_steps(spacing)
@@ -183,28 +189,38 @@ class _Task:
             slice(one.start - outer.start, one.stop - outer.start)
             for one, outer in zip(self.part[1:], self.window[1:], strict=True)
         )
-        at, held = first, np.empty((0,))
-        for planes, fresh in self._layers():
-            values = np.concatenate([held, fresh]) if len(held) else fresh
-            begin, ended = planes.stop - len(values), planes.stop == self.window[0].stop
+        width = [one.stop - one.start for one in self.window[1:]]
+        thick = self.archive.data.layout.chunk_shape[0]
+        thick *= max(1, LAYER // (thick * math.prod(width)))
+        room = np.empty((min(thick, self.window[0].stop - self.window[0].start) + HELD, *width), self.dtype)
+        at, held = first, 0
+        for start in range(self.window[0].start // thick * thick, self.window[0].stop, thick):
+            planes = slice(max(start, self.window[0].start), min(start + thick, self.window[0].stop))
+            values = room[: held + planes.stop - planes.start]
+            self._decode(planes, values[held:])
+            begin, ended = planes.start - held, planes.stop == self.window[0].stop
             end = last if ended else planes.stop - reach
             if at < end and (ended or not reach or len(values) >= self.operation.points):
                 window = _Window(slice(begin, planes.stop), values)
                 yield slice(at - first, end - first), window, (slice(at - begin, end - begin), *rest)
                 at = end
-            held = values[max(0, min(at - 1, size - self.operation.points) - begin) :] if reach else held
+            held = planes.stop - max(begin, min(at - 1, size - self.operation.points)) if reach else 0
+            room[:held] = values[len(values) - held :].copy()
 
-    def _layers(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """The values of the window in layers, each decoded once."""
-        stored, mask, window = self.archive.data, self.archive.arrays.get("mask"), self.window
-        thick = stored.layout.chunk_shape[0]
-        thick *= max(1, LAYER // (thick * math.prod(part.stop - part.start for part in window[1:])))
-        for start in range(window[0].start // thick * thick, window[0].stop, thick):
-            planes = slice(max(start, window[0].start), min(start + thick, window[0].stop))
-            values = regions.grid_part(stored, (planes, *window[1:])).astype(self.dtype, copy=False)
-            if mask is not None:
-                values[regions.grid_part(mask, (planes, *window[1:]))] = np.nan
-            yield planes, values
+    def _decode(self, planes: slice, into: np.ndarray) -> None:
+        """The values of some planes of the window, as floating-point numbers; masked ones are NaN."""
+        stored, mask, place = self.archive.data, self.archive.arrays.get("mask"), (planes, *self.window[1:])
+        saved = 1 if isinstance(stored.codec, Staged) else regions.LEAST_SAVED
+
+        def work(index: Index) -> None:
+            to, part = regions.common(place, stored.layout.chunk_slices(index))
+            into[to] = regions.chunk_part(stored, index, part, saved)
+
+        indices = regions.chunks_in(stored.layout, place)
+        for _ in map(work, indices) if stored.decoder.holds_gil else backend.side_by_side(work, indices):
+            pass
+        if mask is not None:
+            into[regions.grid_part(mask, place)] = np.nan
 
     def bounds(self, window: _Window, inside: Slices, found: np.ndarray) -> np.ndarray:
         """A bound for each result, where the errors of values differ."""
@@ -216,7 +232,7 @@ class _Task:
             return rounded_up((exact + share * np.abs(found.astype(np.float64)) + least) * ABOVE, self.dtype)
 
     def bound(self, seen: _Seen) -> float | np.ndarray:
-        """The bound of all results, where the errors of values do not differ: a number, unless ends of the grid have another."""
+        """The bound of all results, where the errors of values do not differ: a number, unless ends have another."""
         assert self.error is not None
         error = self.error + self._rounds * seen.given * 2.0**-52
         share, least = rounding(self.operation, seen.given, self.spacing, self.dtype)
@@ -247,7 +263,7 @@ def _sizes(values: np.ndarray) -> tuple[float, int, bool]:
 
 
 def _errors(limit: Limits | None, place: Slices) -> tuple[np.ndarray, np.ndarray]:
-    """How far original values are from decoded ones y: at most a share of |y|, and an absolute error; arrays to broadcast."""
+    """How far original values are from decoded ones y: a share of |y|, and an absolute error, as arrays to broadcast."""
     assert limit is not None
     several = [limit] if isinstance(limit, Limit) else limit.limits[place[limit.axis]]
     along = [1] * len(place)

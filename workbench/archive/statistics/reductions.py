@@ -19,7 +19,7 @@ from workbench.archive.certificate import Promise
 from workbench.archive.layout import Index
 from workbench.archive.reading import StoredArray
 from workbench.archive.statistics import sums
-from workbench.archive.statistics.figure import METADATA, SOME, VALUES, Explanation, Statistic, interval
+from workbench.archive.statistics.figure import METADATA, OPERATORS, SOME, VALUES, Explanation, Statistic, interval
 from workbench.archive.statistics.staged_sums import Partial, from_blocks
 from workbench.archive.statistics.sums import Ends, Sums
 from workbench.codecs.staged import Staged
@@ -64,7 +64,7 @@ def statistics(archive: Archive, names: list[str], region: Any = None) -> list[S
 
 def explain(archive: Archive, name: str, region: Any = None) -> Explanation:
     """How a statistic is answered. Values are not decoded for this, but what stands beside blocks is read."""
-    _require_known([name])
+    _require_known([name], OPERATORS)
     slices = part_of_grid(archive, region)
     if isinstance(archive.codec, Staged):
         found = statistic(archive, name, region)
@@ -80,10 +80,10 @@ def explain(archive: Archive, name: str, region: Any = None) -> Explanation:
     return Explanation(name, VALUES, nbytes, bytes_stored(archive), bound)
 
 
-def _require_known(names: list[str]) -> None:
+def _require_known(names: list[str], others: tuple[str, ...] = ()) -> None:
     for name in names:
         if name not in KNOWN:
-            raise WorkbenchError(f"no statistic is called {briefly(name)}; available: {', '.join(KNOWN)}")
+            raise WorkbenchError(f"no statistic is called {briefly(name)}; available: {', '.join([*KNOWN, *others])}")
 
 
 def part_of_grid(archive: Archive, region: Any) -> Slices:
@@ -96,6 +96,7 @@ def part_of_grid(archive: Archive, region: Any) -> Slices:
 
 
 def bytes_stored(archive: Archive) -> int:
+    """The bytes of all chunks of the values and of their mask."""
     return archive.data.nbytes + (archive.arrays["mask"].nbytes if "mask" in archive.arrays else 0)
 
 

@@ -28,7 +28,7 @@ from workbench.slabs import Slices
 AXES = backend.constant("stencils.cu", "AXES")
 RUN = 4096              # cells that a thread of a CPU takes at a time
 STEPS = 2.0**-500, 2.0**500   # between which spacings must be, as their squares are divided by
-ABOVE = 1 + 2.0**-40    # a few rounded products and sums of numbers that are not negative, times this, are not below the exact
+ABOVE = 1 + 2.0**-40    # a few rounded products and sums of numbers that are not negative, times this, are above the exact
 
 
 class Operation(IntEnum):
@@ -50,8 +50,8 @@ def apply_stencil(
 ) -> Array:
     """The figure at the cells `inside` a window of values, in their type; axes without a spacing are left out.
 
-    Cells that lie at an end of the window must lie at that end of the grid. `sizes`: for bounds of the errors of the values,
-    a bound of the error of the figure.
+    Cells that lie at an end of the window must lie at that end of the grid. `sizes`: for bounds of the errors of the
+    values, a bound of the error of the figure.
 
     >>> apply_stencil(Operation.DERIVATIVE, np.array([0.0, 1.0, 4.0, 9.0]), (slice(0, 4),), (1.0,))
     array([1., 2., 4., 5.])

@@ -1,7 +1,7 @@
 """Divergence and curl of a vector field whose components are archived, each component by itself.
 
-Each derivative has its own bound (`operators.py`), and a sum of figures has the sum of their bounds and of its rounding. Error
-bounds may differ from component to component; grids may not.
+Each derivative has its own bound (`operators.py`), and a sum of figures has the sum of their bounds and of its rounding.
+Error bounds may differ from component to component; grids may not.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def curl(archives: Sequence[Archive], region: Any = None) -> FieldStatistic | tu
     _require_vector("curl", archives)
 
     def component(name: str, first: int, second: int) -> FieldStatistic:
-        along = operator(archives[second], "derivative", first, region), operator(archives[first], "derivative", second, region)
-        return _summed(name, [(along[0], 1), (along[1], -1)])
+        positive = operator(archives[second], "derivative", first, region)
+        return _summed(name, [(positive, 1), (operator(archives[first], "derivative", second, region), -1)])
 
     if len(archives) == 2:
         return component("curl", 0, 1)
@@ -71,8 +71,9 @@ def _require_vector(name: str, archives: Sequence[Archive]) -> None:
         raise WorkbenchError(
             f"{name} takes two archives of one shape with two axes, or three with three; got {len(given)}: {listed}"
         )
-    if len({one.spacing for one in given}) > 1:
-        raise WorkbenchError(f"{name} needs components with one spacing; got {', '.join(str(one.spacing) for one in given)}")
+    spacings = [one.spacing for one in given]
+    if len(set(spacings)) > 1:
+        raise WorkbenchError(f"{name} needs components with one spacing; got {', '.join(map(str, spacings))}")
 
 
 def _summed(name: str, terms: Sequence[tuple[FieldStatistic, int]]) -> FieldStatistic:
