@@ -31,14 +31,15 @@ from workbench.codecs.staged import Staged
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Limit, Limits, SliceLimits
 from workbench.guarantees.per_slice import axis_of
-from workbench.slabs import Slices
+from workbench.slabs import Slices, rows_of
 
 if TYPE_CHECKING:
     from workbench.archive.archive import Archive
 
 OPERATIONS = dict(zip(OPERATORS, (Operation.DERIVATIVE, Operation.GRADIENT, Operation.LAPLACIAN), strict=False))
-LAYER = 2**20   # values that are decoded together, at least
-HELD = 2        # planes of a layer that the next one may need, at most
+LAYER = 2**20     # values that are decoded together, at least
+SCANNED = 2**19   # values that a thread looks at together
+HELD = 2          # planes of a layer that the next one may need, at most
 
 
 def operator(archive: Archive, name: str, axis: int | str | None = None, region: Any = None) -> FieldStatistic:
@@ -254,7 +255,9 @@ def rounded_up(bounds: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 def _sizes(values: np.ndarray) -> tuple[float, int, bool]:
     """The largest size of a finite number, how many are NaN, and whether any is infinite."""
-    low, high = float(values.min()), float(values.max())
+    ends = backend.side_by_side(lambda rows: (values[rows].min(), values[rows].max()), rows_of(values.shape, SCANNED))
+    lowest, highest = np.array(list(ends), np.float64).T
+    low, high = float(lowest.min()), float(highest.max())
     if math.isfinite(low) and math.isfinite(high):
         return max(-low, high), 0, False
     finite = np.isfinite(values)
