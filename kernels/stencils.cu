@@ -86,6 +86,7 @@ template <i32 OPERATION, bool SIZES, i32 COUNT, bool CENTRED>
 DEVICE ALWAYS_INLINE void figures(const Beside* axis, const real* cell, i64 count, real* __restrict__ out)
 {
     const Beside a = axis[0], b = axis[1], c = axis[2], d = axis[3];
+    KEEP_LOOP
     for (i64 k = 0; k < count; ++k, ++cell) {
         const double middle = CENTRED ? (double)cell[0] : 0;
         const double p = change<OPERATION, SIZES>(a, cell, CENTRED ? middle : (double)cell[a.middle]);
@@ -106,6 +107,7 @@ DEVICE ALWAYS_INLINE bool is_finite(real x) { return x - x == 0; }
 DEVICE ALWAYS_INLINE bool all_finite(const float* value, i64 count)
 {
     u32 beyond = 0;
+    KEEP_LOOP
     for (i64 k = 0; k < count; ++k) {
         FloatBits a;
         a.value = value[k];
@@ -117,6 +119,7 @@ DEVICE ALWAYS_INLINE bool all_finite(const float* value, i64 count)
 DEVICE ALWAYS_INLINE bool all_finite(const double* value, i64 count)
 {
     u64 beyond = 0;
+    KEEP_LOOP
     for (i64 k = 0; k < count; ++k) {
         DoubleBits a;
         a.value = value[k];
@@ -129,6 +132,7 @@ DEVICE ALWAYS_INLINE bool all_finite(const double* value, i64 count)
 template <i32 OPERATION> DEVICE ALWAYS_INLINE void mark(const Beside* axis, i32 count, const real* cell, real* out)
 {
     bool finite = true;
+    KEEP_LOOP
     for (i32 a = 0; a < count; ++a) {
         finite = finite && is_finite(cell[axis[a].low]) && is_finite(cell[axis[a].high]);
         if (OPERATION == LAPLACIAN) finite = finite && is_finite(cell[axis[a].middle]);
@@ -149,6 +153,7 @@ DEVICE ALWAYS_INLINE void cells(const Beside* axis, i32 count, const real* from,
         figures<OPERATION, SIZES, 4, false>(axis, from, wanted, out);
     }
     if (all_finite(out, wanted)) return;
+    KEEP_LOOP
     for (i64 k = 0; k < wanted; ++k)
         if (!is_finite(out[k])) mark<OPERATION>(axis, count, from + k, out + k);
 }
@@ -175,6 +180,7 @@ DEVICE ALWAYS_INLINE void stencil_run(const Area& area, const double* scale, con
     }
     const bool along = scale[3] != 0;
     const i64 last = area.size[3] - 1;
+    KEEP_LOOP
     for (i64 k = first; k < end;) {
         place[3] = area.start[3] + k;
         const bool inside = place[3] != 0 && place[3] != last;
