@@ -1,6 +1,12 @@
 """Statistics of archived fields, each with an interval that is proven for the original data."""
 
+from workbench.archive.statistics.block_means import BlockMeans
+from workbench.archive.statistics.field_figure import FieldStatistic
 from workbench.archive.statistics.figure import METADATA, SOME, VALUES, Explanation, Statistic
 from workbench.archive.statistics.reductions import KNOWN, explain, statistic, statistics
+from workbench.archive.statistics.vectors import curl, divergence
 
-__all__ = ["KNOWN", "METADATA", "SOME", "VALUES", "Explanation", "Statistic", "explain", "statistic", "statistics"]
+__all__ = [
+    "KNOWN", "METADATA", "SOME", "VALUES", "BlockMeans", "Explanation", "FieldStatistic", "Statistic", "curl", "divergence",
+    "explain", "statistic", "statistics",
+]

@@ -20,7 +20,7 @@ from workbench.archive.certificate import Promise
 from workbench.archive.layout import Index
 from workbench.archive.reading import StoredArray
 from workbench.archive.statistics import sums
-from workbench.archive.statistics.figure import METADATA, SOME, VALUES, Explanation, Statistic, interval
+from workbench.archive.statistics.figure import METADATA, OPERATORS, SOME, VALUES, Explanation, Statistic, interval
 from workbench.archive.statistics.staged_sums import Partial, from_blocks
 from workbench.archive.statistics.sums import Ends, Sums
 from workbench.codecs.staged import Staged
@@ -50,7 +50,7 @@ def statistics(archive: Archive, names: list[str], region: Any = None) -> list[S
     ['0.50000 ± 0.00101', '1.00000 ± 0.00101']
     """
     _require_known(names)
-    slices = _slices(archive, region)
+    slices = part_of_grid(archive, region)
     partials = _partials(archive, slices)
     parts = [one for partial in partials for one in partial.sums]
     stage = _stage(partials)
@@ -59,41 +59,41 @@ def statistics(archive: Archive, names: list[str], region: Any = None) -> list[S
     found = []
     for name in names:
         value, bound = interval(name, KNOWN[name](parts))
-        found.append(Statistic(name, value, bound, stage, nbytes, _stored(archive), count, missing))
+        found.append(Statistic(name, value, bound, stage, nbytes, bytes_stored(archive), count, missing))
     return found
 
 
 def error_norm(archive: Archive) -> Fraction:
     """At least the root of the sum of the squared differences between the decoded and the original field."""
-    partials = _partials(archive, _slices(archive, None))
+    partials = _partials(archive, part_of_grid(archive, None))
     return sums.roots(sum((one.moved_squares for partial in partials for one in partial.sums), Fraction(0)))[1]
 
 
 def explain(archive: Archive, name: str, region: Any = None) -> Explanation:
     """How a statistic is answered. Values are not decoded for this, but what stands beside blocks is read."""
-    _require_known([name])
-    slices = _slices(archive, region)
+    _require_known([name], OPERATORS)
+    slices = part_of_grid(archive, region)
     if isinstance(archive.codec, Staged):
         found = statistic(archive, name, region)
         return Explanation(name, found.stage, found.bytes_read, found.bytes_stored, found.bound)
     arrays = [archive.data, *([archive.arrays["mask"]] if "mask" in archive.arrays else [])]
     nbytes = sum(one.chunk_nbytes(index) for one in arrays for index in regions.chunks_in(one.layout, slices))
     promise = archive.certificate[archive.data.layout.name]
-    limits = {_limit(promise, archive.data, index) for index in regions.chunks_in(archive.data.layout, slices)}
+    limits = {limit_at(promise, archive.data, index) for index in regions.chunks_in(archive.data.layout, slices)}
     bound: float | None = None
     if name != "sum" and len(limits) == 1:
         limit = next(iter(limits))
         bound = 0.0 if limit is None else None if limit.relative and limit.value else limit.value
-    return Explanation(name, VALUES, nbytes, _stored(archive), bound)
+    return Explanation(name, VALUES, nbytes, bytes_stored(archive), bound)
 
 
-def _require_known(names: list[str]) -> None:
+def _require_known(names: list[str], others: tuple[str, ...] = ()) -> None:
     for name in names:
         if name not in KNOWN:
-            raise WorkbenchError(f"no statistic is called {briefly(name)}; available: {', '.join(KNOWN)}")
+            raise WorkbenchError(f"no statistic is called {briefly(name)}; available: {', '.join([*KNOWN, *others])}")
 
 
-def _slices(archive: Archive, region: Any) -> Slices:
+def part_of_grid(archive: Archive, region: Any) -> Slices:
     """The part of the grid; an error for archives without one."""
     shape = archive.data.layout.shape
     if archive.kind != "field":
@@ -103,11 +103,12 @@ def _slices(archive: Archive, region: Any) -> Slices:
     return regions.slices_of((None,) * len(shape) if region is None else region, shape)
 
 
-def _stored(archive: Archive) -> int:
+def bytes_stored(archive: Archive) -> int:
+    """The bytes of all chunks of the values and of their mask."""
     return archive.data.nbytes + (archive.arrays["mask"].nbytes if "mask" in archive.arrays else 0)
 
 
-def _limit(promise: Promise, stored: StoredArray, index: Index) -> Limit | None:
+def limit_at(promise: Promise, stored: StoredArray, index: Index) -> Limit | None:
     """What is promised of a chunk; None for the same bits."""
     limit = promise.limit_at(stored.layout.chunk_slices(index))
     return None if limit is None or limit.value == 0 else limit
@@ -119,7 +120,7 @@ def _partials(archive: Archive, slices: Slices) -> list[Partial]:
     promise = archive.certificate[stored.layout.name]   # read once
 
     def work(index: Index) -> Partial:
-        part, limit = regions.inside_chunk(stored.layout, index, slices), _limit(promise, stored, index)
+        part, limit = regions.inside_chunk(stored.layout, index, slices), limit_at(promise, stored, index)
         hidden = None if mask is None else functools.cache(functools.partial(mask.chunk, index))
         found = from_blocks(stored, index, part, limit, hidden)
         if found is None:
