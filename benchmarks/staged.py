@@ -1,6 +1,6 @@
 """The codec of independent blocks: its sizes beside SZ3's, its speed, and what its stages cost beside decoding all.
 
-python benchmarks/staged.py [--side 256] [--repeats 7] [--data FOLDER]
+python benchmarks/staged.py [--side 256] [--repeats 7] [--data FOLDER] [--only operators]
 
 Sizes are of whole fields at a bound of 1e-3 of the range. Times are of the codec alone, without the check of the bound, in
 one process in turns: the median of wall-clock times (MB/s of float32), and processor time, which other programs change
@@ -11,6 +11,7 @@ without it, real fields are left out.
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import statistics
 import time
@@ -37,8 +38,18 @@ def main() -> None:
     parser.add_argument("--side", type=int, default=256, help="of made-up fields")
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--only", choices=["operators"], help="leave out the rest")
     options = parser.parse_args()
     print(timing.machine(), f"load {os.getloadavg()[0]:.1f}")
+    if options.only is None:
+        codecs(options)
+    print("\n## Operators\n")
+    for exponent in EXPONENTS[1:]:
+        operators(made_up(options.side, exponent), f"k^-{exponent}", options.repeats)
+
+
+def codecs(options: argparse.Namespace) -> None:
+    """Sizes and speeds."""
     print(f"\n## Ratios at {BOUND} of the range\n")
     print("| field | staged | deflated | SZ3 | staged / SZ3 | sides of blocks |\n|---|---|---|---|---|---|")
     for name, values in fields(options.side, options.data):
@@ -129,6 +140,72 @@ def times(values: np.ndarray, name: str, repeats: int) -> None:
         "means of blocks": lambda: means(stage()),
         "a part of 32³": lambda: codec.part(data, shape, dtype, part),
     }
+    wall, processor = timed(runs, repeats)
+    print(f"\n{name}: {values.nbytes / 1e6:.0f} MB; load {os.getloadavg()[0]:.1f}\n")
+    print("| run | ms | MB/s | MB/s, best | processor ms |\n|---|---|---|---|---|")
+    for each, found in wall.items():
+        middle = statistics.median(found)
+        rates = f"{values.nbytes / middle / 1e6:.0f} | {values.nbytes / min(found) / 1e6:.0f}"
+        print(f"| {each} | {1e3 * middle:.1f} | {rates} | {1e3 * statistics.median(processor[each]):.1f} |")
+
+
+def operators(values: np.ndarray, name: str, repeats: int) -> None:
+    """Operators of an archive beside those of the same values after decoding: the archive, and its codec alone."""
+    tolerance, shape, dtype = tolerance_of(values), values.shape, values.dtype
+    archive = wb.compress(values, wb.Absolute(tolerance.value), codec="staged")
+    codec = archive.codec
+    data = codec.encode(values, tolerance)
+
+    def reduced(decoded: np.ndarray) -> np.ndarray:
+        edges = archive.block_means().edges
+        for axis, each in enumerate(edges):
+            decoded = np.add.reduceat(decoded, each[:-1], axis=axis, dtype=np.float64)
+        return decoded / np.multiply.outer(np.multiply.outer(np.diff(edges[0]), np.diff(edges[1])), np.diff(edges[2]))
+
+    after: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
+        **{f"derivative {axis}": functools.partial(np.gradient, axis=axis) for axis in range(3)},
+        "laplacian": laplacian, "block means": reduced,
+    }
+    runs: dict[str, Callable[[], object]] = {
+        **{f"derivative {axis}": functools.partial(archive.derivative, axis) for axis in range(3)},
+        "laplacian": archive.laplacian, "block means": archive.block_means,
+    }
+    def decompressed(function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        return function(archive.decompress().values)
+
+    def decoded(function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        return function(codec.decode(data, shape, dtype))
+
+    for each, function in after.items():
+        runs[f"{each}, decompress"] = functools.partial(decompressed, function)
+        runs[f"{each}, decode"] = functools.partial(decoded, function)
+    wall, processor = timed(runs, repeats)
+    print(f"\n{name}: {values.nbytes / 1e6:.0f} MB; load {os.getloadavg()[0]:.1f}; medians\n")
+    print("| operator | ms | decompress, then NumPy | times | codec alone, then NumPy | times | processor times |")
+    print("|---|---|---|---|---|---|---|")
+    for each in after:
+        own, whole, bare = (statistics.median(wall[f"{each}{rest}"]) for rest in ("", ", decompress", ", decode"))
+        used = [statistics.median(processor[f"{each}{rest}"]) for rest in ("", ", decompress", ", decode")]
+        print(
+            f"| {each} | {1e3 * own:.1f} | {1e3 * whole:.1f} | {whole / own:.2f} | {1e3 * bare:.1f} | {bare / own:.2f} | "
+            f"{used[1] / used[0]:.2f}, {used[2] / used[0]:.2f} |"
+        )
+
+
+def laplacian(values: np.ndarray) -> np.ndarray:
+    """The Laplacian by slices, with the second differences beside at the ends."""
+    total = np.zeros_like(values)
+    for axis in range(values.ndim):
+        along, into = np.moveaxis(values, axis, 0), np.moveaxis(total, axis, 0)
+        second = along[2:] - 2 * along[1:-1] + along[:-2]
+        into[1:-1] += second
+        into[0] += second[0]
+        into[-1] += second[-1]
+    return total
+
+
+def timed(runs: Mapping[str, Callable[[], object]], repeats: int) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+    """Wall-clock and processor times of runs, in turns."""
     wall: dict[str, list[float]] = {each: [] for each in runs}
     processor: dict[str, list[float]] = {each: [] for each in runs}
     for _ in range(repeats):
@@ -137,12 +214,7 @@ def times(values: np.ndarray, name: str, repeats: int) -> None:
             run()
             wall[each].append(time.perf_counter() - begin)
             processor[each].append(time.process_time() - used)
-    print(f"\n{name}: {values.nbytes / 1e6:.0f} MB; load {os.getloadavg()[0]:.1f}\n")
-    print("| run | ms | MB/s | MB/s, best | processor ms |\n|---|---|---|---|---|")
-    for each, found in wall.items():
-        middle = statistics.median(found)
-        rates = f"{values.nbytes / middle / 1e6:.0f} | {values.nbytes / min(found) / 1e6:.0f}"
-        print(f"| {each} | {1e3 * middle:.1f} | {rates} | {1e3 * statistics.median(processor[each]):.1f} |")
+    return wall, processor
 
 
 if __name__ == "__main__":

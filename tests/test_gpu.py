@@ -10,7 +10,9 @@ import pytest
 
 import oracles
 import workbench as wb
+from archive.test_operators import assert_same_stencils
 from workbench import backend
+from workbench.archive.statistics.stencils import Operation
 from workbench.codecs import Tolerance
 from workbench.codecs.lattice import LatticeCodec
 from workbench.guarantees import Limit, check
@@ -51,6 +53,12 @@ def test_extent(cupy, dtype, dimensions):
     here, there = wb.Particles(positions), wb.Particles(cupy.asarray(positions))
     assert here.lower.tobytes() == there.lower.tobytes()
     assert here.upper.tobytes() == there.upper.tobytes()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("operation", Operation)
+def test_stencils(cupy, operation, dtype):
+    assert_same_stencils(cupy, operation, dtype)
 
 
 def scattered(random: np.random.Generator, dimensions: int) -> np.ndarray:

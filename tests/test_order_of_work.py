@@ -46,6 +46,8 @@ def results() -> Iterator[tuple[str, Iterable[Any]]]:
     for bound in (wb.Absolute(0.01), wb.PointwiseRelative(0.01), wb.Absolute(0.0)):
         for codec in ("prequantised", "interpolation", "staged"):
             yield f"field, {codec}, {bound!r}", contents(wb.compress(field, bound, codec))
+    archive = wb.compress(field, wb.Absolute(0.01), "staged")
+    yield "operators", [archive.derivative(0).values, archive.gradient_magnitude().values, archive.laplacian().values]
     integers = wb.Field(np.random.default_rng(0).integers(-500, 500, (50, 40)).astype(np.int16))
     for protect in (False, True):
         found = wb.clusters.kmeans(web.positions, 50, max_iterations=5, protect=protect)

@@ -14,7 +14,7 @@ import importlib
 import typing
 
 from workbench import bounds, clusters, codecs, distributed, limits, metrics, propagation
-from workbench.archive import Archive, Collection, Dataset, compress
+from workbench.archive import Archive, Collection, Dataset, compress, curl, divergence
 from workbench.bounds import (
     PSNR,
     SSIM,
@@ -82,7 +82,9 @@ __all__ = [
     "compare",
     "compare_groups",
     "compress",
+    "curl",
     "distributed",
+    "divergence",
     "find_bound",
     "find_bounds",
     "friends_of_friends",

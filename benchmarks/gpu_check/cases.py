@@ -17,6 +17,7 @@ import numpy as np
 import workbench as wb
 from gpu_check.elsewhere import launched_on
 from workbench import backend
+from workbench.archive.statistics.stencils import Operation, apply_stencil
 from workbench.backend import Array
 from workbench.clusters.alike import Doubt, parts_of
 from workbench.clusters.discord import discords
@@ -86,6 +87,7 @@ def _cases() -> Iterator[tuple[str, Callable[[Move, int], Named]]]:
     yield "CRC", _crc
     yield "masks", _masks
     yield "staged blocks", _staged
+    yield "stencils", _stencils
     yield "gaps", _gaps
 
 
@@ -365,6 +367,21 @@ def _staged(move: Move, count: int) -> Named:
         yield f"{kind}, values", blocks.values(grid.whole, np.dtype(dtype))
         yield f"{kind}, numbers", blocks.numbers(grid.whole)
         yield from zip((f"{kind}, differences", f"{kind}, axes"), blocks.differences(np.arange(grid.blocks)), strict=True)
+
+
+def _stencils(move: Move, count: int) -> Named:
+    """Differences of neighbours in fields of one to four axes, with gaps and huge numbers, and bounds of their errors."""
+    side = min(max(round(count ** (1 / 4)), 4), 60)
+    for dtype, axes in itertools.product((np.float32, np.float64), range(1, 5)):
+        shape = (side, side + 1, side + 3, side + 2)[:axes]
+        values = numbers(17).normal(size=shape) * 10.0 ** numbers(18).integers(-30, 39, shape)
+        values[numbers(19).random(shape) < 0.02] = np.nan
+        field, inside = move(values.astype(dtype)), (slice(1, side - 1), *(slice(0, n) for n in shape[1:]))
+        for operation, sizes in itertools.product(Operation, (False, True)):
+            spacing = [0.3 if axis == 0 or operation is not Operation.DERIVATIVE else None for axis in range(axes)]
+            given = abs(field) if sizes else field
+            kind = f"{operation.name.lower()}, {axes}-D {np.dtype(dtype).name}{', sizes' if sizes else ''}"
+            yield kind, apply_stencil(operation, given, inside, spacing, sizes)
 
 
 def _faulty(a: Array, b: Array) -> Array:

@@ -113,14 +113,14 @@ def grid_part(stored: StoredArray, slices: tuple[slice, ...]) -> np.ndarray:
 
     whole = []
     for index in chunks_in(layout, slices):
-        into, out_of = _common(slices, layout.chunk_slices(index))
+        into, out_of = common(slices, layout.chunk_slices(index))
         values = _alone(stored, index, out_of)
         if values is None:
             whole.append(index)
         else:
             placed(index, into, values)
     for index, values in stored.chunks(whole):
-        into, out_of = _common(slices, layout.chunk_slices(index))
+        into, out_of = common(slices, layout.chunk_slices(index))
         placed(index, into, values[out_of])
     assert part is not None   # slices select at least one point
     return part
@@ -132,18 +132,18 @@ def chunks_in(layout: ArrayLayout, slices: Slices) -> list[Index]:
     return list(itertools.product(*(range(part.start // step, -(-part.stop // step)) for part, step in pairs)))
 
 
-def chunk_part(stored: StoredArray, index: Index, slices: Slices) -> np.ndarray:
-    """The values of a part of a chunk, given by places in it; the rest is not decoded where that can be."""
-    values = _alone(stored, index, slices)
+def chunk_part(stored: StoredArray, index: Index, slices: Slices, saved: float = LEAST_SAVED) -> np.ndarray:
+    """The values of a part of a chunk, given by places in it; the rest is not decoded where that saves so much."""
+    values = _alone(stored, index, slices, saved)
     return stored.chunk(index)[slices] if values is None else values
 
 
 def inside_chunk(layout: ArrayLayout, index: Index, wanted: Slices) -> Slices:
     """The wanted part of the grid as places in a chunk."""
-    return _common(wanted, layout.chunk_slices(index))[1]
+    return common(wanted, layout.chunk_slices(index))[1]
 
 
-def _common(wanted: Slices, chunk: Slices) -> tuple[Slices, Slices]:
+def common(wanted: Slices, chunk: Slices) -> tuple[Slices, Slices]:
     """What a chunk and the wanted part have in common, as places in the part and in the chunk."""
     pairs = list(zip(wanted, chunk, strict=True))
     common = [(max(a.start, b.start), min(a.stop, b.stop)) for a, b in pairs]
@@ -151,10 +151,10 @@ def _common(wanted: Slices, chunk: Slices) -> tuple[Slices, Slices]:
     return into, tuple(slice(low - b.start, high - b.start) for (low, high), (_, b) in zip(common, pairs, strict=True))
 
 
-def _alone(stored: StoredArray, index: Index, slices: Slices) -> np.ndarray | None:
+def _alone(stored: StoredArray, index: Index, slices: Slices, saved: float = LEAST_SAVED) -> np.ndarray | None:
     """A part of a chunk, decoded without the rest; None where only the whole chunk can be decoded, or most is wanted."""
     shape = stored.layout.chunk_extent(index)
-    few = LEAST_SAVED * math.prod(part.stop - part.start for part in slices) <= math.prod(shape)
+    few = saved * math.prod(part.stop - part.start for part in slices) <= math.prod(shape)
     if not (few and stored.decodes_in_parts and type(stored.codec).part is not Codec.part):
         return None
     frame = stored.frame(index, lazy=(CODE,))

@@ -17,7 +17,7 @@ from workbench.archive.statistics.field_figure import FieldStatistic
 from workbench.archive.statistics.figure import Statistic
 from workbench.archive.statistics.moments import Moments, kept_shape
 from workbench.archive.statistics.reductions import statistic
-from workbench.archive.statistics.selection import are_names, axes_of, slices_of
+from workbench.archive.statistics.selection import are_names, axes_of, part_of_grid
 from workbench.archive.statistics.weights import Weights, weights_of
 from workbench.errors import WorkbenchError
 from workbench.slabs import Slices
@@ -39,7 +39,7 @@ def reduced(archive: Archive, name: str, region: Any, axis: Any, weights: Any = 
 
 def along_axes(archive: Archive, name: str, axis: Any, region: Any = None, weights: Any = None) -> FieldStatistic:
     """A statistic along axes: an array over the other ones."""
-    axes, field = axes_of(archive, axis), FieldPart(archive, slices_of(archive, region))
+    axes, field = axes_of(archive, axis), FieldPart(archive, part_of_grid(archive, region))
     kept = kept_shape(field.shape, axes)
     archive.data.trust.require_room(8 * ARRAYS * math.prod(kept), f"the {name} along {len(axes)} axes")
     given = weights_of(archive, name, weights)
@@ -55,7 +55,7 @@ def along_axes(archive: Archive, name: str, axis: Any, region: Any = None, weigh
 
 def weighted(archive: Archive, name: str, region: Any, weights: Any) -> Statistic:
     """A weighted statistic of all values of a region."""
-    field, given = FieldPart(archive, slices_of(archive, region)), weights_of(archive, name, weights)
+    field, given = FieldPart(archive, part_of_grid(archive, region)), weights_of(archive, name, weights)
     sums = moments(field, name, tuple(range(len(field.shape))), given)
     values, bounds = sums.result(name)
     count = int(sums.arrays["count"].sum())

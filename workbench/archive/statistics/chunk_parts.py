@@ -154,7 +154,7 @@ class FieldPart:
         self.stored, self.mask, self.slices = archive.data, archive.arrays.get("mask"), slices
         promise = archive.certificate[self.stored.layout.name]   # read once
         self.indices = regions.chunks_in(self.stored.layout, slices)
-        self.limits = {index: limit_of(promise, self.stored, index) for index in self.indices}
+        self.limits = {index: limit_at(promise, self.stored, index) for index in self.indices}
         self.shape = tuple(part.stop - part.start for part in slices)
         self._nbytes: dict[Index, int] = dict.fromkeys(self.indices, 0)
         self._ranges = self._decoded = 0
@@ -206,7 +206,7 @@ class FieldPart:
         return len(different) == 1, next(iter(different))
 
 
-def limit_of(promise: Promise, stored: StoredArray, index: Index) -> Limit | None:
+def limit_at(promise: Promise, stored: StoredArray, index: Index) -> Limit | None:
     """What is promised of a chunk; None for the same bits."""
     limit = promise.limit_at(stored.layout.chunk_slices(index))
     return None if limit is None or limit.value == 0 else limit

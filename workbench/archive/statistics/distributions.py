@@ -8,7 +8,7 @@ from workbench.archive.statistics.chunk_parts import FieldPart
 from workbench.archive.statistics.figure import Statistic, interval
 from workbench.archive.statistics.order_statistics import quantile_ends, shares_of
 from workbench.archive.statistics.reductions import statistics
-from workbench.archive.statistics.selection import slices_of
+from workbench.archive.statistics.selection import part_of_grid
 from workbench.archive.statistics.value_counts import Histogram, edges_of, histogram_of
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def quantiles(archive: Archive, q: Any, region: Any = None) -> Statistic | list[Statistic]:
     """One quantile, or several from the same passes."""
     shares = shares_of(q)
-    field = FieldPart(archive, slices_of(archive, region))
+    field = FieldPart(archive, part_of_grid(archive, region))
     ends, count = quantile_ends(field, shares)
     several = []
     for share, one in zip(shares, ends, strict=True):
@@ -41,4 +41,4 @@ def histogram(archive: Archive, bins: Any, ends: tuple[float, float] | None, reg
         least, largest = statistics(archive, ["min", "max"], region)
         ends = least.low, largest.high
     edges = edges_of(bins, ends)
-    return histogram_of(FieldPart(archive, slices_of(archive, region)), edges)
+    return histogram_of(FieldPart(archive, part_of_grid(archive, region)), edges)

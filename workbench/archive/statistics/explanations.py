@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from workbench.archive.statistics.along_axes import reduced
 from workbench.archive.statistics.chunk_parts import FieldPart
 from workbench.archive.statistics.distributions import histogram, median, quantiles
-from workbench.archive.statistics.figure import VALUES, Explanation
+from workbench.archive.statistics.figure import OPERATORS, VALUES, Explanation
 from workbench.archive.statistics.products import dot, norm
 from workbench.archive.statistics.reductions import KNOWN, explain
-from workbench.archive.statistics.selection import slices_of
+from workbench.archive.statistics.selection import part_of_grid
 from workbench.archive.statistics.value_counts import count_between
 from workbench.codecs.staged import Staged
 from workbench.errors import WorkbenchError, briefly
@@ -37,7 +37,7 @@ def _quantile(archive: Archive, region: Any, q: Any = 0.5) -> Any:
 
 
 def _count(archive: Archive, region: Any, above: float | None = None, below: float | None = None) -> Any:
-    return count_between(FieldPart(archive, slices_of(archive, region)), above, below)
+    return count_between(FieldPart(archive, part_of_grid(archive, region)), above, below)
 
 
 def _histogram(archive: Archive, region: Any, bins: Any = 10, range: tuple[float, float] | None = None) -> Any:
@@ -68,10 +68,10 @@ def explained(archive: Archive, name: str, region: Any = None, **options: Any) -
     quantile: from values; reads ... of ... bytes; bound 0.001
     """
     if not isinstance(name, str) or name not in ANSWERS:
-        raise WorkbenchError(f"no statistic is called {briefly(name)}; available: {', '.join(ANSWERS)}")
+        raise WorkbenchError(f"no statistic is called {briefly(name)}; available: {', '.join([*ANSWERS, *OPERATORS])}")
     if name in KNOWN and not options:
         return explain(archive, name, region)
-    field = FieldPart(archive, slices_of(archive, region))
+    field = FieldPart(archive, part_of_grid(archive, region))
     if isinstance(archive.codec, Staged):
         found = ANSWERS[name](archive, region, **options)
         bound = found.bound if isinstance(getattr(found, "bound", None), float) else None

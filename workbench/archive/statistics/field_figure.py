@@ -12,7 +12,7 @@ class FieldStatistic:
     """Figures of the original data on a grid: each is at most its bound away from its value, which is proven.
 
     `bound` is a number where it is the same for all values, else an array of their shape, perhaps one that repeats a row.
-    Values that need a masked or non-finite cell are NaN. Those beyond all numbers are infinite, and so is their bound.
+    Values that need a masked or non-finite cell are NaN. Those beyond the largest number are infinite, as is their bound.
 
     >>> FieldStatistic("laplacian", np.zeros((3, 4)), 0.5, "values", 100, 2000, 2)
     FieldStatistic(laplacian of 3 x 4, float64, bound 0.5, from values, 100 of 2,000 bytes read, 2 missing)

@@ -13,6 +13,7 @@ from workbench.archive.statistics.sums import Ends
 from workbench.errors import WorkbenchError
 
 METADATA, SOME, VALUES = "metadata of blocks", "metadata of blocks, and some values", "values"
+OPERATORS = "derivative", "gradient_magnitude", "laplacian", "block_means"   # which give a figure for each point or block
 DIGITS = 3        # of a bound, in print
 MOST_ZEROS = 15   # that are written out
 

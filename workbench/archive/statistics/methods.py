@@ -6,17 +6,20 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from workbench.archive.statistics.along_axes import reduced
+from workbench.archive.statistics.block_means import BlockMeans, Sides, block_means, explain_block_means
 from workbench.archive.statistics.centre_of_mass import CentreOfMass, centre_of_mass
 from workbench.archive.statistics.chunk_parts import FieldPart
 from workbench.archive.statistics.distributions import histogram, median, quantiles
 from workbench.archive.statistics.explanations import explained
+from workbench.archive.statistics.field_figure import FieldStatistic
 from workbench.archive.statistics.figure import Explanation, Statistic
 from workbench.archive.statistics.halo_masses import HaloMasses, halo_masses
 from workbench.archive.statistics.mesh import Density, density
+from workbench.archive.statistics.operators import OPERATIONS, explain_operator, operator
 from workbench.archive.statistics.particle_counts import ParticleCount, count
 from workbench.archive.statistics.power_spectrum import PowerSpectrum, power_spectrum
 from workbench.archive.statistics.products import dot, norm
-from workbench.archive.statistics.selection import slices_of
+from workbench.archive.statistics.selection import part_of_grid
 from workbench.archive.statistics.value_counts import Count, Histogram, count_between
 from workbench.clusters.friends import Unit
 
@@ -66,6 +69,59 @@ class Statistics:
         """The largest value, as `mean`; without weights."""
         return reduced(self._itself, "max", region, axis)
 
+    # Operators.
+
+    def derivative(self, axis: int | str = 0, region: Any = None) -> FieldStatistic:
+        """The derivative of a field at each point along an axis (a number or a name), with bounds for the original data.
+
+        As `numpy.gradient` has it with the spacing of the field: (x[i + 1] - x[i - 1]) / 2h, and at the ends of an axis the
+        difference of two neighbours over h. A region has the derivative of the whole field there. A value whose stencil has
+        a masked or non-finite cell is NaN.
+
+        >>> import numpy as np, workbench as wb
+        >>> archive = wb.compress(wb.Field(np.arange(400.0).reshape(20, 20), spacing=0.5), wb.Absolute(1e-3), "staged")
+        >>> archive.derivative(1, region=[(0, 20), (5, 9)])
+        FieldStatistic(derivative of 20 x 4, float64, bound 0.002, from values, ... bytes read)
+        """
+        return operator(self._itself, "derivative", axis, region)
+
+    def gradient_magnitude(self, region: Any = None) -> FieldStatistic:
+        """The length of the gradient, the root of the sum of the squares of all derivatives; otherwise as `derivative`.
+
+        >>> import numpy as np, workbench as wb
+        >>> archive = wb.compress(np.add.outer(3.0 * np.arange(20), 4.0 * np.arange(30)), wb.Absolute(1e-3))
+        >>> bool(abs(archive.gradient_magnitude().values - 5).max() < 0.01)
+        True
+        """
+        return operator(self._itself, "gradient_magnitude", None, region)
+
+    def laplacian(self, region: Any = None) -> FieldStatistic:
+        """The Laplacian: the sum of the second differences (x[i - 1] - 2 x[i] + x[i + 1]) / h² along all axes.
+
+        At the ends of an axis, it is the second difference of the last three points. Otherwise as `derivative`.
+
+        >>> import numpy as np, workbench as wb
+        >>> archive = wb.compress(np.add.outer(np.arange(20.0) ** 2, np.arange(30.0) ** 2), wb.Absolute(1e-3))
+        >>> bool(abs(archive.laplacian().values - 4).max() < 0.01)
+        True
+        """
+        return operator(self._itself, "laplacian", None, region)
+
+    def block_means(self, sides: Sides = None) -> BlockMeans:
+        """The mean of each block of a field, a coarse view of it, with bounds for the original data.
+
+        `sides` is one number, or one for each axis; without it, blocks are those of the codec `staged`, or have 8 points
+        along each axis. Blocks begin anew in each chunk, as `edges` of the result say. With `staged`, the metadata suffice
+        where each side is a multiple of the codec's.
+
+        >>> import numpy as np, workbench as wb
+        >>> archive = wb.compress(np.linspace(0, 1, 4096).reshape(64, 64), wb.Absolute(1e-3), "staged")
+        >>> found = archive.block_means(32)
+        >>> found.values.round(3).tolist(), found.sides, found.stage
+        ([[0.246, 0.254], [0.746, 0.754]], (32, 32), 'metadata of blocks')
+        """
+        return block_means(self._itself, sides)
+
     # Distributions.
 
     def quantile(self, q: Any, region: Any = None) -> Any:
@@ -93,7 +149,7 @@ class Statistics:
         >>> print(archive.count(above=0.5))
         2,044 (2,044 to 2,052)
         """
-        return count_between(FieldPart(self._itself, slices_of(self._itself, region)), above, below)
+        return count_between(FieldPart(self._itself, part_of_grid(self._itself, region)), above, below)
 
     def histogram(self, bins: Any = 10, range: tuple[float, float] | None = None, region: Any = None) -> Histogram:
         """How many values each bin has: from `low` to `high`, those that are in it certainly and those that may be.
@@ -130,13 +186,17 @@ class Statistics:
     def explain(self, name: str, region: Any = None, **options: Any) -> Explanation:
         """How a statistic is answered: what is decoded, how many bytes that takes, and the bound.
 
-        `options` are those of its method: `explain("mean", axis="time")`, `explain("count", above=1.0)`.
+        `options` are those of its method: `explain("mean", axis="time")`, `explain("derivative", axis=1)`.
 
         >>> import numpy as np, workbench as wb
         >>> archive = wb.compress(np.linspace(0, 1, 4096).reshape(64, 64), wb.Absolute(1e-3), "prequantised")
         >>> archive.explain("mean").stage, archive.explain("mean").bound
         ('values', 0.001)
         """
+        if name in OPERATIONS:
+            return explain_operator(self._itself, name, options.get("axis", 0) if name == "derivative" else None, region)
+        if name == "block_means":
+            return explain_block_means(self._itself)
         return explained(self._itself, name, region, **options)
 
     def power_spectrum(self) -> PowerSpectrum:

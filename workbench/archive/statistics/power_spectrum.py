@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from workbench.archive.statistics.figure import VALUES, rounded_outwards
-from workbench.archive.statistics.reductions import error_norm
+from workbench.archive.statistics.reductions import bytes_stored, error_norm
 from workbench.data import Field
 from workbench.errors import WorkbenchError
 from workbench.metrics.spectrum import field_spectrum
@@ -81,7 +81,7 @@ def power_spectrum(archive: Archive) -> PowerSpectrum:
             for sign in (-1, 1)
         )
     low = np.minimum(low, np.finfo(np.float64).max)   # what is beyond all numbers is not infinite
-    nbytes = archive.data.nbytes + (archive.arrays["mask"].nbytes if "mask" in archive.arrays else 0)
+    nbytes = bytes_stored(archive)
     return PowerSpectrum(
         spectrum.k, low, spectrum.whole_power, high, spectrum.modes, spectrum.nyquist, VALUES, nbytes, nbytes
     )

@@ -16,7 +16,7 @@ from workbench.archive.statistics import sums
 from workbench.archive.statistics.chunk_parts import ChunkPart, FieldPart
 from workbench.archive.statistics.envelopes import lower, upper
 from workbench.archive.statistics.figure import VALUES, Statistic, interval
-from workbench.archive.statistics.selection import require_field, slices_of
+from workbench.archive.statistics.selection import part_of_grid, require_field
 from workbench.archive.statistics.sums import Ends, Sums
 from workbench.errors import WorkbenchError, briefly
 
@@ -31,7 +31,7 @@ def norm(archive: Archive, order: float, region: Any = None) -> Statistic:
     """The sum of magnitudes (1), the root of the sum of squares (2), or the largest magnitude (infinity)."""
     if isinstance(order, bool) or order not in ORDERS:
         raise WorkbenchError(f"order must be 1, 2 or math.inf; got {briefly(order)}")
-    field = FieldPart(archive, slices_of(archive, region))
+    field = FieldPart(archive, part_of_grid(archive, region))
     if order == 1:
         parts = [part for several in field.each(_magnitudes) for part in several]
         ends = sums.total(parts)
@@ -53,7 +53,7 @@ def dot(archive: Archive, other: Archive, region: Any = None) -> Statistic:
     shapes = archive.data.layout.shape, other.data.layout.shape
     if shapes[0] != shapes[1]:
         raise WorkbenchError(f"dot takes two fields on one grid; got {shapes[0]} and {shapes[1]}")
-    field = FieldPart(archive, slices_of(archive, region))
+    field = FieldPart(archive, part_of_grid(archive, region))
     low, high, count, nbytes = Fraction(0), Fraction(0), 0, 0
     for ends, valid, read in field.each(lambda part: _products(field, part, other)):
         low, high, count, nbytes = low + ends[0], high + ends[1], count + valid, nbytes + read

@@ -18,9 +18,9 @@ from workbench import backend
 from workbench.archive import region as regions
 from workbench.archive.layout import Index
 from workbench.archive.statistics import sums
-from workbench.archive.statistics.chunk_parts import limit_of
-from workbench.archive.statistics.figure import METADATA, SOME, VALUES, Explanation, Statistic, interval
-from workbench.archive.statistics.selection import slices_of
+from workbench.archive.statistics.chunk_parts import limit_at
+from workbench.archive.statistics.figure import METADATA, OPERATORS, SOME, VALUES, Explanation, Statistic, interval
+from workbench.archive.statistics.selection import part_of_grid
 from workbench.archive.statistics.staged_sums import Partial, from_blocks
 from workbench.archive.statistics.sums import Ends, Sums
 from workbench.codecs.staged import Staged
@@ -49,7 +49,7 @@ def statistics(archive: Archive, names: list[str], region: Any = None) -> list[S
     ['0.50000 ± 0.00101', '1.00000 ± 0.00101']
     """
     _require_known(names)
-    slices = slices_of(archive, region)
+    slices = part_of_grid(archive, region)
     partials = _partials(archive, slices)
     parts = [one for partial in partials for one in partial.sums]
     stage = _stage(partials)
@@ -58,41 +58,42 @@ def statistics(archive: Archive, names: list[str], region: Any = None) -> list[S
     found = []
     for name in names:
         value, bound = interval(name, KNOWN[name](parts))
-        found.append(Statistic(name, value, bound, stage, nbytes, _stored(archive), count, missing))
+        found.append(Statistic(name, value, bound, stage, nbytes, bytes_stored(archive), count, missing))
     return found
 
 
 def error_norm(archive: Archive) -> Fraction:
     """At least the root of the sum of the squared differences between the decoded and the original field."""
-    partials = _partials(archive, slices_of(archive, None))
+    partials = _partials(archive, part_of_grid(archive, None))
     return sums.roots(sum((one.moved_squares for partial in partials for one in partial.sums), Fraction(0)))[1]
 
 
 def explain(archive: Archive, name: str, region: Any = None) -> Explanation:
     """How a statistic is answered. Values are not decoded for this, but what stands beside blocks is read."""
-    _require_known([name])
-    slices = slices_of(archive, region)
+    _require_known([name], OPERATORS)
+    slices = part_of_grid(archive, region)
     if isinstance(archive.codec, Staged):
         found = statistic(archive, name, region)
         return Explanation(name, found.stage, found.bytes_read, found.bytes_stored, found.bound)
     arrays = [archive.data, *([archive.arrays["mask"]] if "mask" in archive.arrays else [])]
     nbytes = sum(one.chunk_nbytes(index) for one in arrays for index in regions.chunks_in(one.layout, slices))
     promise = archive.certificate[archive.data.layout.name]
-    limits = {limit_of(promise, archive.data, index) for index in regions.chunks_in(archive.data.layout, slices)}
+    limits = {limit_at(promise, archive.data, index) for index in regions.chunks_in(archive.data.layout, slices)}
     bound: float | None = None
     if name != "sum" and len(limits) == 1:
         limit = next(iter(limits))
         bound = 0.0 if limit is None else None if limit.relative and limit.value else limit.value
-    return Explanation(name, VALUES, nbytes, _stored(archive), bound)
+    return Explanation(name, VALUES, nbytes, bytes_stored(archive), bound)
 
 
-def _require_known(names: list[str]) -> None:
+def _require_known(names: list[str], others: tuple[str, ...] = ()) -> None:
     for name in names:
         if name not in KNOWN:
-            raise WorkbenchError(f"no statistic is called {briefly(name)}; available: {', '.join(KNOWN)}")
+            raise WorkbenchError(f"no statistic is called {briefly(name)}; available: {', '.join([*KNOWN, *others])}")
 
 
-def _stored(archive: Archive) -> int:
+def bytes_stored(archive: Archive) -> int:
+    """The bytes of all chunks of the values and of their mask."""
     return archive.data.nbytes + (archive.arrays["mask"].nbytes if "mask" in archive.arrays else 0)
 
 
@@ -102,7 +103,7 @@ def _partials(archive: Archive, slices: Slices) -> list[Partial]:
     promise = archive.certificate[stored.layout.name]   # read once
 
     def work(index: Index) -> Partial:
-        part, limit = regions.inside_chunk(stored.layout, index, slices), limit_of(promise, stored, index)
+        part, limit = regions.inside_chunk(stored.layout, index, slices), limit_at(promise, stored, index)
         hidden = None if mask is None else functools.cache(functools.partial(mask.chunk, index))
         found = from_blocks(stored, index, part, limit, hidden)
         if found is None:

@@ -22,7 +22,7 @@ def require_field(archive: Archive) -> None:
         raise WorkbenchError(f"this statistic is of fields of real numbers; the archive holds {what}: use {instead}")
 
 
-def slices_of(archive: Archive, region: Any) -> Slices:
+def part_of_grid(archive: Archive, region: Any) -> Slices:
     """The part of the grid: slices, pairs (start, stop) or None for each axis, or such by the names of dimensions."""
     require_field(archive)
     shape = archive.data.layout.shape

@@ -1,0 +1,218 @@
+"""A coarse view of an archived field: the mean of each block, with a bound for the original data.
+
+The codec `staged` keeps the sum and the number of valid cells of its blocks, so that no value is decoded where the wanted
+blocks are made of these. Of other codecs, and of chunks with corrected values, values are decoded one chunk after the
+other. Blocks begin anew in each chunk, as those of the codec do.
+
+A mean differs from that of the original values by at most the mean of their errors. Rounding is at most so many units of
+the largest size as there are operations: 16 for a block of the codec, one for each number that is added.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from workbench import backend
+from workbench.archive.frame import Damaged
+from workbench.archive.layout import ArrayLayout, Index
+from workbench.archive.reading import StoredArray
+from workbench.archive.statistics.chunk_parts import limit_at
+from workbench.archive.statistics.field_figure import FieldStatistic
+from workbench.archive.statistics.figure import METADATA, SOME, VALUES, Explanation
+from workbench.archive.statistics.operators import share_of
+from workbench.archive.statistics.reductions import bytes_stored
+from workbench.archive.statistics.selection import part_of_grid
+from workbench.archive.statistics.stencils import ABOVE
+from workbench.arguments import whole_number
+from workbench.codecs.staged import Staged
+from workbench.codecs.staged_blocks import Fact, Grid
+from workbench.codecs.staged_statistics import means
+from workbench.codecs.staged_stream import Stream
+from workbench.errors import WorkbenchError
+from workbench.guarantees import Limit
+from workbench.guarantees.correction import corrected_places
+from workbench.guarantees.sections import CODE, FIX, INFORMATIVE
+
+if TYPE_CHECKING:
+    from workbench.archive.archive import Archive
+
+SIDE = 8          # of blocks where the codec has none
+UNIT = 2.0**-52   # twice the share that one rounding changes
+ROUNDINGS = 16    # from the facts of a block to its mean
+
+Sides = int | Sequence[int] | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BlockMeans(FieldStatistic):
+    """The means of the blocks of a field; a block without a valid cell is NaN.
+
+    Block k along an axis has the grid points from `edges[axis][k]` up to the next edge.
+    """
+
+    sides: tuple[int, ...]           # of a block along each axis
+    edges: tuple[np.ndarray, ...]    # where blocks begin along each axis, and the end of the grid
+
+
+def block_means(archive: Archive, sides: Sides = None) -> BlockMeans:
+    """The means of blocks with these sides: by default, of the blocks of the codec, or 8 along each axis.
+
+    >>> import workbench as wb
+    >>> archive = wb.compress(np.linspace(0, 1, 4096).reshape(64, 64), wb.Absolute(1e-3), "staged")
+    >>> found = block_means(archive, 32)
+    >>> found.values.round(3).tolist(), found.sides, found.edges[0].tolist()
+    ([[0.246, 0.254], [0.746, 0.754]], (32, 32), [0, 32, 64])
+    """
+    part_of_grid(archive, None)   # refuses what is no field
+    stored, mask = archive.data, archive.arrays.get("mask")
+    layout, promise = stored.layout, archive.certificate[stored.layout.name]
+    chosen = _sides(archive, sides)
+    edges = _edges(layout, chosen)
+    values, bounds = (np.full([len(each) - 1 for each in edges], np.nan) for _ in range(2))
+
+    def work(index: Index) -> _Blocks:
+        limit = limit_at(promise, stored, index)
+        return _from_metadata(stored, mask, index, chosen, limit) or _from_values(stored, mask, index, chosen, limit)
+
+    indices = list(layout.chunk_indices())
+    alone = stored.decoder.holds_gil or isinstance(stored.codec, Staged)   # metadata are sooner read than threads begin
+    found = list(map(work, indices) if alone else backend.side_by_side(work, indices))
+    for index, blocks in zip(indices, found, strict=True):
+        steps = [-(-size // side) for size, side in zip(layout.chunk_shape, chosen, strict=True)]
+        into = tuple(
+            slice(at * step, at * step + count) for at, step, count in zip(index, steps, blocks.means.shape, strict=True)
+        )
+        values[into], bounds[into] = blocks.means, blocks.bounds
+    missing, equal = int(np.isnan(values).sum()), isinstance(promise.limit, Limit) and not promise.limit.relative
+    equal = (equal or promise.limit is None) and missing < values.size and not np.isinf(values).any()
+    stages = {blocks.stage for blocks in found}
+    return BlockMeans(
+        "block means", values, float(np.nanmax(bounds)) if equal else bounds, stages.pop() if len(stages) == 1 else SOME,
+        sum(blocks.nbytes for blocks in found), bytes_stored(archive), missing, chosen, edges,
+    )
+
+
+def explain_block_means(archive: Archive) -> Explanation:
+    """How the means of the usual blocks are answered. Values are not decoded for this, unless some were corrected.
+
+    >>> import workbench as wb
+    >>> archive = wb.compress(np.linspace(0, 1, 4096).reshape(64, 64), wb.Absolute(1e-3), "prequantised")
+    >>> print(explain_block_means(archive))
+    block_means: from values; reads ... of ... bytes; bound 0.001
+    """
+    part_of_grid(archive, None)
+    if isinstance(archive.codec, Staged):
+        found = block_means(archive)
+        bound = found.bound if isinstance(found.bound, float) else None
+        return Explanation("block_means", found.stage, found.bytes_read, found.bytes_stored, bound)
+    limit, stored = archive.certificate[archive.data.layout.name].limit, bytes_stored(archive)
+    bound = 0.0 if limit is None else limit.value if isinstance(limit, Limit) and not limit.relative else None
+    return Explanation("block_means", VALUES, stored, stored, bound)
+
+
+@dataclass(frozen=True, eq=False)
+class _Blocks:
+    """The means of the blocks of a chunk, their bounds, and what was read for them."""
+
+    means: np.ndarray
+    bounds: np.ndarray
+    stage: str
+    nbytes: int
+
+
+def _sides(archive: Archive, given: Sides) -> tuple[int, ...]:
+    """The sides of blocks along each axis."""
+    layout, codec = archive.data.layout, archive.codec
+    count, shape = len(layout.shape), layout.chunk_shape
+    if given is None:
+        logs: Any = None
+        if isinstance(codec, Staged):
+            logs = None if codec.sides is None else tuple(side.bit_length() - 1 for side in codec.sides)
+        along = Grid.of(shape, logs).sides_along(shape) if isinstance(codec, Staged) else None
+        return along or (SIDE,) * count
+    several = list(given) if isinstance(given, list | tuple) else [given] * count
+    if len(several) != count:
+        raise WorkbenchError(f"sides must be one number, or one for each of {count} axes; got {given!r}")
+    return tuple(whole_number("the side of a block", side, least=1) for side in several)
+
+
+def _edges(layout: ArrayLayout, sides: Sequence[int]) -> tuple[np.ndarray, ...]:
+    """Where blocks begin along each axis, and the end."""
+    return tuple(
+        np.array([*itertools.chain(*(range(at, min(at + step, size), side) for at in range(0, size, step))), size])
+        for size, step, side in zip(layout.shape, layout.chunk_shape, sides, strict=True)
+    )
+
+
+def _from_metadata(
+    stored: StoredArray, mask: StoredArray | None, index: Index, sides: Sequence[int], limit: Limit | None
+) -> _Blocks | None:
+    """The means of a chunk from the facts of its blocks; None where values must be decoded."""
+    if not isinstance(stored.codec, Staged) or limit is None or limit.relative or not stored.decodes_in_parts:
+        return None
+    frame, dtype = stored.frame(index, lazy=(CODE,)), stored.layout.dtype
+    if CODE not in frame.sections or not set(frame.sections) <= {CODE, FIX} | INFORMATIVE:
+        return None
+    try:
+        stream = Stream.from_bytes(frame.sections[CODE], frame.shape, dtype)
+        wrong = corrected_places(bytes(frame.sections.get(FIX, b"")), frame.shape, dtype)
+    except WorkbenchError as error:
+        raise Damaged(frame.where, str(error)) from error
+    own = stream.grid.sides_along(frame.shape)
+    if own is None or any(side % each for side, each in zip(sides, own, strict=True)):
+        return None
+    if wrong.size and (mask is None or not mask.chunk(index).reshape(-1)[wrong].all()):
+        return None   # the lattice says nothing of corrected values
+    facts, step = stream.facts, stream.lattice.step
+    numbers = facts[Fact.BASE] + stream.lattice.offset
+    largest = step * float(np.abs([numbers, numbers + facts[Fact.LOW], numbers + facts[Fact.HIGH]]).max())
+    share, least = (2.0**-23, 2.0**-148) if dtype == np.float32 else (UNIT, 2.0**-1070)   # of the values, as decoded
+    off = limit.value + share * largest + least
+    counts = [-(-size // side) for size, side in zip(frame.shape, own, strict=True)]
+    found, count = means(stream).reshape(counts), facts[Fact.COUNT].reshape(counts)
+    ratio = [side // each for side, each in zip(sides, own, strict=True)]
+    roundings = ROUNDINGS
+    if max(ratio) > 1:
+        sums, count = (_summed(array, ratio) for array in (np.where(count > 0, found * count, 0.0), count))
+        found, roundings = _over(sums, count), ROUNDINGS + math.prod(ratio)
+    bounds = np.where(count > 0, (off + roundings * UNIT * largest) * ABOVE, np.nan)
+    return _Blocks(found, bounds, METADATA, stored.chunk_nbytes(index) - len(stream.groups.stored))
+
+
+def _from_values(
+    stored: StoredArray, mask: StoredArray | None, index: Index, sides: Sequence[int], limit: Limit | None
+) -> _Blocks:
+    """The means of a chunk from its values."""
+    values = stored.chunk(index).astype(np.float64)
+    valid, nbytes = np.isfinite(values), stored.chunk_nbytes(index)
+    if mask is not None:
+        valid &= ~mask.chunk(index)
+        nbytes += mask.chunk_nbytes(index)
+    values[~valid] = 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        count = _summed(valid.astype(np.int64), sides)
+        found = _over(_summed(values, sides), count)
+        found[np.isnan(found) & (count > 0)] = np.inf   # sums of both signs beyond all numbers
+        size = _over(_summed(np.abs(values), sides), count)
+        error = 0.0 if limit is None else share_of(limit.value) * size if limit.relative else limit.value
+        bounds = (error + (count + 2) * UNIT * size + 2.0**-1070) * ABOVE
+    return _Blocks(found, np.where(np.isinf(found), np.inf, np.where(count > 0, bounds, np.nan)), VALUES, nbytes)
+
+
+def _summed(array: np.ndarray, sides: Sequence[int]) -> np.ndarray:
+    """The sums of blocks with these sides."""
+    for axis, side in enumerate(sides):
+        if side > 1:
+            array = np.add.reduceat(array, np.arange(0, array.shape[axis], side), axis=axis)
+    return array
+
+
+def _over(sums: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """Means; NaN where nothing counts."""
+    return np.divide(sums, count, out=np.full(sums.shape, np.nan), where=count > 0)
