@@ -11,7 +11,9 @@ from typing import Any, ClassVar, Protocol
 
 
 class Home(Protocol):
-    """What a part needs of its page."""
+    """What a part needs of its page; `looks` has settings of the view by the key of their part."""
+
+    looks: dict[str, Any]
 
     def changed(self, part: Part) -> None:
         """Send what has changed in the content of a part."""

@@ -17,7 +17,7 @@ from workbench.lab.cells import name_of
 from workbench.lab.clusters_panel import drawing
 from workbench.lab.clusters_panel.breakage import Breakage, Halos, Outcome, break_halos, groups_of
 from workbench.lab.clusters_panel.chosen import sentence_of_chosen
-from workbench.lab.clusters_panel.cloud_of import CloudPart
+from workbench.lab.clusters_panel.cloud_of import ClustersCloud
 from workbench.lab.clusters_panel.code import code
 from workbench.lab.clusters_panel.keeping import Kept, Trace, keep_halos
 from workbench.lab.clusters_panel.link_steps import link_after, place_of_link
@@ -71,7 +71,7 @@ class ClustersPanel(Panel[ClustersState]):
     def __init__(self, particles: Particles, name: str, **choices: Any) -> None:
         self.particles, self.name = particles, name
         self._last_link: int | None = None
-        self.cloud: CloudPart | None = None   # made with the controls
+        self.cloud: ClustersCloud | None = None   # made with the controls
         stages = [
             Stage("halos", _groups, lambda state, results, job: groups_of(particles, state, job)),
             Stage("breakage", _decoded, self._break),
@@ -90,7 +90,7 @@ class ClustersPanel(Panel[ClustersState]):
             "linking_length", "linking length b", *self._lengths(), about="linking length",
             spoken=lambda state: "mean spacings" if state.unit == "spacing" else "",
         )
-        self.cloud = CloudPart(particles, lambda halo: self.request(chosen=halo), self._put_aside)
+        self.cloud = ClustersCloud(particles, lambda halo: self.request(chosen=halo), self._put_aside)
         codecs = Choice("codec", "codec", [codec.id for codec in applicable(particles)])
         axes = {"along x": 0, "along y": 1, "along z": 2} if particles.dimensions == 3 else {}
         look = [Choice("axis", "seen", axes, about="line of sight"), self.cloud.toggle] if axes else []
@@ -110,7 +110,7 @@ class ClustersPanel(Panel[ClustersState]):
         return [
             Row(self._length, self._bound, codecs, preserve), Row(*seldom, place="folded"),
             Row(*look, self._previous, self._place_of_link, self._next, self._close, place="over"),
-            Row(self.cloud.embedded, place="pictures"), Row(self._sentence, place="detail"),
+            Row(self.cloud, place="pictures"), Row(self._sentence, place="detail"),
             Row(self._saving, self._saving.download, place="foot"),
         ]
 
@@ -147,7 +147,7 @@ class ClustersPanel(Panel[ClustersState]):
     def close(self) -> None:
         """Stop, and release everything."""
         if self.cloud is not None:
-            self.cloud.close()
+            self.cloud.want(False)
         super().close()
 
     def picked(self, label: str, chosen: int) -> None:
@@ -266,9 +266,9 @@ class ClustersPanel(Panel[ClustersState]):
                 step.set(enabled=count > 0)
             self._close.set(enabled=self.state.chosen is not None)
             assert self.cloud is not None
-            halos = self._engine.results()["halos"]
+            halos: Halos = self._engine.results()["halos"]
             self._sentence.set(text=sentence_of_chosen(self.particles, self.state, halos, self._outcome))
-            self.cloud.show(self.state, halos, self._outcome, KEPT if self._shows_kept(self.state) else DECODED)
+            self.cloud.show_results(self.state, halos, self._outcome, KEPT if self._shows_kept(self.state) else DECODED)
 
     def _put_aside(self, aside: bool) -> None:
         """Leave the place of the pictures to the cloud, or take it back."""

@@ -93,7 +93,7 @@ export function listenToKeys(view, pane) {
       "-": () => zoomByStep(view, false),
       0: () => view.reset(),
       b: () => view.set({ blink: !view.settings.blink }),
-      "?": () => view.toolbar.help(true),
+      "?": () => view.toolbar.help.toggle(true),
       PageDown: () => step(view, pane, true),
       PageUp: () => step(view, pane, false),
       ...(view.chosen ? {

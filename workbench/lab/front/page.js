@@ -1,9 +1,10 @@
 // A panel: its parts, where they are, and what is around them. Parts are drawn by a class for each kind, which has `show`, and
 // `hear` for messages that are no content.
 
-import { Button, Copy, Download, Embedded, Html, Report, Saving, Words } from "./buttons.js";
+import { Button, Copy, Download, Html, Report, Saving, Words } from "./buttons.js";
 import { Canvas } from "./canvas.js";
 import { ChartView } from "./charts.js";
+import { Cloud } from "./cloud.js";
 import { Connection } from "./connection.js";
 import { Control } from "./controls.js";
 import { element, panelButton } from "./dom.js";
@@ -13,8 +14,8 @@ import { Graph } from "./graph.js";
 import { storeOf } from "./store.js";
 
 const KINDS = {
-  "": Html, button: Button, canvas: Canvas, chart: ChartView, choice: Control, copy: Copy, download: Download,
-  drawers: Drawers, embedded: Embedded, graph: Graph, report: Report, saving: Saving, slider: Control, text: Control,
+  "": Html, button: Button, canvas: Canvas, chart: ChartView, choice: Control, cloud: Cloud, copy: Copy, download: Download,
+  drawers: Drawers, graph: Graph, report: Report, saving: Saving, slider: Control, text: Control,
   toggle: Control, words: Words,
 };
 const STEPS = [
@@ -26,7 +27,7 @@ const STEPS = [
 class Channel {
   constructor(view, key) {
     [this.view, this.key] = [view, key];
-    [this.front, this.host] = [view.store.front, view.host];
+    this.front = view.store.front;
     this.bar = key === "canvas" ? view.bar : undefined; // a place for tools,
     this.legends = view.bar; // and for what marks mean
     this.name = key === "detail" ? "close-up" : "";
@@ -59,8 +60,8 @@ class Channel {
 
 // Parts by key, each in an element of its own.
 class Parts {
-  constructor(store, host) {
-    [this.store, this.host] = [store, host];
+  constructor(store) {
+    this.store = store;
     this.parts = new Map();
     this.keys = [];
   }
@@ -119,8 +120,8 @@ const remember = (key, value) => {
 };
 
 class Panel extends Parts {
-  constructor(store, el, host) {
-    super(store, host);
+  constructor(store, el) {
+    super(store);
     this.root = el;
     el.classList.add("wb-panel", store.parts.frame.live);
     this.above = element("div", "wb-above", el);
@@ -334,14 +335,15 @@ class Panel extends Parts {
 }
 
 export function panel(given) {
-  const view = new Panel(storeOf(given), given.el, given.host);
+  const view = new Panel(storeOf(given), given.el);
   return () => view.close();
 }
 
 // A part alone, such as a chart.
 export function part(given) {
   const store = storeOf(given);
-  const view = new Parts(store, given.host);
+  const view = new Parts(store);
+  for (const { live } of Object.values(store.parts)) if (live) given.el.classList.add("wb-panel", live);
   for (const key of Object.keys(store.parts)) given.el.append(view.place(key));
   store.enter(view);
   return () => view.close();
