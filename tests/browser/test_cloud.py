@@ -90,7 +90,7 @@ def test_a_cloud_is_turned_zoomed_named_and_picked(notebook: NotebookPage) -> No
     expect(reading).to_contain_text(notebook.python("f'halo 1: {groups.sizes.max():,} members'").strip("'"))
     canvas.press("Enter")
     eventually(lambda: notebook.python("bool(cloud.picked.get('label') == groups.largest(1)[0])") == "True")
-    notebook.run_cell("target = (cloud.scene.centres[0] - 16) / 32\ncloud.change(camera=[0.6, 0.35, 0.5, *target.tolist()])")
+    notebook.run_cell("cloud.change(camera=[0.6, 0.35, 0.5, *((cloud.scene.centres[0] - 16) / 32).tolist()])")
     notebook.delete_cell()
     settle(notebook, canvas)
     canvas.press("PageDown")   # another halo has the name, so that the pointer has to find this one

@@ -242,11 +242,11 @@ def test_the_same_scene_again_is_not_sent_again() -> None:
 
 def test_choices_of_the_reader_and_of_code_are_one_state() -> None:
     cloud = Cloud(scene(100), CloudState(coloured=3))
-    cloud.looks = {"cloud": {"colouring": "density", "camera": [1, 0, 2, 0, 0, 0]}}   # as the browser does
+    cloud.settings = {"cloud": {"colouring": "density", "camera": [1, 0, 2, 0, 0, 0]}}   # as the browser does
     cloud.change(opacity=2)
     assert cloud.state == CloudState("density", 3, opacity=2, camera=(1, 0, 2, 0, 0, 0))
     for choices in ({"colouring": "age"}, {"camera": (0, 0)}, {"size": 2}, {"box": 1}):
-        with pytest.raises(wb.WorkbenchError, match="must be|has no choice"):
+        with pytest.raises(wb.WorkbenchError, match=r"must be|has no choice"):
             cloud.change(**choices)
     cloud.close()
 

@@ -238,7 +238,7 @@ class Shown:
 
     pictures: tuple[Picture, ...] = ()
     detail: Picture | None = None
-    charts: Mapping[str, Chart] = field(default_factory=dict)
+    charts: Charts = field(default_factory=lambda: Charts({}))
     facts: tuple[Fact, ...] = ()
     tables: Mapping[str, Table] = field(default_factory=dict)
     note: str = ""   # one sentence under the pictures

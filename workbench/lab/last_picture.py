@@ -18,7 +18,6 @@ from typing import Any
 from workbench.charts.description import Chart
 from workbench.lab import markup, static_picture
 from workbench.lab.description import STATIC, Picture, Shown
-from workbench.lab.picture import image
 from workbench.lab.turns import Patience
 
 MOST_BYTES = 280_000
@@ -130,10 +129,11 @@ def _image(picture: Picture, side: int) -> str:
     counts = itertools.accumulate(map(len, picture.marks))
     marks = tuple(each for each, count in zip(picture.marks, counts, strict=True) if count <= MOST_MARKS)
     drawn = static_picture.complete(replace(picture, pixels=picture.pixels[::step, ::step], marks=marks), WIDE)
-    return f'<div style="flex: 1 1 220px; max-width: 460px">{image(drawn, static_picture.described(picture), FULL)}</div>'
+    made = static_picture.image(drawn, static_picture.described(picture), FULL)
+    return f'<div style="flex: 1 1 220px; max-width: 460px">{made}</div>'
 
 
 def _chart(chart: Chart) -> str:
     """A chart as an image, unless it has more shapes than a notebook should keep."""
-    drawn = image(chart.svg, chart.words, FULL)
+    drawn = static_picture.image(chart.svg, chart.words, FULL)
     return f'<div style="flex: 1 1 360px; max-width: 640px">{drawn}</div>' if len(drawn) < MOST_BYTES // 8 else ""

@@ -12,10 +12,12 @@ from workbench.charts.description import Rule, Series, Span
 from workbench.clusters.keep.repair import Step
 from workbench.clusters.matching import SPLIT
 from workbench.lab.chart_part import ChartPart
-from workbench.lab.clusters_panel import Chosen, Trace, chosen_mark, draw, shown_outcome
 from workbench.lab.clusters_panel.curves import descent_chart, mass_function_chart
 from workbench.lab.clusters_panel.detail import MOST_POINTS, sight_of
-from workbench.lab.clusters_panel.panes import MOST_HALOS, MOST_LINKS
+from workbench.lab.clusters_panel.drawing import draw, shown_outcome
+from workbench.lab.clusters_panel.keeping import Trace
+from workbench.lab.clusters_panel.panes import MOST_HALOS, MOST_LINKS, chosen_mark
+from workbench.lab.clusters_panel.state import Chosen
 from workbench.lab.description import Marks, Picture, Shown
 from workbench.lab.projection import shown_axes
 

@@ -55,7 +55,7 @@ class CloudPart(Part):
     @property
     def state(self) -> CloudState:
         """What the reader sees."""
-        chosen = {} if self.page is None else self.page.looks.get(self.key, {})
+        chosen = {} if self.page is None else self.page.settings.get(self.key, {})
         return dataclasses.replace(self._state, **chosen)
 
     def show(self, scene: Scene | None) -> None:
@@ -113,7 +113,7 @@ class Cloud(Page):
         self.part = CloudPart(self._pick, state, height=height, live=self._last_picture.live)
         self.part.show(scene)
         super().__init__({KEY: self.part}, draws="part")
-        self.observe(lambda change: self._last_picture.follow(self._static), "looks")
+        self.observe(lambda change: self._last_picture.follow(self._static), "settings")
 
     @property
     def scene(self) -> Scene:
@@ -130,7 +130,7 @@ class Cloud(Page):
     def change(self, **choices: Any) -> None:
         """Change fields of the state."""
         with_choices(self.state, choices)   # which refuses others
-        self.looks = {**self.looks, KEY: {**self.looks.get(KEY, {}), **choices}}
+        self.settings = {**self.settings, KEY: {**self.settings.get(KEY, {}), **choices}}
 
     def close(self) -> None:
         """Remove the cloud from the page, which frees the browser's memory, and release the points."""

@@ -24,7 +24,7 @@ def cloud_of(particles: Particles, state: ClustersState, halos: Halos, outcome: 
     """The scene of these results; of one halo if the close-up shows one, or a link of one.
 
     >>> from workbench.data.synthetic import cosmic_web
-    >>> from workbench.lab.clusters_panel import break_halos, groups_of
+    >>> from workbench.lab.clusters_panel.breakage import break_halos, groups_of
     >>> snapshot = cosmic_web(n=16, seed=1)
     >>> state = ClustersState.for_(snapshot)
     >>> halos = groups_of(snapshot, state, lambda share, text: None)

@@ -16,13 +16,12 @@ from workbench.lab.bounds_panel.state import applicable
 from workbench.lab.cells import name_of
 from workbench.lab.clusters_panel import drawing
 from workbench.lab.clusters_panel.breakage import Breakage, Halos, Outcome, break_halos, groups_of
-from workbench.lab.clusters_panel.chosen import sentence_of_chosen
+from workbench.lab.clusters_panel.chosen import link_after, place_of_link, sentence_of_chosen
 from workbench.lab.clusters_panel.cloud_of import ClustersCloud
 from workbench.lab.clusters_panel.code import code
+from workbench.lab.clusters_panel.detail import particle_under
 from workbench.lab.clusters_panel.keeping import Kept, Trace, keep_halos
-from workbench.lab.clusters_panel.link_steps import link_after, place_of_link
-from workbench.lab.clusters_panel.panes import DECODED, KEPT, ORIGINAL, chosen_mark
-from workbench.lab.clusters_panel.reading import particle_under, reading
+from workbench.lab.clusters_panel.panes import DECODED, KEPT, ORIGINAL, chosen_mark, reading
 from workbench.lab.clusters_panel.state import Chosen, ClustersState
 from workbench.lab.controls import Button, Choice, LogSlider, Number, Row, Words
 from workbench.lab.description import Reading, Shown
@@ -93,7 +92,7 @@ class ClustersPanel(Panel[ClustersState]):
         self.cloud = ClustersCloud(particles, lambda halo: self.request(chosen=halo), self._put_aside)
         codecs = Choice("codec", "codec", [codec.id for codec in applicable(particles)])
         axes = {"along x": 0, "along y": 1, "along z": 2} if particles.dimensions == 3 else {}
-        look = [Choice("axis", "seen", axes, about="line of sight"), self.cloud.toggle] if axes else []
+        views = [Choice("axis", "seen", axes, about="line of sight"), self.cloud.toggle] if axes else []
         preserve = Button("preserve", self.preserve, "keep every halo, and watch the descent", primary=True)
         self._previous = Button("◀ previous", self.previous_link, "look at the pair before (key p)", key="p")
         self._next = Button("next ▶", self.next_link, "look at the next pair that broke (key n)", key="n")
@@ -109,7 +108,7 @@ class ClustersPanel(Panel[ClustersState]):
         ]
         return [
             Row(self._length, self._bound, codecs, preserve), Row(*seldom, place="folded"),
-            Row(*look, self._previous, self._place_of_link, self._next, self._close, place="over"),
+            Row(*views, self._previous, self._place_of_link, self._next, self._close, place="over"),
             Row(self.cloud, place="pictures"), Row(self._sentence, place="detail"),
             Row(self._saving, self._saving.download, place="foot"),
         ]
@@ -230,9 +229,9 @@ class ClustersPanel(Panel[ClustersState]):
         results, outcome = self._engine.results(), self._outcome
         if outcome is None:
             return
-        found = link_after(results["halos"], outcome, self.state.chosen, self._last_link, step)
-        if found is not None:
-            self._last_link, chosen = found
+        link = link_after(results["halos"], outcome, self.state.chosen, self._last_link, step)
+        if link is not None:
+            self._last_link, chosen = link
             self.request(chosen=chosen)
 
     @property
@@ -304,7 +303,7 @@ class _Live:
 
     def __call__(self, share: float, text: str) -> None:
         self.job(share, text)
-        self.job.show({"trace": dataclasses.replace(self.trace, told=list(self.trace.told))})
+        self.job.show({"trace": dataclasses.replace(self.trace, taken=list(self.trace.taken))})
 
 
 def _groups(state: ClustersState) -> tuple[Any, ...]:

@@ -123,8 +123,8 @@ export class Download {
   }
 }
 
-function tell(output, said, failed) {
-  output.textContent = said;
+function tell(output, message, failed) {
+  output.textContent = message;
   output.classList.toggle("wb-error", failed);
   if (failed) output.setAttribute("role", "alert");
   else output.removeAttribute("role");
@@ -133,11 +133,11 @@ function tell(output, said, failed) {
 export class Report {
   constructor(channel, el) {
     panelButton("wb-button", el, "save report", "write the report where the kernel runs", () => channel.send({}));
-    this.said = element("span", "wb-said", el);
+    this.message = element("span", "wb-said", el);
   }
 
-  show({ said, failed }) {
-    tell(this.said, said, failed);
+  show({ message, failed }) {
+    tell(this.message, message, failed);
   }
 }
 
@@ -152,15 +152,15 @@ export class Saving {
     const send = (does) => () => channel.send({ does, name: this.name.value });
     this.name.addEventListener("change", () => channel.send({ name: this.name.value }));
     panelButton("wb-button", el, "save archive", "write the archive where the kernel runs", send("save"));
-    this.said = element("span", "wb-said", el);
+    this.message = element("span", "wb-said", el);
     this.asked = element("span", "wb-asked", el);
     panelButton("wb-button", this.asked, "replace it", "replace the archive of this name", send("replace"));
     panelButton("wb-button", this.asked, "keep it", "leave the archive of this name as it is", send("keep"));
   }
 
-  show({ name, said, failed, asks }) {
+  show({ name, message, failed, asks }) {
     if (document.activeElement !== this.name) this.name.value = this.name.defaultValue = name;
-    tell(this.said, said, failed);
+    tell(this.message, message, failed);
     this.asked.hidden = !asks;
   }
 }

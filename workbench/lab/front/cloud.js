@@ -6,7 +6,7 @@ import { Frame } from "./cloud_frame.js";
 import { Halos } from "./cloud_halos.js";
 import { MOST_CHANGED, Points, ROUND, Unsupported } from "./cloud_points.js";
 import { Tools } from "./cloud_tools.js";
-import { PREPARING, counted, element, saveAs } from "./dom.js";
+import { Asking, PREPARING, counted, element, saveAs } from "./dom.js";
 
 const [SMALLEST_SIGN, LARGEST_SIGN] = [4.5, 11]; // pixels of the sign of a particle that changed
 const RESTS = 160; // ms without movement
@@ -17,8 +17,7 @@ const FEWEST = 4096; // points of a moving picture
 const TURN = 24000; // ms of a whole turn
 const GAP = 4; // pixels between two sides
 const [SMALLEST, LARGEST] = [1.25, 4]; // pixels of a point
-const ASKED_AGAIN = 5000; // ms, and twice as long each time
-const MOST_ASKED = 6;
+const AGAIN = 5000; // ms until points are asked for again, and twice as long each time
 const MARKS_MOVING = 3000; // of the particles that changed, while the cloud turns
 const DRAGGED = 4; // pixels that make a drag of a click
 
@@ -26,6 +25,9 @@ export class Cloud {
   constructor(channel, el) {
     this.channel = channel;
     this.root = element("div", "wb-cloud", el);
+    this.asking = new Asking(() => this.scene && !this.complete, () => {
+      this.channel.send({ does: this.unsupported ? "still" : "points", scene: this.scene.id, from: this.received });
+    }, AGAIN, Infinity);
     this.close();
   }
 
@@ -83,7 +85,7 @@ export class Cloud {
     this.sized?.disconnect();
     this.watched?.disconnect();
     cancelAnimationFrame(this.frame?.wanted);
-    clearTimeout(this.asking);
+    this.asking.stop();
     clearTimeout(this.telling);
     this.points?.free();
     Object.assign(this, { points: null, stage: null, scene: null, halos: null, arrays: [], styled: "", followed: "" });
@@ -144,20 +146,14 @@ export class Cloud {
     this.received = this.named = 0;
     this.arrays = scene.titles.map(() => new Uint16Array(4 * scene.count));
     this.describe();
-    if (this.unsupported) return this.ask("still");
+    this.complete = false;
+    if (this.unsupported) return this.asking.now();
     this.points?.allocate(this.arrays.length, scene.count);
     this.styled = this.followed = "";
     this.restyle();
     if (this.state.rotating && matchMedia("(prefers-reduced-motion: reduce)").matches) this.turn(false);
     this.resize();
-    return this.ask("points");
-  }
-
-  ask(what, times = 0) {
-    clearTimeout(this.asking);
-    if (times === MOST_ASKED || (what === "points" && this.received >= this.scene.count)) return;
-    this.channel.send({ does: what, scene: this.scene.id, from: this.received });
-    this.asking = setTimeout(() => this.ask(what, times + 1), ASKED_AGAIN * 2 ** times);
+    return this.asking.now();
   }
 
   take(message, buffers) {
@@ -168,14 +164,16 @@ export class Cloud {
       this.points?.add(side, message.from, points);
     });
     this.received += message.count;
-    this.ask("points");
+    this.complete = this.received >= this.scene.count;
+    this.asking.now();
     this.tell();
     this.wake();
   }
 
   showStill(html) {
-    clearTimeout(this.asking);
     if (!this.unsupported) return;
+    this.complete = true;
+    this.asking.check();
     this.stage.className = "wb-cloud-still wb-tall";
     const text = `A still picture, because ${this.unsupported}: the cloud cannot be turned here.`;
     this.stage.replaceChildren(element("p", "", null, { textContent: text, role: "status" }));
@@ -209,12 +207,12 @@ export class Cloud {
   // What is chosen: as Python began, and as the reader has changed it since.
 
   choose(choices) {
-    this.channel.look(choices);
+    this.channel.set(choices);
   }
 
   restyle() {
     if (!this.scene || this.unsupported) return;
-    const { camera, ...state } = { ...this.channel.content.state, ...this.channel.looks };
+    const { camera, ...state } = { ...this.channel.content.state, ...this.channel.settings };
     this.state = state;
     if (camera.join() !== this.followed) {
       this.followed = camera.join();

@@ -142,3 +142,28 @@ export class Help {
     (open ? this.root : this.before)?.focus?.();
   }
 }
+
+// Asks Python as long as something is missing, at growing intervals.
+export class Asking {
+  constructor(isMissing, ask, soon = 300, latest = 30_000) {
+    Object.assign(this, { isMissing, ask, soon, latest });
+  }
+
+  check(wait = this.soon) {
+    if (!this.isMissing()) return this.stop();
+    this.timer ??= setTimeout(() => this.now(Math.min(2 * wait, this.latest)), wait);
+    return undefined;
+  }
+
+  now(wait = this.soon) {
+    this.stop();
+    if (!this.isMissing()) return;
+    this.ask();
+    this.check(wait);
+  }
+
+  stop() {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+  }
+}

@@ -74,7 +74,7 @@ export class Graph {
   }
 
   look(site) {
-    this.channel.send({ look: site, playing: Boolean(this.timer) || this.at === 0 });
+    this.channel.send({ look: site });
   }
 
   choose(site) {

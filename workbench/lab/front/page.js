@@ -37,16 +37,20 @@ class Channel {
     return this.view.store.parts[this.key];
   }
 
-  get looks() {
-    return this.view.store.looks(this.key);
+  get settings() {
+    return this.view.store.settings(this.key);
   }
 
-  look(settings) {
-    this.view.store.look(this.key, settings);
+  set(settings) {
+    this.view.store.set(this.key, settings);
   }
 
-  send(said) {
-    this.view.store.send(this.key, said);
+  askAll() {
+    this.view.store.askAll();
+  }
+
+  send(message) {
+    this.view.store.send(this.key, message);
   }
 
   waits(control, unanswered) {
@@ -89,8 +93,8 @@ class Parts {
     }
   }
 
-  hear(key, said, buffers) {
-    this.parts.get(key)?.part.hear?.(said, buffers);
+  hear(key, message, buffers) {
+    this.parts.get(key)?.part.hear?.(message, buffers);
   }
 
   restyle() {
