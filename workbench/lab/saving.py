@@ -5,29 +5,16 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from workbench.archive.recognition import is_archive
 from workbench.errors import WorkbenchError
 from workbench.lab.buttons import DownloadButton, Said, When, at_once
 from workbench.lab.part import Part
 
-
-class Save(Protocol):
-    """Writes the archive; raises `WorkbenchError` with the reason if it cannot."""
-
-    def __call__(self, path: str | Path, overwrite: bool = False) -> Path:
-        """Write the archive that is shown; returns its path."""
-
-
-Written = Callable[[Path | None, str], object]
-
-
-class Begin(Protocol):
-    """Begins to write the archive, and calls back with its path, or with the reason why there is none."""
-
-    def __call__(self, path: str | Path, overwrite: bool, written: Written) -> None:
-        """Begin."""
+Save = Callable[..., Path]   # of a path and `overwrite`; raises `WorkbenchError` with the reason if it cannot
+Written = Callable[[Path | None, str], object]   # gets the path, or the reason why there is none
+Begin = Callable[[str | Path, bool, Written], object]   # begins to write, and calls back
 
 
 class SaveArchive(Part):
