@@ -183,10 +183,10 @@ def test_every_cell_that_shows_a_panel_has_its_newest_picture(monkeypatch: pytes
     monkeypatch.setattr("IPython.display.display", display)
 
     async def twice() -> None:
-        last = LastPicture()
-        last.display_beside({}, lambda: {"text/plain": "one"})
-        last.display_beside({}, lambda: {"text/plain": "one"})
-        last.follow(lambda: {"text/plain": "two"})
+        last, texts = LastPicture(), ["one"]
+        last.display_beside({}, lambda: {"text/plain": texts[-1]})
+        last.display_beside({}, lambda: {"text/plain": texts[-1]})
+        texts.append("two")
         await asyncio.sleep(1.5 * AGE)
 
     asyncio.run(twice())

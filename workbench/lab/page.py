@@ -170,8 +170,8 @@ class Page(anywidget.AnyWidget):
 def packed(value: Any, buffers: list[bytes]) -> Any:
     """A value for a message: bytes move to `buffers`, and their number takes their place.
 
-    >>> found = []
-    >>> packed({"pixels": b"123", "sizes": [1, 2]}, found), found
+    >>> moved = []
+    >>> packed({"pixels": b"123", "sizes": [1, 2]}, moved), moved
     ({'pixels': {'buffer': 0}, 'sizes': [1, 2]}, [b'123'])
     """
     if isinstance(value, bytes):

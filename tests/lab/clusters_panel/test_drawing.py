@@ -549,3 +549,14 @@ def test_it_is_said_where_the_result_of_descent_was_rounded():
 def test_a_window_beyond_the_particles_can_be_drawn():
     shown = drawn("periodic 2-D", window=(5.0, 6.0, 5.0, 6.0))
     assert not shown.pictures[0].pixels.any()
+
+
+@pytest.mark.parametrize("name", CLUMPS)
+def test_the_close_up_names_its_axes_and_their_unit(name: str) -> None:
+    case = samples.case(name)
+    known = wb.Particles(case.particles.positions, case.particles.box, metadata={"units": "Mpc"})
+    state = case.changed(chosen=Chosen.halo(int(case.halos.catalogue.labels[0])), axis=1)
+    axes = draw(known, state, case.halos, case.breakage).detail.axes   # type: ignore[union-attr]
+    flat = known.dimensions == 2
+    assert (axes.across, axes.up, axes.unit) == ("Δx", "Δy" if flat else "Δz", "Mpc")
+    assert not axes.depth if flat else axes.depth.endswith(" Mpc along y")

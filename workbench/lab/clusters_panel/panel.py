@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -291,19 +290,12 @@ class ClustersPanel(Panel[ClustersState]):
 
     def _keep(self, state: ClustersState, results: Results, job: Job) -> Kept:
         trace = Trace(promised=_promised(state))
-        return keep_halos(self.particles, state, results["halos"], _Live(job, trace), trace)
 
+        def progress(share: float, text: str) -> None:
+            job(share, text)
+            job.show({"trace": dataclasses.replace(trace, taken=list(trace.taken))})
 
-@dataclass(eq=False)
-class _Live:
-    """Progress that shows the steps so far."""
-
-    job: Job
-    trace: Trace
-
-    def __call__(self, share: float, text: str) -> None:
-        self.job(share, text)
-        self.job.show({"trace": dataclasses.replace(self.trace, taken=list(self.trace.taken))})
+        return keep_halos(self.particles, state, results["halos"], progress, trace)
 
 
 def _groups(state: ClustersState) -> tuple[Any, ...]:

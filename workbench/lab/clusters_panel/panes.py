@@ -58,8 +58,8 @@ def title_of(halos: Halos, place: int, outcome: Outcome | None) -> str:
     """A halo in words, by its place among all groups, the largest being number 1; with its status, if known.
 
     >>> from workbench.clusters import Catalogue, Groups
-    >>> found = Catalogue(np.array([0]), np.array([4511]), np.zeros((1, 3)), np.ones(1))
-    >>> title_of(Halos(Groups(np.zeros(4511, int), 0.2), found), 0, None)
+    >>> one = Catalogue(np.array([0]), np.array([4511]), np.zeros((1, 3)), np.ones(1))
+    >>> title_of(Halos(Groups(np.zeros(4511, int), 0.2), one), 0, None)
     'halo 1: 4,511 members'
     """
     status = "" if outcome is None else f", {STATUS[int(outcome.status[place])]}"

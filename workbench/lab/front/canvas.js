@@ -191,7 +191,7 @@ export class Canvas {
     return this.channel.content.home;
   }
 
-  // Another home means other data: what was about to be told belongs to the data before.
+  // Another home means other data: what was about to be sent belongs to the data before.
   goHome() {
     clearTimeout(this.telling);
     for (const pane of this.panes) pane.framed = "";

@@ -77,7 +77,7 @@ export class Cloud {
       pointerdown: touched.down, pointermove: touched.moved, pointerup: touched.up, pointercancel: touched.up,
       pointerleave: () => this.name(0), dblclick: (event) => this.centre(event), wheel: (event) => this.wheel(event),
       keydown: (event) => this.key(event), contextmenu: (event) => event.preventDefault(),
-      webglcontextlost: (event) => this.lose(event), webglcontextrestored: () => this.stage && this.start(),
+      webglcontextlost: (event) => this.lose(event), webglcontextrestored: (event) => event.target === this.canvas && this.start(),
     })) this.canvas.addEventListener(name, action, { passive: false });
   }
 
@@ -88,7 +88,7 @@ export class Cloud {
     this.asking.stop();
     clearTimeout(this.telling);
     this.points?.free();
-    Object.assign(this, { points: null, stage: null, scene: null, halos: null, arrays: [], styled: "", followed: "" });
+    Object.assign(this, { points: null, stage: null, canvas: null, scene: null, halos: null, arrays: [], styled: "", followed: "" });
     this.root.replaceChildren(element("div", "wb-tall wb-note", null, PREPARING));
   }
 
@@ -121,7 +121,7 @@ export class Cloud {
       this.unsupported = error.message;
       return;
     }
-    this.size = "";
+    this.unsupported = this.size = "";
     if (!this.scene) return;
     this.points.allocate(this.arrays.length, this.scene.count);
     this.arrays.forEach((points, side) => this.points.add(side, 0, points.subarray(0, 4 * this.received)));
@@ -131,7 +131,7 @@ export class Cloud {
 
   lose(event) {
     event.preventDefault(); // so that it can be given back
-    this.points = null;
+    if (event.target === this.canvas) this.points = null; // else that of a scene which is gone
   }
 
   // The scene and its points.
@@ -350,7 +350,7 @@ export class Cloud {
     return this.state.changes && this.state.colouring !== "density" && this.arrays.length > 1;
   }
 
-  // Particles that changed are told by their colour and, where there is room between them, by a sign; on the second side.
+  // Particles that changed are marked by their colour and, where there is room between them, by a sign; on the second side.
   paintMarks(matrix, moving, area) {
     const size = Math.min(0.25 * Math.sqrt(area / Math.max(this.points.sides[1].marks, 1)), LARGEST_SIGN);
     if (size < SMALLEST_SIGN) return;

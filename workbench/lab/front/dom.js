@@ -128,7 +128,7 @@ export class Help {
       element("dt", "", list, key);
       element("dd", "", list, meaning);
     }
-    element("p", "", this.root, text);
+    if (text) element("p", "", this.root, text);
     pushButton(this.root, "close", "close this help", () => this.toggle(false));
     keepKeys(this.root);
     this.root.addEventListener("keydown", (event) => {

@@ -246,8 +246,8 @@ export class Graph {
     const own = node.site.startsWith(this.shared) ? node.site.slice(this.shared.length) : node.site;
     name.textContent = `${node.hit && !this.tight ? "⚡ " : ""}${own.replace(/[_/=]|\.(?!\d)/g, "$&\u200b")}`; // may break there
     const sign = [node.sign, this.width < ROOM ? "" : short].filter(Boolean).join(" ");
-    const told = this.tight ? [node.brief] : [node.error, sign].filter(Boolean);
-    error.textContent = ahead ? "" : told.join(this.width < ROOM ? " " : " · ");
+    const words = this.tight ? [node.brief] : [node.error, sign].filter(Boolean);
+    error.textContent = ahead ? "" : words.join(this.width < ROOM ? " " : " · ");
     button.setAttribute("aria-label", button.title + (node.hit ? "; the error is put in here" : ""));
   }
 

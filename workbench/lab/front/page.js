@@ -312,11 +312,11 @@ class Panel extends Parts {
   press(event) {
     if (!this.root.contains(event.target) || event.altKey) return;
     if (event.ctrlKey || event.metaKey) return this.travel(event);
-    const found = this.keys.find(({ key, except }) => key === event.key && !event.target.closest(except));
-    if (!found) return;
+    const pressed = this.keys.find(({ key, except }) => key === event.key && !event.target.closest(except));
+    if (!pressed) return;
     event.preventDefault();
     event.stopImmediatePropagation();
-    found.action();
+    pressed.action();
   }
 
   // Steps back and forth, except in an entry that is being edited.
