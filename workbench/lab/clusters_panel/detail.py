@@ -109,21 +109,15 @@ def detail(particles: Particles, state: ClustersState, halos: Halos, outcome: Ou
         *_rulers(sight, halos.groups.linking_length, state.bound),
     )
     title = title_of_chosen(halos, outcome, state.chosen, state.min_members)
-    seen = _axes(particles, state.axis, sight)
+    seen = view_axes(particles, state.axis)
+    apart = Axes(f"Δ{seen.across}", f"Δ{seen.up}", seen.unit)   # distances from the middle, which the ticks count
     if near.is_drawn_singly:
         marks = (*_bounds(before, state.bound), *_links_of(now, after, pair), *_particles(before, now, own), *over)
-        return Picture(title, EMPTY, sight.window, "density", 1.0, 1.0, marks=_not_empty(marks), axes=seen), ""
+        return Picture(title, EMPTY, sight.window, "density", 1.0, 1.0, marks=_not_empty(marks), axes=apart), ""
     marks = (Marks("points", now[after.ends], AFTER, "ends of broken links", 1.6), *over)
     note = f"The close-up shows the density of {len(near.index):,} particles: choose a link to see single ones."
     picture = _density(title, now, sight, _not_empty(marks))
-    return replace(picture, axes=seen, unit=density_unit(particles)), note
-
-
-def _axes(particles: Particles, axis: int, sight: Sight) -> Axes:
-    """Distances from the middle, which is what the ticks count."""
-    seen = view_axes(particles, axis)
-    depth = f"± {sight.reach:.3g} {seen.unit}".strip() + f" along {'xyz'[axis]}" if seen.depth else ""
-    return Axes(f"Δ{seen.across}", f"Δ{seen.up}", seen.unit, depth)
+    return replace(picture, axes=apart, unit=density_unit(particles)), note
 
 
 def sight_of(particles: Particles, halos: Halos, chosen: Chosen) -> Sight:

@@ -235,6 +235,7 @@ export class Cloud {
 
   moved() {
     this.frame.movedAt = performance.now();
+    this.canvas.dataset.moving = true;
     clearTimeout(this.telling);
     this.telling = setTimeout(() => {
       this.followed = this.camera.state.join();
@@ -260,6 +261,7 @@ export class Cloud {
 
   touch() {
     this.stale = true;
+    this.canvas.dataset.points = 0; // of the picture that is wanted
     this.wake();
   }
 
