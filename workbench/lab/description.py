@@ -197,7 +197,7 @@ class Table:
 
 
 class Charts(Mapping[str, Chart]):
-    """Charts by name, each made at its first access, because making one is too slow for every slider step.
+    """Charts by name, or functions that make them at their first access, because that is too slow for every slider step.
 
     Only charts with data exist. Those named by `coming` are still being computed: a view keeps what it showed before.
 
@@ -207,14 +207,15 @@ class Charts(Mapping[str, Chart]):
     (['curve'], 'a curve', 'a curve')
     """
 
-    def __init__(self, makers: Mapping[str, Callable[[], Chart]], coming: Iterable[str] = ()) -> None:
+    def __init__(self, makers: Mapping[str, Chart | Callable[[], Chart]], coming: Iterable[str] = ()) -> None:
         self._makers = dict(makers)
         self.coming = frozenset(coming) - makers.keys()
         self._made: dict[str, Chart] = {}
 
     def __getitem__(self, name: str) -> Chart:
         if name not in self._made:
-            self._made[name] = self._makers[name]()
+            maker = self._makers[name]
+            self._made[name] = maker() if callable(maker) else maker
         return self._made[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -238,7 +239,7 @@ class Shown:
 
     pictures: tuple[Picture, ...] = ()
     detail: Picture | None = None
-    charts: Mapping[str, Chart] = field(default_factory=dict)
+    charts: Charts = field(default_factory=lambda: Charts({}))
     facts: tuple[Fact, ...] = ()
     tables: Mapping[str, Table] = field(default_factory=dict)
     note: str = ""   # one sentence under the pictures
@@ -249,3 +250,7 @@ class Shown:
     among: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
     remark: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.charts, Charts):
+            raise WorkbenchError(f"charts must be Charts; got {type(self.charts).__name__}: use Charts({{name: chart}})")

@@ -340,13 +340,7 @@ class Panel(ABC, Generic[State]):
 
     def _ipython_display_(self) -> None:
         """Display the panel and, as a second output, its picture for the time when there is no kernel."""
-        if os.environ.get(STATIC):
-            raise NotImplementedError   # IPython then takes the other method
-        from IPython.display import display
-
-        display(self.widget.bundle() | {"text/plain": repr(self)}, raw=True)   # type: ignore[no-untyped-call]
-        self._last_picture.display(self._static())
-        self._last_picture.follow(self._static)
+        self._last_picture.display_beside(self.widget.bundle() | {"text/plain": repr(self)}, self._static)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         if os.environ.get(STATIC):

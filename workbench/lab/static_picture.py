@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import urllib.parse
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -19,6 +20,8 @@ MARGIN = 64, 46, 16        # at the left, below and at the right of a picture wi
 TEXT, LETTER = 16, 8.2     # the height of a text, and the mean width of a letter
 HEAD, BAR, ROW = 28, 46, 24   # the heights of the title, of the colour bar with its texts, and of a row of the legend
 FONT = f'font-family="system-ui, sans-serif" fill="{INK}"'
+
+UNQUOTED = "=:/,;+()'!*@$?&.-_~ "   # characters of SVG in a data URL
 
 STYLE = """
 .wb-figure { margin: 0; flex: 1 1 280px; min-width: 0; max-width: 560px; }
@@ -56,12 +59,18 @@ def complete(shown: Picture, wide: float = WIDE) -> str:
     return _document(shown, (beside, HEAD, below + high + ROW * lines, right), _inside(shown, unit) + words, unit)
 
 
+def image(drawn: str, words: str, style: str) -> str:
+    """A drawing as an image of a page; `words` are its text for readers who do not see it."""
+    address = html.escape("data:image/svg+xml," + urllib.parse.quote(drawn, safe=UNQUOTED))
+    return f'<img src="{address}" alt="{html.escape(words)}" style="{style}">'
+
+
 def narrowed(shown: Picture) -> Picture:
     """The picture with its suggested limits as the ends of its scale; the page applies them itself.
 
     >>> levels = np.arange(1, 256, dtype=np.uint8).reshape(5, 51)
-    >>> found = narrowed(Picture("waves", levels, (0, 51, 0, 5), low=0.0, high=254.0, limits="1-99", empty=True))
-    >>> found.low, found.high, found.pixels.min().item(), found.pixels.max().item()
+    >>> shown = narrowed(Picture("waves", levels, (0, 51, 0, 5), low=0.0, high=254.0, limits="1-99", empty=True))
+    >>> shown.low, shown.high, shown.pixels.min().item(), shown.pixels.max().item()
     (3.0, 251.0, 1, 255)
     """
     there = shown.pixels[shown.pixels > 0]

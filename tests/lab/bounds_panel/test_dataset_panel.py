@@ -185,7 +185,7 @@ def test_what_is_saved_is_what_the_call_makes(panel: Any, data: xarray.Dataset, 
     panel._saver.heard({"name": str(tmp_path / "saved.zip")})
     panel._saver.press()
     panel.wait(SOON)
-    assert panel._saver.content["said"] == f"saved as {tmp_path / 'saved.zip'}"
+    assert panel._saver.content["message"] == f"saved as {tmp_path / 'saved.zip'}"
     made = made_by_code(panel, data)
     saved = wb.open(tmp_path / "saved.zip")
     assert saved.nbytes == made.nbytes
@@ -208,7 +208,7 @@ def test_saving_can_be_cancelled_and_says_so(panel: Any, tmp_path: Path, monkeyp
     panel._saver.heard({"name": str(tmp_path / "saved.zip")})
     panel._saver.press()
     panel.wait(SOON)
-    assert "cancelled" in panel._saver.content["said"]
+    assert "cancelled" in panel._saver.content["message"]
     assert not list(tmp_path.iterdir())
 
 

@@ -338,9 +338,9 @@ def _without(rules: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     return {name: rule for name, rule in rules.items() if name not in names}
 
 
-def _named(variable: str, charts: Mapping[str, Any]) -> Charts:
+def _named(variable: str, charts: Charts) -> Charts:
     """The charts of one variable, which are others than those of the next: their axes have other units."""
-    coming = [_own(variable, name) for name in getattr(charts, "coming", ())]
+    coming = [_own(variable, name) for name in charts.coming]
     return Charts({_own(variable, name): partial(charts.__getitem__, name) for name in charts}, coming)
 
 
