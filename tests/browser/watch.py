@@ -83,5 +83,5 @@ class Watch:
     def _note_message(self, message: ConsoleMessage) -> None:
         source = message.location["url"]
         self._repaired += bool(REPAIRED.match(message.text))
-        if message.type == "error" and source not in self.outside:   # the request itself is noted already
+        if message.type in ("error", "warning") and source not in self.outside:   # the request itself is noted already
             self.errors.append(f"in the console: {message.text} ({source})")

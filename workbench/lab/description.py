@@ -25,7 +25,7 @@ Shape = Literal["circles", "lines", "points", "boxes"]
 Limits = Literal["full", "1-99", "0.1-99.9"]   # of the colours: the whole scale, or percentiles of what is shown
 
 COLUMNS: Mapping[str, int] = {"circles": 3, "lines": 4, "points": 2, "boxes": 4}
-DASHES = "5 4"   # pixels of line and gap, unless told otherwise
+DASHES = "5 4"   # pixels of line and gap, unless stated otherwise
 
 
 def checked_window(given: Any) -> Window | None:
@@ -93,6 +93,8 @@ class Marks:
 class Axes:
     """What the edges of a picture mean: the names of both axes, their unit of length, and the extent along the third.
 
+    `ticks` are places and texts across and up, for an axis whose places are no numbers, such as dates; else there are none.
+
     >>> Axes("x", "y", "Mpc/h", "all 48 Mpc/h along z").unit
     'Mpc/h'
     """
@@ -101,6 +103,7 @@ class Axes:
     up: str = ""
     unit: str = ""
     depth: str = ""
+    ticks: tuple[tuple[tuple[float, str], ...], tuple[tuple[float, str], ...]] = field(default=((), ()), repr=False)
 
 
 @dataclass(frozen=True)

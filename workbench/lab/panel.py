@@ -24,7 +24,7 @@ from workbench.lab import report
 from workbench.lab.cells import forget, replace_in_cell
 from workbench.lab.controls import Row
 from workbench.lab.description import STATIC, Reading, Shown, Window
-from workbench.lab.engine import LOOKING, Engine, Fields, Results, Stage, Status
+from workbench.lab.engine import Engine, Fields, Results, Stage, Status
 from workbench.lab.history import History
 from workbench.lab.jobs import Job, deliver_to_this_loop
 from workbench.lab.last_picture import LastPicture, static_bundle
@@ -45,11 +45,14 @@ class Panel(ABC, Generic[State]):
     """The common part of all panels. The last line of a cell displays a panel."""
 
     title: ClassVar[str]
+    looking: ClassVar[frozenset[str]] = frozenset({"window", "pixels"})   # fields of the visible part of the data
+    on_screen: ClassVar[frozenset[str]] = frozenset({"pixels"})   # what the screen has, which no step back changes
+    in_passing: ClassVar[frozenset[str]] = frozenset({"window"})   # fields whose changes in a row are one step back
 
     def __init__(self, subject: str, state: State, stages: Sequence[Stage]) -> None:
         self.subject = subject
         self.check(state)
-        self._engine: Engine[State] = Engine(state, stages, deliver_to_this_loop(), self.check, self.implied)
+        self._engine: Engine[State] = Engine(state, stages, deliver_to_this_loop(), self.check, self.implied, self.looking)
         self._engine.changed = self._show
         self._view: View | None = None
         self._shown: Shown | None = None
@@ -59,7 +62,9 @@ class Panel(ABC, Generic[State]):
         self._drawn_from: tuple[Any, ...] = ()
         self._displayed: tuple[State, Results] | None = None
         self._homes: dict[Hashable, Window] = {}        # of the pictures of each part
-        self._histories: defaultdict[Hashable, History[Any]] = defaultdict(History)
+        self._histories: defaultdict[Hashable, History[Any]] = defaultdict(
+            lambda: History(self.on_screen, self.in_passing)
+        )
         self._travelling = False   # to a state of the history
         replace_in_cell(self)
         self._engine.refresh()
@@ -103,6 +108,14 @@ class Panel(ABC, Generic[State]):
     def ready(self, results: Results) -> bool:
         """Whether the results suffice to draw again; until then the previous content stays."""
         return bool(results)
+
+    def movement(self) -> Hashable:
+        """What is being carried out: changes of one movement are one step back. By default, that of a control."""
+        controls = [] if self._view is None else self._view.controls
+        return next(((control.field, control.gesture) for control in controls if control.asking), None)
+
+    def show_parts(self) -> None:
+        """Bring parts of one's own up to date with the state and the results: called after every change of these."""
 
     def picked(self, label: str, chosen: int) -> None:
         """A mark with an id was clicked."""
@@ -169,7 +182,7 @@ class Panel(ABC, Generic[State]):
             if self._view is not None:
                 if self.part(before) != self.part(self.state):
                     self._view.show_rows(self.rows())
-                if changed and not fields.keys() <= LOOKING:
+                if changed and not fields.keys() <= self.looking:
                     self._view.forgive()
                     self.fit_controls()
                 self._view.show_state(self.state)
@@ -190,7 +203,7 @@ class Panel(ABC, Generic[State]):
         """Remember what has changed in each part."""
         earlier, present = self.parts(before), self.parts(self.state)
         for part in earlier.keys() & present.keys():
-            self._histories[part].note(earlier[part], present[part], self._movement())
+            self._histories[part].note(earlier[part], present[part], self.movement())
 
     @in_turn
     def undo(self) -> bool:
@@ -264,11 +277,6 @@ class Panel(ABC, Generic[State]):
             self._view.show_steps(*self._history.ends)
         return self._view.widget
 
-    def _movement(self) -> Hashable:
-        """The movement of a control that is being carried out."""
-        controls = [] if self._view is None else self._view.controls
-        return next(((control.field, control.gesture) for control in controls if control.asking), None)
-
     def _travel(self, state: Any) -> bool:
         if state is None:
             return False
@@ -292,6 +300,7 @@ class Panel(ABC, Generic[State]):
         try:
             with self._view.widget.at_once():   # what is shown together belongs together
                 self._show_in(self._view)
+                self.show_parts()
         except Exception as error:   # no cell would show it, since none is running
             log.exception("drawing a panel failed")
             self._view.show_status(Status(error=f"{type(error).__name__}: {error}"))
@@ -300,21 +309,16 @@ class Panel(ABC, Generic[State]):
         if self._view is not None:
             self._view.show_status(self._said())
 
-    def _show_freshness(self, view: View) -> None:
-        """Dim the content if it belongs to another state: at once, since a cell may keep the event loop from now on."""
-        results = {**self._engine.results(), **self._engine.partial}
-        stale = self._shown is not None and (self._shown.stale or not self.ready(results))
-        view.show_freshness(stale, self.status.busy)
-
     def _show_in(self, view: View) -> None:
         view.show_state(self.state)
-        self._show_freshness(view)
+        results = {**self._engine.results(), **self._engine.partial}
+        waits = self._shown is not None and not self.ready(results)
+        stale = waits or (self._shown is not None and self._shown.stale)
+        view.show_freshness(stale, self.status.busy)   # at once, since a cell may keep the event loop from now on
         if not (self.status.busy and self._engine.quick and self._patience.begin(self._show_status)):
             self._patience.cancel()
             self._show_status()
-        results = {**self._engine.results(), **self._engine.partial}
         drawn_from = self.state, *((name, id(result)) for name, result in results.items())
-        waits = self._shown is not None and not self.ready(results)
         if waits or drawn_from == self._drawn_from:
             return
         self._shown, self._drawn_from = self.draw(self.state, results), drawn_from

@@ -130,11 +130,12 @@ def _edges(shown: Picture, unit: float) -> Iterator[str]:
     named = [f"{name} [{shown.axes.unit}]" if shown.axes.unit else name for name in (shown.axes.across, shown.axes.up)]
     x, y = Axis(named[0], *shown.window[:2]), Axis(named[1], *shown.window[2:])
     yield f'<g {FONT} font-size="{TEXT * unit:.3g}" text-anchor="middle">'
-    for value, text in x.ticks:
-        yield f'<text x="{width * x.share(value):.1f}" y="{height + 18 * unit:.1f}">{text}</text>'
-    for value, text in y.ticks:
+    across, up = shown.axes.ticks
+    for value, text in across or x.ticks:
+        yield f'<text x="{width * x.share(value):.1f}" y="{height + 18 * unit:.1f}">{html.escape(text)}</text>'
+    for value, text in up or y.ticks:
         place = height * (1 - y.share(value)) + 5 * unit
-        yield f'<text x="{-5 * unit:.1f}" y="{place:.1f}" text-anchor="end">{text}</text>'
+        yield f'<text x="{-5 * unit:.1f}" y="{place:.1f}" text-anchor="end">{html.escape(text)}</text>'
     yield f'<text x="{width / 2:g}" y="{height + 40 * unit:.1f}">{html.escape(x.title)}</text>'
     turned = f"translate({-50 * unit:.1f} {height / 2:g}) rotate(-90)"
     yield f'<text transform="{turned}">{html.escape(y.title)}</text></g>'

@@ -41,6 +41,7 @@ from workbench.lab.bounds_panel.variables_table import NAME, Total, variables_ta
 from workbench.lab.controls import Button, Row, Toggle
 from workbench.lab.description import Charts, Shown
 from workbench.lab.engine import Fields, Results, Stage
+from workbench.lab.grid import grid_of
 from workbench.lab.jobs import Job
 from workbench.lab.saving import SaveArchive, Written
 from workbench.lab.turns import in_turn
@@ -96,13 +97,14 @@ class DatasetPanel(BoundsPanel):
         data = self.data
         shape = data.shape if isinstance(data, Field) else (data.dimensions,)
         codecs = tuple(codec.id for codec in applicable(data))   # which are others for integers
-        kind = type(data), len(shape), shape[0] if len(shape) == 4 else 0, codecs
+        names = tuple(axis.name for axis in grid_of(data)) if isinstance(data, Field) else ()
+        kind = type(data), len(shape), names, codecs
         if kind not in self._controls:
             every = Button("compress all", lambda: self.ask("archive"), "the size of all, with what is chosen for each")
             goals = goals_of(data)
             goals |= {GOALS["total"].words: "total"} if goals else {}
-            self._controls[kind] = self._control_rows(goals, every), self._slider, self._index, self._told
-        rows, self._slider, self._index, self._told = self._controls[kind]
+            self._controls[kind] = self._control_rows(goals, every), self._slider, self._index, self._time, self._outcome
+        rows, self._slider, self._index, self._time, self._outcome = self._controls[kind]
         self._saver = self._saver or SaveArchive(f"{self.name}.zip", self.save_archive, begin=self._begin_saving)
         return [*rows, Row(self._saver, self._saver.download, place="foot")]
 

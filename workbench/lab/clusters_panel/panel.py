@@ -30,7 +30,6 @@ from workbench.lab.panel import Panel
 from workbench.lab.saving import SaveArchive
 from workbench.lab.turns import in_turn
 from workbench.lab.unusual import unusual
-from workbench.lab.view import View
 
 SHARES_OF_LENGTH = (1e-3, 1.0)   # the ends of the slider of the bound
 UNITS = {"mean spacings": "spacing", "unit of the box": "length"}   # of the linking length
@@ -65,6 +64,7 @@ class ClustersPanel(Panel[ClustersState]):
     """The panel of `wb.lab.clusters`; its results are "halos", "breakage" and, once they were preserved, "kept"."""
 
     title = "Clusters"
+    in_passing = frozenset({"window", "chosen"})
 
     def __init__(self, particles: Particles, name: str, **choices: Any) -> None:
         self.particles, self.name = particles, name
@@ -254,8 +254,8 @@ class ClustersPanel(Panel[ClustersState]):
         results = self._engine.results()
         return drawing.shown_outcome(self.state, results.get("breakage"), results.get("kept"))
 
-    def _show_in(self, view: View) -> None:
-        super()._show_in(view)
+    def show_parts(self) -> None:
+        """The name of the archive, and what stands beside the close-up."""
         self._saving.propose(self.archive_name)
         if self._outcome is not None:
             count, words = place_of_link(self._outcome, self.state.chosen)

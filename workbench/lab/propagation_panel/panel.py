@@ -52,7 +52,6 @@ from workbench.lab.propagation_panel.travel import (
     traced,
     travel,
 )
-from workbench.lab.view import View
 from workbench.propagation import Pipeline, Run
 from workbench.propagation.campaign_result import HARMFUL
 from workbench.propagation.trials import OUTCOMES
@@ -97,6 +96,7 @@ class PropagationPanel(Panel[PropagationState]):
     """The panel of `wb.lab.propagation`; its results are "travel", "floor", "trace", and those `ON_REQUEST`."""
 
     title = "Propagation"
+    on_screen = frozenset({"pixels", "tab"})
 
     def __init__(self, run: Run, names: tuple[str, str], **choices: Any) -> None:
         self.base, self.names = Baseline(run), names
@@ -347,8 +347,9 @@ class PropagationPanel(Panel[PropagationState]):
             fields["bit"] = min(self.state.bit, number_format(self.run, site).bits - 1)
         return fields
 
-    def _movement(self) -> Hashable:
-        return "site shown" if self._looking else super()._movement()
+    def movement(self) -> Hashable:
+        """Sites shown one after the other are one movement."""
+        return "site shown" if self._looking else super().movement()
 
     # Controls and graph.
 
@@ -392,15 +393,8 @@ class PropagationPanel(Panel[PropagationState]):
         shape: tuple[int, ...] = self.run[site].shape
         return shape
 
-    def _show_freshness(self, view: View) -> None:
-        super()._show_freshness(view)
-        if "travel" not in self._engine.results():
-            chosen = [{**node, "chosen": node["site"] == self.state.look, "hit": node["site"] == self.state.site}
-                      for node in self.graph.content["nodes"]]
-            self.graph.set(nodes=chosen, stale=bool(chosen))
-
-    def _show_in(self, view: View) -> None:
-        super()._show_in(view)
+    def show_parts(self) -> None:
+        """The controls, and the graph: until there is a result, that of the settings before, with what is chosen now."""
         self.fit_controls()
         results = self._engine.results()
         found: Travel | None = results.get("travel")
@@ -410,7 +404,10 @@ class PropagationPanel(Panel[PropagationState]):
             component, index = shown_slice(self.base, found, self.state)
             self._component.show_found(component)
             self._index.show_found(index)
-        if found is None and self.graph.content["nodes"]:
+        if found is None and (before := self.graph.content["nodes"]):
+            chosen = [{**node, "chosen": node["site"] == self.state.look, "hit": node["site"] == self.state.site}
+                      for node in before]
+            self.graph.set(nodes=chosen, stale=True)
             return
         self.graph.set(
             nodes=nodes(self.run, self.state, found, floor, theory), path=[] if found is None else list(found.reached),
