@@ -59,7 +59,7 @@ export function axisShapes(placing, width, height, axes, home) {
     const y = placing.y(place);
     lines.push([-4, y, 0, y]);
     if (title.some(({ turn }) => !turn) && y < 20) continue;
-    texts.push({ x: -7, y: Math.min(Math.max(y + 4, 8), height), text, anchor: "end" });
+    texts.push({ x: text.length > 6 ? -5 : -7, y: Math.min(Math.max(y + 4, 8), height), text, anchor: "end" });
   }
   texts.push(...title);
   return { lines, texts, bar: scaleBar(placing, width, height, axes, home) };
