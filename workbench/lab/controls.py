@@ -103,8 +103,8 @@ class Control(Part, ABC):
             return
         position, text = self._place(getattr(self._state, self.field))
         unit = self.content["unit"] if self._spoken is None else self._spoken(self._state)
-        said = {"unit": unit, "refused": self._refused, "answered": self._answered}
-        self.set(shown={"position": position, "text": text, **said})
+        shown = {"position": position, "text": text, "unit": unit, "refused": self._refused}
+        self.set(shown={**shown, "answered": self._answered})
 
     def _number(self, value: float) -> str:
         """A number as it was typed, or else as it is."""
@@ -183,8 +183,8 @@ class Steps(Slider):
         self, high: int, texts: Sequence[str] = (), read: Callable[[str], int | None] = lambda text: None
     ) -> None:
         """Change the upper end, and the texts of all numbers; `read` returns the number that a typed text means."""
-        self._number_of = read
-        self.set(positions=max(high - self.low, 0) + 1, texts=list(texts))
+        self.high, self._number_of = max(high, self.low), read
+        self.set(positions=self.high - self.low + 1, texts=list(texts))
         self._answer()
 
     def _value_at(self, position: int) -> int:

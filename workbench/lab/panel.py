@@ -35,7 +35,7 @@ from workbench.lab.view import View
 from workbench.memory import release_memory
 
 PATIENCE = 600.0
-PROMPT = 0.12   # seconds: work that is usually quick is told of when it takes longer than this
+PROMPT = 0.12   # seconds: work that is usually quick is announced when it takes longer than this
 
 State = TypeVar("State")
 log = logging.getLogger(__name__)
@@ -208,12 +208,22 @@ class Panel(ABC, Generic[State]):
     @in_turn
     def undo(self) -> bool:
         """Return to the state before the last change, or before the last movement of a control; False if there is none."""
-        return self._travel(self._history.back(self._own))
+        return self.travel_to(_fields_of(self._history.back(self._own)))
 
     @in_turn
     def redo(self) -> bool:
         """Take back `undo`; False if there is nothing to take back."""
-        return self._travel(self._history.forth(self._own))
+        return self.travel_to(_fields_of(self._history.forth(self._own)))
+
+    def travel_to(self, fields: Fields | None) -> bool:
+        """Take choices again that were left before, which is no step of its own; False if there are none."""
+        if fields is None:
+            return False
+        self._travelling = True
+        try:
+            return self.request(**fields)
+        finally:
+            self._travelling = False
 
     def do(self, work: Callable[[Job], Any], text: str, then: Callable[[Any, str], object]) -> None:
         """Do some work that is no stage in the background; `then` is called with its value, or with the reason for none."""
@@ -277,15 +287,6 @@ class Panel(ABC, Generic[State]):
             self._view.show_steps(*self._history.ends)
         return self._view.widget
 
-    def _travel(self, state: Any) -> bool:
-        if state is None:
-            return False
-        self._travelling = True
-        try:
-            names = [field.name for field in dataclasses.fields(state)]
-            return self.request(**{name: getattr(state, name) for name in names})
-        finally:
-            self._travelling = False
 
     def _said(self) -> Status:
         """The status, with what is unusual when nothing else is to be told."""
@@ -361,3 +362,7 @@ class Panel(ABC, Generic[State]):
 
     def __repr__(self) -> str:
         return f"{self.title}({self.subject})"
+
+
+def _fields_of(state: Any) -> Fields | None:
+    return None if state is None else {field.name: getattr(state, field.name) for field in dataclasses.fields(state)}

@@ -109,15 +109,6 @@ class Cut:
         return Axes(across.named, down.named, "", named, ticks)
 
 
-def whole_window(field: Field, axis: int = 0) -> Window:
-    """The window of a whole slice across this axis.
-
-    >>> whole_window(Field(np.zeros((2, 3, 4)), spacing=(1.0, 0.5, 10.0)), axis=0)
-    (0.0, 40.0, 0.0, 1.5)
-    """
-    return Cut(axis).covered(field)
-
-
 @dataclass(frozen=True, eq=False)
 class Raster:
     """Numbers to show, NaN where there is no value. A pixel represents at most `block` (rows, columns) values."""

@@ -30,13 +30,13 @@ def draw(
     runs: Sequence[Run] = (),
     spectra: Spectra | None = None,
     forecast: Forecast | None = None,
-    found: Answer | None = None,
+    search: Answer | None = None,
     plain: Run | None = None,
     others: Sequence[Run] = (),
 ) -> Shown:
     """The pictures, charts and figures of a trial and of earlier runs; missing results leave parts empty, in the same form.
 
-    `found` is the answer of a search, `plain` the run without the model; `others` are runs of other codecs at this bound.
+    `search` is the answer of a search, `plain` the run without the model; `others` are runs of other codecs at this bound.
 
     >>> from workbench.data.synthetic import gaussian_field
     >>> waves = gaussian_field((32, 32), seed=1)
@@ -55,7 +55,7 @@ def draw(
         remark=smallest_codec(data, trial, others),
         facts=() if trial is None else facts(data, trial, plain),
         tables={"tried so far": table(data, tried, None if trial is None else trial.run)},
-        note=_note(data, state, trial, spectra, found),
+        note=_note(data, state, trial, spectra, search),
         settings=settings(data, state),
     )
 
@@ -82,7 +82,7 @@ def settings(data: Particles | Field, state: BoundsState) -> dict[str, str]:
 
 
 def _note(
-    data: Particles | Field, state: BoundsState, trial: Trial | None, spectra: Spectra | None, found: Answer | None
+    data: Particles | Field, state: BoundsState, trial: Trial | None, spectra: Spectra | None, search: Answer | None
 ) -> str:
     if trial is not None and trial.run.error:
         return ""   # the answer says it
@@ -94,7 +94,7 @@ def _note(
         parts.append(f"no spectrum: {spectra.why_not}")
     parts += [] if trial is None else [text for text in trial.run.notes if "stored exactly" in text]
     parts += [] if trial is None or trial.outcome is None else larger_than_data(trial)
-    parts += [] if found is None else found.notes
+    parts += [] if search is None else search.notes
     return "; ".join(part for part in parts if part)
 
 

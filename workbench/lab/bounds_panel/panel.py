@@ -47,7 +47,7 @@ from workbench.lab.unusual import unusual
 
 
 class BoundsPanel(Panel[BoundsState]):
-    """The panel of `wb.lab.bounds`; its results are "trial", "forecast" and "spectra", and "found" after `find`.
+    """The panel of `wb.lab.bounds`; its results are "trial", "forecast" and "spectra", and "search" after `find`.
 
     `called` is the model of the first state as Python. With a model, "plain" has the run without it.
     """
@@ -71,7 +71,7 @@ class BoundsPanel(Panel[BoundsState]):
             Stage("forecast", lambda state: (self.part(state), state.codec), self._forecast),
             Stage("plain", self._question, self._plain),
             Stage("spectra", self._question, self._spectra),
-            Stage("found", self._wanted, self._find, on_demand=True, text="searching"),
+            Stage("search", self._wanted, self._find, on_demand=True, text="searching"),
             Stage("others", self._question, self._compare, on_demand=True, text="comparing codecs"),
         ]
 
@@ -134,8 +134,8 @@ class BoundsPanel(Panel[BoundsState]):
 
     def answer(self, state: BoundsState, results: Results) -> Answer | None:
         """What a search has found, if the state is what it was about, or has come of it."""
-        found = results.get("found")
-        return found if isinstance(found, Answer) and found.bound in (None, state.bound) else None
+        answer = results.get("search")
+        return answer if isinstance(answer, Answer) and answer.bound in (None, state.bound) else None
 
     def code_for(self, state: BoundsState) -> str:
         """Compress, decompress, compare; after a search, the search too."""
@@ -178,11 +178,11 @@ class BoundsPanel(Panel[BoundsState]):
     def find(self) -> None:
         """Search for the bound that meets the target, and choose it."""
         asked = self._wanted(self.state)
-        self.ask("found", lambda: self._choose(asked))
+        self.ask("search", lambda: self._choose(asked))
 
     def _choose(self, asked: Hashable) -> None:
         """Choose the bound that was found, unless the user has chosen something else in the meantime."""
-        answer = self._engine.results().get("found")
+        answer = self._engine.results().get("search")
         if asked == self._wanted(self.state) and isinstance(answer, Answer) and answer.bound is not None:
             self.request(eb=answer.bound.eb)
 
@@ -259,32 +259,30 @@ class BoundsPanel(Panel[BoundsState]):
 
         def watch(run: Run) -> None:
             examined.note(run)
-            job.show({"found": run})
+            job.show({"search": run})
 
         target = target_of(state.target, state.goal)
-        found = find_bound(
+        search = find_bound(
             examined.data, target, state.chosen, kind=BOUNDS[state.kind].kind, order=state.order,
             progress=lambda share, what: job(share or 0.0, what), watch=watch,
         )
-        if found.met:
-            chosen = dataclasses.replace(state, eb=found.bound.eb, exact=False)
+        if search.met:
+            chosen = dataclasses.replace(state, eb=search.bound.eb, exact=False)
             examined.searched[_key(chosen)] = GOALS[state.target].code.format(state.goal)
-        return answer_of(state.target, state.goal, found)
+        return answer_of(state.target, state.goal, search)
 
     def _spectra(self, state: BoundsState, results: Results, job: Job) -> Spectra:
         return spectra_of(self.examined(state).data, results["trial"], job)
 
     def _compare(self, state: BoundsState, results: Results, job: Job) -> tuple[Run, ...]:
-        others = [question.codec for question in other_questions(self.examined(state).data, state)]
-        examined = self.examined(state)
-        found: list[Run] = []
-        runs = iter_sweep(examined.data, others, state.bound, order=state.order, cancel=job, progress=job)
-        for run in runs:
+        examined, runs = self.examined(state), []   # type: Examined, list[Run]
+        others = [question.codec for question in other_questions(examined.data, state)]
+        for run in iter_sweep(examined.data, others, state.bound, order=state.order, cancel=job, progress=job):
             examined.note(run)
-            found.append(run)
-            job.show({"others": tuple(found)})
+            runs.append(run)
+            job.show({"others": tuple(runs)})
         job(1.0, "compared")
-        return tuple(found)
+        return tuple(runs)
 
     def _question(self, state: BoundsState) -> Hashable:
         """What a trial depends on."""
