@@ -239,7 +239,7 @@ def open_and_close(run: Run) -> Iterator[Row]:
 def _open_and_close(run: Run, opened: str) -> None:
     """Show a panel until its pictures and all its charts are drawn, and close it."""
     notebook = run.notebook
-    cell_to_picture(notebook, f"panel = {opened}\npanel", ".wb-picture", 1, 60)
+    cell_to_picture(notebook, f"panel = {opened}\ndisplay(panel)", ".wb-picture", 1, 60)   # IPython's Out would keep it
     eventually(lambda: notebook.python("panel.status.busy") == "False", 120)
     drawn = notebook.page.locator(".wb-panel .bk-Figure")
     eventually(lambda: int(notebook.python("len(panel._view.charts)")) == drawn.count() > 0, 120)
