@@ -63,7 +63,7 @@ export class ChartView {
 
   async display(document) {
     const { add_document_standalone: show } = this.bokeh.require("embed/standalone");
-    this.shown?.clear();
+    this.forget();
     this.shown = document;
     const [root] = document.roots();
     const place = this.frame.place(root);
@@ -102,6 +102,15 @@ export class ChartView {
     this.asking.stop();
     this.frame.close();
     this.document = undefined;
-    this.turn.then(() => this.shown?.clear());
+    this.turn.then(() => this.forget());
+  }
+
+  // Bokeh lists all documents and never takes one off: each would keep the elements of its panel as long as the page lives.
+  forget() {
+    if (!this.shown) return;
+    this.shown.clear();
+    const { documents } = this.bokeh.require("document");
+    documents.splice(documents.indexOf(this.shown), 1);
+    this.shown = undefined;
   }
 }
