@@ -19,7 +19,7 @@ from workbench.lab.clusters_panel.reading import particle_under
 from workbench.lab.clusters_panel.reading import reading as clusters_reading
 from workbench.lab.clusters_panel.state import Chosen
 from workbench.lab.limits_panel import LimitsState, draw
-from workbench.lab.limits_panel.reading import reading as limits_reading
+from workbench.lab.limits_panel.pictures import reading as limits_reading
 from workbench.lab.projection import Projection, shown_axes
 
 RANDOM = np.random.default_rng(3)

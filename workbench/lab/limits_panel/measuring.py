@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from workbench.bounds import Run, iter_sweep
@@ -28,15 +29,24 @@ def codecs_for(field: Field) -> list[Codec]:
 def measure(
     limits: FieldLimits, field: Field, eb: float, known: Collection[str], job: Job
 ) -> Iterator[tuple[str, Measured]]:
-    """Every codec at every bound of `compare` and at `eb`, each with a unique name, as soon as it is measured.
+    """Every codec at `eb` and then at every bound of `compare`, each with a unique name, as soon as it is measured.
 
     Bounds at which all codecs are `known` by name are left out.
     """
     spread, codecs = math.sqrt(limits.variance), codecs_for(field)
-    asked = [Absolute(each) for each in dict.fromkeys([*(step * spread for step in STEPS), eb])]
+    asked = [Absolute(each) for each in dict.fromkeys([eb, *(step * spread for step in STEPS)])]
     bounds = [bound for bound in asked if any(_name(codec.to_dict(), bound) not in known for codec in codecs)]
-    for run in iter_sweep(bare(field), codecs, bounds, cancel=job, progress=job) if bounds else ():
-        yield _name(run.codec, run.bound), place(limits, field, run) if has_place(run) else run
+    chosen = [bound for bound in bounds if bound.eb == eb]
+    for some in (chosen, bounds[len(chosen):]):   # all codecs at the chosen bound come first: the answer is about that
+        if some:
+            told = partial(_told, job, bounds.index(some[0]) / len(bounds), len(some) / len(bounds))
+            for run in iter_sweep(bare(field), codecs, some, cancel=job, progress=told):
+                yield _name(run.codec, run.bound), place(limits, field, run) if has_place(run) else run
+
+
+def _told(job: Job, done: float, part: float, share: float, text: str) -> None:
+    """Report the progress of a part of the runs."""
+    job(done + part * share, text)
 
 
 def _name(codec: Mapping[str, Any], bound: Bound) -> str:
@@ -52,10 +62,14 @@ def nearest(points: Sequence[OperatingPoint], distortion: float) -> list[Operati
 
 
 def best(points: Sequence[OperatingPoint], eb: float) -> OperatingPoint | None:
-    """The point of fewest bits at the error bound nearest to `eb`; None if there is no point."""
-    near = min((abs(math.log(limit_of(point) / eb)) for point in points), default=0.0)
-    here = [point for point in points if abs(math.log(limit_of(point) / eb)) == near]
-    return min(here, key=lambda point: point.bits, default=None)
+    """The point of fewest bits at this error bound; None if no codec was measured there."""
+    return min((point for point in points if limit_of(point) == eb), key=lambda point: point.bits, default=None)
+
+
+def all_compared(field: Field, measured: Sequence[Measured], eb: float) -> bool:
+    """Whether every codec was measured at this error bound: a comparison may be running, or have been cancelled."""
+    here = [each for each in measured if (each if isinstance(each, Run) else each.run).bound.eb == eb]
+    return len(here) >= len(codecs_for(field))
 
 
 def limit_of(point: OperatingPoint) -> float:

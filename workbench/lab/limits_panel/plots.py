@@ -6,7 +6,7 @@ A chart without data does not exist; codecs are compared on request only.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from workbench.lab.limits_panel.spectra_chart import HEIGHT, spectra_chart
 from workbench.lab.limits_panel.state import LimitsState
 from workbench.lab.limits_panel.theory import Model, News
 from workbench.lab.limits_panel.waterfall import of_theory, to_codec, waterfall_chart
-from workbench.lab.remembered import remembered
+from workbench.lab.remembered import remembered_with
 from workbench.lab.slices import envelope
 from workbench.limits.operating_point import OperatingPoint
 from workbench.limits.plot import rate_chart
@@ -36,45 +36,33 @@ def charts(
     points: Sequence[OperatingPoint],
 ) -> Charts:
     """All charts by name; a line of values has two more. Unchanged charts are the same objects as before."""
-    level = math.inf if known.figures is None else known.figures.level
-    spectra = () if model is None else model.spectra
-    here = math.nan if known.figures is None else known.figures.distortion
-    theory = known.tiled, known.band, known.figures
-    close, chosen, found = tuple(nearest(points, state.distortion)), best(points, state.eb), known.figures
+    found, close, chosen = known.figures, tuple(nearest(points, state.distortion)), best(points, state.eb)
+    level, here = (math.inf, math.nan) if found is None else (found.level, found.distortion)
     makers: dict[str, Callable[[], Chart]] = {}   # in the order in which they come
-    if model is not None and spectra:
-        makers["spectra"] = lambda: _kept(model, "spectra", (), level, lambda: spectra_chart(spectra, level))
-    if known.curves is not None:
-        makers["rate-distortion"] = lambda: _kept(
-            known.curves, "rates", (*theory, *points), state.above,
-            lambda: rate_chart(lines(known, state.above), points, state.above, here),
-        )
+
+    def add(name: str, owner: object, parts: tuple[object, ...], key: Hashable, make: Callable[[], Chart]) -> None:
+        """Models and limits refer to the field, so it owns only charts of its values and of runs."""
+        if owner is not None:
+            makers[name] = lambda: remembered_with(owner, f"limits: {name} chart", parts, key, make)
+
+    if model is not None and model.spectra:
+        add("spectra", model, (), level, lambda: spectra_chart(model.spectra, level))
+    add(
+        "rate-distortion", known.curves, (known.tiled, known.band, found, *points), state.above,
+        lambda: rate_chart(lines(known, state.above), points, state.above, here),
+    )
     if model is not None and chosen is not None:
-        makers["waterfall"] = lambda: _kept(
-            model, "waterfall", (chosen,), None, lambda: waterfall_chart(to_codec(model.limits, chosen))
-        )
+        add("waterfall", model, (chosen,), None, lambda: waterfall_chart(to_codec(model.limits, chosen)))
     elif model is not None and found is not None:
-        makers["waterfall"] = lambda: _kept(
-            model, "waterfall", (found,), None, lambda: waterfall_chart(of_theory(found))
-        )
+        add("waterfall", model, (found,), None, lambda: waterfall_chart(of_theory(found)))
     if close:
-        makers["gap"] = lambda: _kept(field, "gap", close, None, lambda: gap_chart(close))
+        add("gap", field, close, None, lambda: gap_chart(close))
     if len(field.shape) == 1:
-        makers["values"] = lambda: _kept(field, "values", (), state.window, lambda: values_chart(field, state))
-    if len(field.shape) == 1 and news is not None:
-        makers["new information"] = lambda: _kept(
-            news, "news", (), (state.window, state.eb), lambda: news_chart(field, state, news)
-        )
+        add("values", field, (), state.window, lambda: values_chart(field, state))
+        if news is not None:
+            add("new information", news, (), (state.window, state.eb), lambda: news_chart(field, state, news))
     sources = {"spectra": model, "rate-distortion": known.curves, "new information": news, "waterfall": found}
     return Charts(makers, [name for name, source in sources.items() if source is None])
-
-
-def _kept(owner: object, kind: str, parts: tuple[object, ...], more: object, make: Callable[[], Chart]) -> Chart:
-    """The cached chart of these parts of an owner; they are kept with it, so that their ids stay valid.
-
-    No part may refer to the owner. Models and limits refer to the field, so it owns only charts of its values and of runs.
-    """
-    return remembered(owner, f"limits: {kind} chart", (*map(id, parts), more), lambda: (make(), parts))[0]
 
 
 def values_chart(field: Field, state: LimitsState) -> Chart:

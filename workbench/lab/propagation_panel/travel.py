@@ -98,7 +98,6 @@ class Floor:
     """The relative error that rounding alone makes at every site."""
 
     of: Mapping[str, float]
-    nbytes: int = 0
 
 
 @dataclass(frozen=True, eq=False)
