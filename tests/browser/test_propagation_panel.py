@@ -82,7 +82,7 @@ def test_an_error_is_put_in_and_travels(panel: NotebookPage) -> None:
     panel.drawn(DECODED)
     code = copied_code(panel)
     panel.run_cell(code)
-    assert panel.python("trace['waves'].error == panel.result['trace'].trace['waves'].error") == "True"
+    assert panel.python("trace['waves'].error == panel.result['trace']['waves'].error") == "True"
 
 
 def test_a_campaign_fills_its_map_and_gives_its_worst_error(panel: NotebookPage) -> None:

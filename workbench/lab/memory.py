@@ -63,14 +63,17 @@ class Memory:
 
 
 def size_of(result: object) -> int:
-    """The size that a result states as `nbytes`, or else the sum over its fields.
+    """The size that a result states as `nbytes`, or else the sum over its fields, and over what these contain by name.
 
     >>> import numpy as np
-    >>> size_of(np.zeros(3)), size_of(1.5)
-    (24, 0)
+    >>> size_of(np.zeros(3)), size_of({"a": np.zeros(3), "b": None})
+    (24, 24)
     """
     if (stated := getattr(result, "nbytes", None)) is not None:
         return int(stated)
+    if isinstance(result, dict):
+        return sum(map(size_of, result.values()))
     if not dataclasses.is_dataclass(result) or isinstance(result, type):
         return 0
-    return sum(int(getattr(getattr(result, field.name), "nbytes", 0)) for field in dataclasses.fields(result))
+    parts = (getattr(result, field.name) for field in dataclasses.fields(result))
+    return sum(size_of(part) for part in parts if isinstance(part, dict) or hasattr(part, "nbytes"))

@@ -255,8 +255,8 @@ def test_the_answer_is_the_bound_and_then_the_best_codec():
     state = state_of("two", eb=limit_of(point))
     chosen = best(points("two"), state.eb)
     gap = chosen.bits - found["model"].limits.rate(state.distortion)
-    after = f"{bound}. Best codec: {chosen.run.label}, {chosen.bits:.2f} ({gap:+.2f})."
-    assert said(draw(sample("two"), state, found, points("two"))).replace(" .", ".") == after
+    after = f"{bound} · best codec: {chosen.run.label}, {chosen.bits:.2f} ({gap:.2f} above the bound)"
+    assert said(draw(sample("two"), state, found, points("two"))) == after
 
 
 def test_the_answer_is_about_the_chosen_bound_only_also_while_codecs_are_compared():
@@ -267,7 +267,7 @@ def test_the_answer_is_about_the_chosen_bound_only_also_while_codecs_are_compare
         assert "codec: " not in said(shown)
         assert shown.charts["waterfall"].title == "What practice adds"
     first = draw(sample("two"), state_of("two", eb=chosen), found, [*others, points("two")[0]])
-    assert f"Best codec so far: {points('two')[0].run.label}, " in said(first)
+    assert f"best codec so far: {points('two')[0].run.label}, " in said(first)
 
 
 def test_a_negative_bound_says_nothing():

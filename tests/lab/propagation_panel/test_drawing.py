@@ -158,7 +158,7 @@ def test_the_chart_of_errors_has_the_measured_and_the_predicted_ones() -> None:
     assert drawn == {number: found["travel"].errors[site] for number, site in enumerate(found["travel"].errors, 1)}
     predicted = curves["predicted (first order)"].y
     assert predicted == pytest.approx(list(drawn.values()), rel=0.02)
-    alone = found["trace"].trace.plot()   # the same marks and colours as in the panel
+    alone = found["trace"].plot()   # the same marks and colours as in the panel
     looks = [[(part.name, part.colour, part.marker, part.dash) for part in each.of(Series)] for each in (chart, alone)]
     assert looks[0] == looks[1]
 

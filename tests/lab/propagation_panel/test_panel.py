@@ -409,7 +409,7 @@ def test_the_code_gives_what_is_shown(choices: dict[str, Any]) -> None:
     with wb.lab.propagation(pipeline, x, look="steepness", **choices) as panel:
         names: dict[str, Any] = {"pipeline": pipeline, "x": x}
         exec(panel.code(), names)
-        assert names["trace"]["steepness"] == panel.result["trace"].trace["steepness"]
+        assert names["trace"]["steepness"] == panel.result["trace"]["steepness"]
 
 
 def test_a_report_holds_everything(panel: PropagationPanel, tmp_path: Any) -> None:

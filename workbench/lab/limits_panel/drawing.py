@@ -14,7 +14,6 @@ from workbench.lab.figures import figure, group
 from workbench.lab.limits_panel.measuring import Measured, all_compared, best
 from workbench.lab.limits_panel.pictures import note, pictures
 from workbench.lab.limits_panel.plots import charts
-from workbench.lab.limits_panel.rate_chart import Theory
 from workbench.lab.limits_panel.state import LimitsState
 from workbench.lab.limits_panel.theory import Figures, FixedLength, Model, News
 from workbench.limits.comparison import row
@@ -41,7 +40,6 @@ def draw(field: Field, state: LimitsState, results: Mapping[str, Any], measured:
     (['field'], [])
     """
     model, news = results.get("model"), results.get("news")
-    known = Theory(*(results.get(name) for name in ("curves", "tiled", "band", "figures")))
     points = points_of(measured)
     shown = pictures(field, state, model, news)
     titles = [picture.title for picture in shown]
@@ -49,7 +47,7 @@ def draw(field: Field, state: LimitsState, results: Mapping[str, Any], measured:
         answer=answer(field, state, model, results.get("figures"), measured),
         pictures=shown,
         front=titles.index(state.picture) if state.picture in titles else 0 if shown else None,
-        charts=charts(field, state, model, known, news, points),
+        charts=charts(field, state, results, points),
         beside=("rate-distortion",),
         facts=facts(field, state, results),
         tables={
@@ -107,10 +105,12 @@ def answer(
     if point is None:
         return "Gaussian model: at least", least, "at this error bound. Press “compare codecs” for what codecs need."
     gap = point.bits - model.limits.rate(uniform_mse(state.eb))
+    side = "above" if gap >= 0 else "below"
     so_far = "" if all_compared(field, measured, state.eb) else " so far"
     below = ", less than the bound: the model does not describe the field" if point.below else ""
     bits = figure("bits", _short(point.bits), verdict="bad" if point.below else "", about="bits per value", more=below)
-    return "Gaussian model: at least", least, f". Best codec{so_far}: {point.run.label},", bits, f"({gap:+.2f})."
+    codec = f"· best codec{so_far}: {point.run.label},"
+    return "Gaussian model: at least", least, codec, bits, f"({abs(gap):.2f} {side} the bound)"
 
 
 def points_of(measured: Sequence[Measured]) -> list[OperatingPoint]:

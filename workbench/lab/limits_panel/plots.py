@@ -6,7 +6,8 @@ A chart without data does not exist; codecs are compared on request only.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,10 +17,10 @@ from workbench.data import Field
 from workbench.lab.description import Charts
 from workbench.lab.limits_panel.gap_chart import gap_chart
 from workbench.lab.limits_panel.measuring import best, nearest
-from workbench.lab.limits_panel.rate_chart import Theory, lines
+from workbench.lab.limits_panel.rate_chart import lines
 from workbench.lab.limits_panel.spectra_chart import HEIGHT, spectra_chart
 from workbench.lab.limits_panel.state import LimitsState
-from workbench.lab.limits_panel.theory import Model, News
+from workbench.lab.limits_panel.theory import News
 from workbench.lab.limits_panel.waterfall import of_theory, to_codec, waterfall_chart
 from workbench.lab.remembered import remembered_with
 from workbench.lab.slices import envelope
@@ -30,27 +31,27 @@ from workbench.limits.plot import rate_chart
 def charts(
     field: Field,
     state: LimitsState,
-    model: Model | None,
-    known: Theory,
-    news: News | None,
+    results: Mapping[str, Any],
     points: Sequence[OperatingPoint],
 ) -> Charts:
     """All charts by name; a line of values has two more. Unchanged charts are the same objects as before."""
-    found, close, chosen = known.figures, tuple(nearest(points, state.distortion)), best(points, state.eb)
+    names = "model", "curves", "tiled", "band", "figures", "news"
+    model, curves, tiled, band, found, news = (results.get(name) for name in names)
+    close, chosen = tuple(nearest(points, state.distortion)), best(points, state.eb)
     level, here = (math.inf, math.nan) if found is None else (found.level, found.distortion)
     makers: dict[str, Callable[[], Chart]] = {}   # in the order in which they come
 
     def add(name: str, owner: object, parts: tuple[object, ...], key: Hashable, make: Callable[[], Chart]) -> None:
         """Models and limits refer to the field, so it owns only charts of its values and of runs."""
-        if owner is not None:
-            makers[name] = lambda: remembered_with(owner, f"limits: {name} chart", parts, key, make)
+        makers[name] = lambda: remembered_with(owner, f"limits: {name} chart", parts, key, make)
 
     if model is not None and model.spectra:
         add("spectra", model, (), level, lambda: spectra_chart(model.spectra, level))
-    add(
-        "rate-distortion", known.curves, (known.tiled, known.band, found, *points), state.above,
-        lambda: rate_chart(lines(known, state.above), points, state.above, here),
-    )
+    if curves is not None:
+        add(
+            "rate-distortion", curves, (tiled, band, found, *points), state.above,
+            lambda: rate_chart(lines(curves, tiled, band, found, state.above), points, state.above, here),
+        )
     if model is not None and chosen is not None:
         add("waterfall", model, (chosen,), None, lambda: waterfall_chart(to_codec(model.limits, chosen)))
     elif model is not None and found is not None:
@@ -61,7 +62,7 @@ def charts(
         add("values", field, (), state.window, lambda: values_chart(field, state))
         if news is not None:
             add("new information", news, (), (state.window, state.eb), lambda: news_chart(field, state, news))
-    sources = {"spectra": model, "rate-distortion": known.curves, "new information": news, "waterfall": found}
+    sources = {"spectra": model, "rate-distortion": curves, "new information": news, "waterfall": found}
     return Charts(makers, [name for name, source in sources.items() if source is None])
 
 

@@ -16,9 +16,10 @@ from workbench.lab.propagation_panel.outcome_chart import outcome_chart
 from workbench.lab.propagation_panel.pictures import pictures, view_note
 from workbench.lab.propagation_panel.state import IN_BITS, PropagationState, number_format
 from workbench.lab.propagation_panel.tables import SITES, budget_table, campaign_table, site_table
-from workbench.lab.propagation_panel.travel import Baseline, Floor, Traced, Travel, tolerance_of
+from workbench.lab.propagation_panel.travel import Baseline, Floor, Travel, tolerance_of
 from workbench.lab.propagation_panel.value_charts import change_chart, value_chart
 from workbench.lab.remembered import remembered_with
+from workbench.propagation import Trace
 from workbench.propagation import charts as propagation_charts
 from workbench.propagation.charts import dose_chart
 from workbench.propagation.protected import Protection
@@ -86,15 +87,15 @@ def charts(base: Baseline, state: PropagationState, results: Mapping[str, Any]) 
     return Charts(makers, ["errors"] if chart == "errors" else [])
 
 
-def error_chart(travel: Travel, floor: Floor | None, traced: Traced | None, look: str) -> Chart:
+def error_chart(travel: Travel, floor: Floor | None, traced: Trace | None, look: str) -> Chart:
     """The relative error at each site that the error can reach, measured and predicted, with the floor and the limits."""
-    predicted = {} if traced is None else {each.site: each.predicted for each in traced.trace.stages}
-    limits = {} if traced is None else traced.trace.limits
+    predicted = {} if traced is None else {each.site: each.predicted for each in traced.stages}
+    limits = {} if traced is None else traced.limits
     measured, foreseen, limit = (
         {site: of.get(site) for site in travel.reached} for of in (travel.errors, predicted, limits)
     )
     return propagation_charts.error_chart(
-        [*travel.errors], measured, foreseen, {} if floor is None else floor.of, limit, look
+        [*travel.errors], measured, foreseen, {} if floor is None else floor, limit, look
     )
 
 

@@ -12,7 +12,8 @@ from workbench.lab.description import Fact, Severity
 from workbench.lab.figures import figure, group
 from workbench.lab.propagation_panel.nodes import brief_text, error_text
 from workbench.lab.propagation_panel.state import IN_BITS, PropagationState
-from workbench.lab.propagation_panel.travel import Baseline, Floor, Traced, Travel, tolerance_of
+from workbench.lab.propagation_panel.travel import Baseline, Floor, Travel, tolerance_of
+from workbench.propagation import Trace
 from workbench.propagation.trials import Outcome
 
 MANY = 1e5   # times the tolerance, from which on a power of ten says it
@@ -36,7 +37,7 @@ def any_values_pass(state: PropagationState) -> bool:
 
 
 def facts(
-    base: Baseline, state: PropagationState, travel: Travel | None, floor: Floor | None, traced: Traced | None
+    base: Baseline, state: PropagationState, travel: Travel | None, floor: Floor | None, traced: Trace | None
 ) -> tuple[Fact, ...]:
     """All figures, always the same ones for a kind of error; dots stand for missing results."""
     error, damage, outcome = _end(state, travel, floor)
@@ -62,9 +63,9 @@ def _of_what_is_put_in(base: Baseline, state: PropagationState, travel: Travel |
     return [*put_in, *found]
 
 
-def _here(state: PropagationState, travel: Travel | None, floor: Floor | None, traced: Traced | None) -> list[Fact]:
+def _here(state: PropagationState, travel: Travel | None, floor: Floor | None, traced: Trace | None) -> list[Fact]:
     reached = travel is not None and state.look in travel.reached
-    told = traced.trace[state.look] if traced is not None and reached else None
+    told = traced[state.look] if traced is not None and reached else None
     none = None if traced is None else "none"
     error = None if travel is None else error_text(travel.errors[state.look]) if reached else "none"
     predicted = none if told is None or told.predicted is None else error_text(told.predicted)
@@ -72,7 +73,7 @@ def _here(state: PropagationState, travel: Travel | None, floor: Floor | None, t
     broken: Severity = "bad" if told is not None and told.holds is False else ""
     return [
         figure("relative error", error), figure("predicted error", predicted),
-        figure("round-off floor", None if floor is None else error_text(floor.of[state.look])),
+        figure("round-off floor", None if floor is None else error_text(floor[state.look])),
         figure("guaranteed limit", limit, verdict=broken),
     ]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from workbench.charts.description import Axis, Cells, Chart, Series
+from workbench.charts.description import Axis, Box, Cells, Chart, Series
 from workbench.charts.looks import GREY
 from workbench.lab.propagation_panel.counting import Counted
 from workbench.propagation.campaign_result import HeatMap
@@ -21,9 +21,8 @@ ROW, FRAME = 34, 90      # pixels for each row, and for what is around them
 TALLEST, LOW = 420, 15   # pixels; lower rows have no room for a number
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One cell: its column, its row from below, and what was found."""
+class Cell(NamedTuple):
+    """One cell: its column, its row from below, and the share of its trials that ended so, with its interval."""
 
     column: int
     row: int
@@ -33,16 +32,6 @@ class Cell:
     low: float
     high: float
     trials: int
-
-    @property
-    def found(self) -> int:
-        """How many trials ended so."""
-        return round(self.share * self.trials)
-
-    @property
-    def box(self) -> tuple[int, int, int, int]:
-        """Left, bottom, right, top."""
-        return self.column, self.row, self.column + 1, self.row + 1
 
 
 def heat_map_chart(counted: Counted, outcome: str) -> Chart:
@@ -71,13 +60,17 @@ def heat_map_chart(counted: Counted, outcome: str) -> Chart:
         f"Share of trials that end {outcome}", Axis("bit" if columns[0].isdecimal() else "", 0, len(columns), names=bits),
         Axis("", 0, rows, names=sites),
         (
-            Cells("", [cell.box for cell in cells if not cell.trials], GREY, 0.08),
-            Cells("", [cell.box for cell in tried], tooltips=tooltips, texts=numbers, colours=shades),
+            Cells("", [_box(cell) for cell in cells if not cell.trials], GREY, 0.08),
+            Cells("", [_box(cell) for cell in tried], tooltips=tooltips, texts=numbers, colours=shades),
             marks,
         ),
         _in_words(tried, outcome), height, grid=False,
         scale=(Cells("0%", [], HARMLESS), Cells("100%", [], HARMFUL), *([told] if few else [])),
     )
+
+
+def _box(cell: Cell) -> Box:
+    return cell.column, cell.row, cell.column + 1, cell.row + 1
 
 
 def cells_of(heat_map: HeatMap) -> list[Cell]:
@@ -117,5 +110,6 @@ def _in_words(tried: list[Cell], outcome: str) -> str:
     found = "No trials yet."
     if worst is not None:
         interval = f"{worst.low:.0%} to {worst.high:.0%} with 95% confidence"
-        found = f"Largest: {worst.found:,} of {worst.trials:,} at {worst.site}, {worst.bit}, {interval}."
+        ended = f"{round(worst.share * worst.trials):,} of {worst.trials:,}"
+        found = f"Largest: {ended} at {worst.site}, {worst.bit}, {interval}."
     return f"Share of trials that end {outcome}, by site and bit. {found}"

@@ -1,4 +1,4 @@
-"""What the drawing of the graph says of each site: its error as a number, a place on an axis and a word."""
+"""The drawing of the graph: the place of each site, and its error as a number, a place on an axis and a word."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from workbench.lab.propagation_panel.layout import places
 from workbench.lab.propagation_panel.state import PropagationState
-from workbench.lab.propagation_panel.travel import Floor, Traced, Travel
-from workbench.propagation import Run
+from workbench.lab.propagation_panel.travel import Floor, Travel
+from workbench.propagation import Pipeline, Run, Trace
 
 LEAST, MOST = 1e-18, 1e40   # what is beyond is drawn at the end of the axis
 SIGNS = {
@@ -19,32 +18,54 @@ Node = dict[str, Any]
 
 
 def nodes(
-    run: Run, state: PropagationState, travel: Travel | None, floor: Floor | None, traced: Traced | None
+    run: Run, state: PropagationState, travel: Travel | None, floor: Floor | None, traced: Trace | None
 ) -> list[Node]:
     """One entry for each site; places are shares of one logarithmic axis for all."""
     low, high = scale(travel, floor)
     found = []
-    for site, place in places(run.pipeline).items():
+    for site, (column, row) in places(run.pipeline).items():
         error = None if travel is None else travel.errors.get(site)
-        told = None if traced is None or error is None else traced.trace[site]
+        told = None if traced is None or error is None else traced[site]
         kind = _kind(site, travel, error, None if told is None else told.badge)
         stopped = kind == "stopped"
         found.append({
-            "site": site, "column": place.column, "row": place.row, "about": about(run, site), "kind": kind,
+            "site": site, "column": column, "row": row, "about": about(run, site), "kind": kind,
             "sign": SIGNS.get(kind, ""), "error": _text(error, kind),
             "brief": "" if error is None or stopped else brief_text(error), "chosen": site == state.look,
             "hit": site == state.site,
             "bar": None if error is None or stopped else _share(error, low, high),
-            "floor": None if floor is None or floor.of[site] == 0 else _share(floor.of[site], low, high),
+            "floor": None if floor is None or floor[site] == 0 else _share(floor[site], low, high),
             "predicted": None if told is None or stopped or not told.predicted else _share(told.predicted, low, high),
         })
     return found
 
 
+def places(pipeline: Pipeline) -> dict[str, tuple[int, int]]:
+    """The column and the row of each site, right of all that it is computed from, in a row of these as far as that is free.
+
+    >>> places(Pipeline([("a", lambda x: x), ("b", lambda a: a), ("c", lambda x: x)], outputs=["b", "c"]))
+    {'input': (0, 0), 'a': (1, 0), 'b': (2, 0), 'c': (3, 0)}
+    """
+    found: dict[str, tuple[int, int]] = {}
+    for site in pipeline.sites:
+        stage = pipeline.stage_of(site)
+        sources = [found[name] for name in (stage.inputs or () if stage else ())]
+        column, row = max(sources, key=lambda place: place[0], default=(-1, 0))
+        while (column + 1, row) in found.values():
+            row += 1
+        found[site] = column + 1, row
+    return found
+
+
+def arrows(pipeline: Pipeline) -> list[tuple[str, str]]:
+    """The pairs of sites of which the second is computed from the first."""
+    return list(dict.fromkeys((read, written) for read, _, written in pipeline.edges()))
+
+
 def scale(travel: Travel | None, floor: Floor | None) -> tuple[float, float]:
     """The ends of the axis, whole powers of ten: below the floor, above the largest error."""
     errors = [] if travel is None else [error for site, error in travel.errors.items() if site not in travel.stopped]
-    floors = [] if floor is None else list(floor.of.values())
+    floors = [] if floor is None else list(floor.values())
     shown = [min(max(each, LEAST), MOST) for each in (*errors, *floors, 1.0) if each > 0 and not math.isnan(each)]
     return 10.0 ** (math.floor(math.log10(min(shown))) - 1), 10.0 ** math.ceil(math.log10(max(shown)))
 

@@ -10,6 +10,7 @@ from workbench import codecs
 from workbench.charts.ticks import texts
 from workbench.errors import WorkbenchError
 from workbench.lab.cells import name_of
+from workbench.lab.choices import within
 from workbench.lab.controls import Button, Choice, LogSlider, Number, Row, Steps, Toggle, Words
 from workbench.lab.description import Reading, Shown
 from workbench.lab.engine import Fields, Results, Stage
@@ -24,8 +25,7 @@ from workbench.lab.propagation_panel.counting import Counted, count, drawn_bit, 
 from workbench.lab.propagation_panel.entries import BitSlider, ProtectedSites, SliceSlider, ToleranceEntry
 from workbench.lab.propagation_panel.figures import any_values_pass
 from workbench.lab.propagation_panel.graph import StageGraph
-from workbench.lab.propagation_panel.layout import arrows
-from workbench.lab.propagation_panel.nodes import explained, nodes, scale
+from workbench.lab.propagation_panel.nodes import arrows, explained, nodes, scale
 from workbench.lab.propagation_panel.pictures import pictures
 from workbench.lab.propagation_panel.reading import reading
 from workbench.lab.propagation_panel.state import (
@@ -43,7 +43,6 @@ from workbench.lab.propagation_panel.state import (
 from workbench.lab.propagation_panel.travel import (
     Baseline,
     Floor,
-    Traced,
     Travel,
     floor_of,
     protected_run,
@@ -51,7 +50,7 @@ from workbench.lab.propagation_panel.travel import (
     travel,
 )
 from workbench.lab.view import View
-from workbench.propagation import Pipeline, Run
+from workbench.propagation import Pipeline, Run, Trace
 from workbench.propagation.campaign_result import HARMFUL
 from workbench.propagation.trials import OUTCOMES
 
@@ -74,7 +73,7 @@ def propagation(pipeline: Pipeline, x: Any, **choices: Any) -> PropagationPanel:
     >>> panel = propagation(derivatives(waves), waves, bit=20)
     >>> panel.change(look="laplacian")
     True
-    >>> panel.result["trace"].trace.badges["laplacian"]
+    >>> panel.result["trace"].badges["laplacian"]
     'linear'
     >>> panel.close()
     """
@@ -144,12 +143,9 @@ class PropagationPanel(Panel[PropagationState]):
         self._at = Choice("site", "at", sites, about="site of the error")
         self._bit = BitSlider("bit", "bit", number_format(self.run, self.state.site))
         self._which = Words("of a random value,")
-        self._bound = LogSlider(
-            "bound", "within", LEAST_BOUND, MOST_BOUND, unit="of its range", about="share of the range"
-        )
-        self._codec = Choice(
-            "codec", "with", ["auto", *(name for name in codecs.available() if name != "numcodecs")], about="codec"
-        )
+        self._bound = LogSlider("bound", "within", LEAST_BOUND, MOST_BOUND, "of its range", "share of the range")
+        offered = [name for name in codecs.available() if name != "numcodecs"]
+        self._codec = Choice("codec", "with", ["auto", *offered], about="codec")
         self._trial = Steps("trial", "trial", 0, MOST_TRIALS)
         self._count_of = Steps("count", "values hit", 1, MOST_VALUES)
 
@@ -163,23 +159,15 @@ class PropagationPanel(Panel[PropagationState]):
 
     def _make_tabs(self) -> None:
         """The controls of each tab, in rows."""
-        self._sweep = Button(
-            "sweep the bound", lambda: self.ask("doses"), "compress this site within many bounds", True
-        )
+        self._sweep = Button("sweep the bound", lambda: self.ask("doses"), "compress this site within many bounds", True)
         self._use = Button("use this bound", self.use_tolerated, "the largest bound of the sweep that is tolerated")
-        self._start = Button(
-            "run campaign", lambda: self.ask("campaign"), "try such faults everywhere, and count outcomes", primary=True
-        )
+        self._start = Button("run campaign", lambda: self.ask("campaign"), "try such faults at every site", True)
         self._find = Button("find bounds", lambda: self.ask("budget"), "the largest bounds that are tolerated", True)
-        self._use_budget = Button("use", self.use_budget, "compress the site within its bound of the budget")
+        self._use_budget = Button("use bound", self.use_budget, "compress the site within its bound of the budget")
         self._compare = Button("compare", lambda: self.ask("campaign"), "run the campaign without protection, and with it")
-        self._worst = Button(
-            "only the worst", self.protect_worst, "only the sites where a campaign finds the most harm"
-        )
+        self._worst = Button("only the worst", self.protect_worst, "only the sites where a campaign finds the most harm")
         self._flip = Button("flip a bit", lambda: self.request(kind="flip"), "choose a bit flip as the error")
-        self._compress = Button(
-            "compress", lambda: self.request(kind="compression"), "choose compression as the error"
-        )
+        self._compress = Button("compress", lambda: self.request(kind="compression"), "choose compression as the error")
         tried: list[Part] = [
             Choice("bits", "over", {"fields of bits": "fields", "each bit": "each"}, about="campaign over"),
             Number("trials", "", whole=True, unit="trials each", about="trials of each"),
@@ -196,13 +184,12 @@ class PropagationPanel(Panel[PropagationState]):
 
     def _protections(self) -> list[Toggle]:
         """Switches for the protections that the stages have."""
-        pipeline = self.run.pipeline
         offered = {
-            "checksums": any(stage.verify for stage in pipeline.stages), "compute twice": not pipeline.whole,
-            "limit ranges": True, "replace NaN": True,
+            "checksums": any(stage.verify for stage in self.run.pipeline.stages), "twice": not self.run.pipeline.whole,
+            "ranges": True, "finite": True,
         }
-        fields = dict(zip(offered, ("checksums", "twice", "ranges", "finite"), strict=True))
-        return [Toggle(fields[label], label) for label, there in offered.items() if there]
+        labels = {"twice": "compute twice", "ranges": "limit ranges", "finite": "replace NaN"}
+        return [Toggle(field, labels.get(field, field)) for field, there in offered.items() if there]
 
     def draw(self, state: PropagationState, results: Results) -> Shown:
         """Pictures, charts, figures and tables of what is known so far."""
@@ -242,12 +229,11 @@ class PropagationPanel(Panel[PropagationState]):
         state.check(self.run)
         protected_run(self.base, state.protection)   # refuses what does not suit the sites
         shape = field_shape(self.base, state.look)
-        if len(shape) >= 3 and state.axis <= 2 and state.index is not None and state.index >= shape[-3:][state.axis]:
-            raise WorkbenchError(f"the slice must be from 0 to {shape[-3:][state.axis] - 1}; got {state.index}")
-        if state.axis > 2:
-            raise WorkbenchError(f"the axis must be 0, 1 or 2; got {state.axis}")
-        if len(shape) == 4 and state.component is not None and state.component >= shape[0]:
-            raise WorkbenchError(f"the component must be from 0 to {shape[0] - 1}; got {state.component}")
+        within("the axis", state.axis, 3)
+        if len(shape) >= 3:
+            within("the slice", state.index or 0, shape[-3:][state.axis])
+        if len(shape) == 4:
+            within("the component", state.component or 0, shape[0])
 
     def remark(self, state: PropagationState) -> str:
         """Bounds that allow any values."""
@@ -338,14 +324,14 @@ class PropagationPanel(Panel[PropagationState]):
     def fit_controls(self) -> None:
         """Show the controls that the kind of error, the tab and the array have, with their ends."""
         state, shape = self.state, field_shape(self.base, self.state.look)
-        form = arrangement(self.base, state.look).form
+        form, positions = arrangement(self.base, state.look)
         in_bits, grid, packed = state.kind in IN_BITS, form == "field", state.kind == "compression"
         if in_bits:
             self._bit.offer(number_format(self.run, state.site))
         self._which.set(text="of a random value," if state.count == 1 else f"of {state.count:,} random values,")
         self._index.reach(shape[-3:][state.axis] - 1 if grid and len(shape) >= 3 else 0)
         self._component.reach(shape[0] - 1 if len(shape) == 4 else 0)
-        solid = form in ("positions", "labels") and self._positions_shape(form)[1] == 3
+        solid = bool(positions) and self.run[positions].shape[1] == 3
         wanted: dict[Part, bool] = {
             self._bit: in_bits, self._which: in_bits, self._at: in_bits, self._of: not in_bits, self._bound: not in_bits,
             self._codec: packed, self._trial: not packed, self._count_of: in_bits, self._scale: grid,
@@ -371,11 +357,6 @@ class PropagationPanel(Panel[PropagationState]):
             self._sites: protects and bool(state.protections),
         }
 
-    def _positions_shape(self, form: str) -> tuple[int, ...]:
-        site = self.state.look if form == "positions" else arrangement(self.base, self.state.look).positions
-        shape: tuple[int, ...] = self.run[site].shape
-        return shape
-
     def _show_freshness(self, view: View) -> None:
         super()._show_freshness(view)
         if "travel" not in self._engine.results():
@@ -386,10 +367,7 @@ class PropagationPanel(Panel[PropagationState]):
     def _show_in(self, view: View) -> None:
         super()._show_in(view)
         self.fit_controls()
-        results = self._engine.results()
-        found: Travel | None = results.get("travel")
-        floor: Floor | None = results.get("floor")
-        theory: Traced | None = results.get("trace")
+        found, floor, theory = (self._engine.results().get(name) for name in ("travel", "floor", "trace"))
         if found is not None:
             component, index = shown_slice(self.base, found, self.state)
             self._component.show_largest(component)
@@ -399,7 +377,7 @@ class PropagationPanel(Panel[PropagationState]):
         self.graph.set(
             nodes=nodes(self.run, self.state, found, floor, theory), path=[] if found is None else list(found.reached),
             ends=texts(scale(found, floor)),
-            key="" if theory is None else explained({each.site: each for each in theory.trace.stages}), stale=False,
+            key="" if theory is None else explained({each.site: each for each in theory.stages}), stale=False,
         )
 
     # Stages.
@@ -414,7 +392,7 @@ class PropagationPanel(Panel[PropagationState]):
         job(0.0, "measuring the round-off floor")
         return floor_of(self.run)
 
-    def _predict(self, state: PropagationState, results: Results, job: Job) -> Traced:
+    def _predict(self, state: PropagationState, results: Results, job: Job) -> Trace:
         job(0.0, "predicting the error")
         return traced(results["travel"], state.perturbation, results["floor"])
 

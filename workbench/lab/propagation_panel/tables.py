@@ -7,23 +7,24 @@ from workbench.lab.propagation_panel.budgeting import Budgeted
 from workbench.lab.propagation_panel.counting import Counted
 from workbench.lab.propagation_panel.nodes import error_text
 from workbench.lab.propagation_panel.state import PropagationState
-from workbench.lab.propagation_panel.travel import Floor, Traced, Travel
+from workbench.lab.propagation_panel.travel import Floor, Travel
+from workbench.propagation import Trace
 from workbench.propagation.trials import OUTCOMES
 
 SITES, STRATA, BOUNDS = "sites", "campaign", "budget"
 
 
-def site_table(state: PropagationState, travel: Travel | None, floor: Floor | None, traced: Traced | None) -> Table:
+def site_table(state: PropagationState, travel: Travel | None, floor: Floor | None, traced: Trace | None) -> Table:
     """A row for each site that the error can reach; the site shown is emphasised."""
     columns = (
         "site", "relative error", "floor", "predicted", "growth", "largest change", "guaranteed limit", "changed", "badge",
     )
     if travel is None:
         return Table(columns)
-    stages = {} if traced is None else {each.site: each for each in traced.trace.stages}
+    stages = {} if traced is None else {each.site: each for each in traced.stages}
     rows: list[tuple[str, ...]] = []
     for site, error in travel.errors.items():
-        rounding = "" if floor is None else error_text(floor.of[site])
+        rounding = "" if floor is None else error_text(floor[site])
         told = stages.get(site)
         if site in travel.stopped:
             rows.append((site, "", rounding, "", "", "", "", "", travel.stopped[site]))

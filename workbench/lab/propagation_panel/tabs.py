@@ -8,7 +8,8 @@ from typing import Any
 from workbench.lab.propagation_panel import budgeting, counting, dosing
 from workbench.lab.propagation_panel.nodes import error_text
 from workbench.lab.propagation_panel.state import IN_BITS, Kind, PropagationState, Tab
-from workbench.lab.propagation_panel.travel import Floor, Traced, Travel
+from workbench.lab.propagation_panel.travel import Floor, Travel
+from workbench.propagation import Trace
 
 TITLES: Mapping[str, Tab] = {
     "Trace": "trace", "Sweep": "sweep", "Campaign": "campaign", "Budget": "budget", "Protect": "protect",
@@ -59,20 +60,20 @@ def sentence(state: PropagationState, results: Mapping[str, Any]) -> str:
     return "" if counted is None else counting.in_words(counted, state)
 
 
-def _of_the_trace(state: PropagationState, travel: Travel | None, floor: Floor | None, traced: Traced | None) -> str:
+def _of_the_trace(state: PropagationState, travel: Travel | None, floor: Floor | None, traced: Trace | None) -> str:
     """The error at the site that is shown, beside what theory says of it."""
     if travel is None or state.look not in travel.errors:
         return "" if travel is None else f"The error does not reach {state.look}."
     if state.look in travel.stopped:
         return f"{state.look} is not reached."
     parts = [f"{state.look}: {error_text(travel.errors[state.look])}"]
-    told = None if traced is None else traced.trace[state.look]
+    told = None if traced is None else traced[state.look]
     if told is not None and told.predicted is not None:
         parts.append(f"predicted {error_text(told.predicted)} ({told.badge})")
-    if traced is not None and (limit := traced.trace.limits[state.look]) is not None:
+    if traced is not None and (limit := traced.limits[state.look]) is not None:
         parts.append(f"at most {error_text(limit)}")
-    if floor is not None and floor.of[state.look]:
-        parts.append(f"rounding {error_text(floor.of[state.look])}")
+    if floor is not None and floor[state.look]:
+        parts.append(f"rounding {error_text(floor[state.look])}")
     return ", ".join(parts)
 
 
