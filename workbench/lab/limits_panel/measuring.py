@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from workbench.bounds import Run, iter_sweep
@@ -36,17 +35,13 @@ def measure(
     spread, codecs = math.sqrt(limits.variance), codecs_for(field)
     asked = [Absolute(each) for each in dict.fromkeys([eb, *(step * spread for step in STEPS)])]
     bounds = [bound for bound in asked if any(_name(codec.to_dict(), bound) not in known for codec in codecs)]
-    chosen = [bound for bound in bounds if bound.eb == eb]
-    for some in (chosen, bounds[len(chosen):]):   # all codecs at the chosen bound come first: the answer is about that
-        if some:
-            told = partial(_told, job, bounds.index(some[0]) / len(bounds), len(some) / len(bounds))
-            for run in iter_sweep(bare(field), codecs, some, cancel=job, progress=told):
-                yield _name(run.codec, run.bound), place(limits, field, run) if has_place(run) else run
-
-
-def _told(job: Job, done: float, part: float, share: float, text: str) -> None:
-    """Report the progress of a part of the runs."""
-    job(done + part * share, text)
+    total, done = len(bounds) * len(codecs), 0
+    first = [bound for bound in bounds if bound.eb == eb]   # all codecs there come first: the answer is about that
+    for some in (first, bounds[len(first):]):
+        for run in iter_sweep(bare(field), codecs, some, cancel=job) if some else ():
+            yield _name(run.codec, run.bound), place(limits, field, run) if has_place(run) else run
+            done += 1
+            job(done / total, str(run))
 
 
 def _name(codec: Mapping[str, Any], bound: Bound) -> str:

@@ -17,27 +17,21 @@ def lines(
 
     Tiles and one variance are drawn only where they cost bits.
     """
-    where, base = curves.distortions, curves.rate if above else np.zeros_like(curves.rate)
-    drawn: dict[str, Line] = {
-        BOUND: (where, curves.rate - base, curves.rate - base), INTERVAL: (where, curves.low - base, curves.high - base),
-    }
+    where, ends = curves.distortions, {BOUND: (curves.rate, curves.rate), INTERVAL: (curves.low, curves.high)}
     if (curves.pooled - curves.rate).max() > VISIBLE:
-        drawn[POOLED] = where, curves.pooled - base, curves.pooled - base
+        ends[POOLED] = curves.pooled, curves.pooled
     if tiled is not None and not np.array_equal(tiled.rate, curves.rate):
-        drawn[TILES] = where, tiled.rate - base, tiled.rate - base
+        ends[TILES] = tiled.rate, tiled.rate
+    if here is not None and here.distortion < where[0]:   # lines reach below all of theirs, where they are straight
+        pooled = here.rate + here.pooled
+        first = {BOUND: (here.rate, here.rate), INTERVAL: (here.low, here.high), POOLED: (pooled, pooled),
+                 TILES: (here.tiled, here.tiled)}
+        where = np.insert(where, 0, here.distortion)
+        ends = {name: (np.insert(low, 0, first[name][0]), np.insert(high, 0, first[name][1]))
+                for name, (low, high) in ends.items()}
+    base = ends[BOUND][0] if above else np.zeros_like(where)
+    drawn: dict[str, Line] = {name: (where, low - base, high - base) for name, (low, high) in ends.items()}
     if band is not None:
         base = band.rate if above else np.zeros_like(band.rate)
         drawn[BAND] = band.distortions, band.converse - base, band.achievable - base
-    return drawn if here is None or here.distortion >= where[0] else _reaching(drawn, here, above)
-
-
-def _reaching(drawn: dict[str, Line], here: Figures, above: bool) -> dict[str, Line]:
-    """Lines extended to a distortion below all of theirs, where they are straight."""
-    base = here.rate if above else 0.0
-    ends = {BOUND: (here.rate, here.rate), INTERVAL: (here.low, here.high), POOLED: (here.rate + here.pooled,) * 2,
-            TILES: (here.tiled, here.tiled)}
-    for name, (low, high) in ends.items():
-        if name in drawn:
-            drawn[name] = tuple(np.concatenate([[first], rest]) for first, rest in zip(
-                (here.distortion, low - base, high - base), drawn[name], strict=True))   # type: ignore[assignment]
     return drawn

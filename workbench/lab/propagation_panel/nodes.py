@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 from workbench.lab.propagation_panel.state import PropagationState
@@ -105,9 +104,9 @@ def brief_text(error: float) -> str:
     return f"{factor}e{int(power)}"
 
 
-def explained(site_errors: Mapping[str, Any]) -> str:
+def explained(trace: Trace) -> str:
     """The signs that occur, in words."""
-    kinds = dict.fromkeys(each.badge for each in site_errors.values())
+    kinds = dict.fromkeys(each.badge for each in trace.stages)
     return ", ".join(f"{SIGNS[kind]} {kind}" for kind in kinds if SIGNS[kind])
 
 

@@ -139,8 +139,7 @@ class PropagationPanel(Panel[PropagationState]):
     def _make_sentence(self) -> None:
         """The parts of the sentence of the error, such as: flip bit 26 of a random value, trial 0, at the input."""
         sites = self.run.pipeline.sites
-        self._of = Choice("site", "", sites, about="site of the error")
-        self._at = Choice("site", "at", sites, about="site of the error")
+        self._of, self._at = (Choice("site", label, sites, about="site of the error") for label in ("", "at"))
         self._bit = BitSlider("bit", "bit", number_format(self.run, self.state.site))
         self._which = Words("of a random value,")
         self._bound = LogSlider("bound", "within", LEAST_BOUND, MOST_BOUND, "of its range", "share of the range")
@@ -377,7 +376,7 @@ class PropagationPanel(Panel[PropagationState]):
         self.graph.set(
             nodes=nodes(self.run, self.state, found, floor, theory), path=[] if found is None else list(found.reached),
             ends=texts(scale(found, floor)),
-            key="" if theory is None else explained({each.site: each for each in theory.stages}), stale=False,
+            key="" if theory is None else explained(theory), stale=False,
         )
 
     # Stages.

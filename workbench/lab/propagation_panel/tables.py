@@ -24,19 +24,15 @@ def site_table(state: PropagationState, travel: Travel | None, floor: Floor | No
     stages = {} if traced is None else {each.site: each for each in traced.stages}
     rows: list[tuple[str, ...]] = []
     for site, error in travel.errors.items():
+        told, stopped = stages.get(site), travel.stopped.get(site)
+        figures, changed, badge = [""] * 4, "", stopped or ""
+        if told is not None and stopped is None:
+            values = told.predicted, told.growth, told.largest, told.guaranteed
+            figures = ["" if each is None else f"{each:.3g}" for each in values]
+            changed = f"{told.changed:,} of {told.values:,}"
+            badge = told.badge + (f", {told.not_finite:,} not finite" if told.not_finite else "")
         rounding = "" if floor is None else error_text(floor[site])
-        told = stages.get(site)
-        if site in travel.stopped:
-            rows.append((site, "", rounding, "", "", "", "", "", travel.stopped[site]))
-        elif told is None:
-            rows.append((site, error_text(error), rounding, "", "", "", "", "", ""))
-        else:
-            figures = (told.predicted, told.growth, told.largest, told.guaranteed)
-            lost = f", {told.not_finite:,} not finite" if told.not_finite else ""
-            rows.append((
-                site, error_text(error), rounding, *("" if each is None else f"{each:.3g}" for each in figures),
-                f"{told.changed:,} of {told.values:,}", told.badge + lost,
-            ))
+        rows.append((site, "" if stopped else error_text(error), rounding, *figures, changed, badge))
     sites = list(travel.errors)
     chosen = sites.index(state.look) if state.look in sites else None
     return Table(columns, tuple(rows), chosen, action="look at this site")
