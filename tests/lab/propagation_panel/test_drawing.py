@@ -15,11 +15,10 @@ from workbench.charts.description import Cells, Series
 from workbench.lab.chart_part import ChartPart
 from workbench.lab.propagation_panel import draw
 from workbench.lab.propagation_panel.arrays import arrangement, largest_slice
+from workbench.lab.propagation_panel.campaign_charts import WITH, WITHOUT, cells_of, heat_map_chart, outcome_chart
 from workbench.lab.propagation_panel.counting import Counted, compared
 from workbench.lab.propagation_panel.drawing import error_chart
-from workbench.lab.propagation_panel.heat_map import cells_of, heat_map_chart
-from workbench.lab.propagation_panel.nodes import nodes
-from workbench.lab.propagation_panel.outcome_chart import WITH, WITHOUT, outcome_chart
+from workbench.lab.propagation_panel.graph import nodes
 from workbench.lab.propagation_panel.pictures import hit_indices
 from workbench.lab.propagation_panel.reading import reading
 from workbench.propagation import BitFlip

@@ -20,7 +20,6 @@ from workbench.lab.limits_panel.measuring import best, nearest
 from workbench.lab.limits_panel.rate_chart import lines
 from workbench.lab.limits_panel.spectra_chart import HEIGHT, spectra_chart
 from workbench.lab.limits_panel.state import LimitsState
-from workbench.lab.limits_panel.theory import News
 from workbench.lab.limits_panel.waterfall import of_theory, to_codec, waterfall_chart
 from workbench.lab.remembered import remembered_with
 from workbench.lab.slices import envelope
@@ -59,24 +58,20 @@ def charts(
     if close:
         add("gap", field, close, None, lambda: gap_chart(close))
     if len(field.shape) == 1:
-        add("values", field, (), state.window, lambda: values_chart(field, state))
+        name = field.name or "value"
+        add("values", field, (), state.window, lambda: _along("Values", name, field, field.values, state, GREY))
         if news is not None:
-            add("new information", news, (), (state.window, state.eb), lambda: news_chart(field, state, news))
+            title, shift = "New information in each value", math.log2(2 * state.eb)
+            add(
+                "new information", news, (), (state.window, state.eb),
+                lambda: _along(title, "bits per value", field, news.bits - shift, state, COLOURS[0]),
+            )
     sources = {"spectra": model, "rate-distortion": curves, "new information": news, "waterfall": found}
     return Charts(makers, [name for name, source in sources.items() if source is None])
 
 
-def values_chart(field: Field, state: LimitsState) -> Chart:
-    """The values along a line."""
-    return _along("Values", field.name or "value", envelope(field, field.values, state.window), GREY)
-
-
-def news_chart(field: Field, state: LimitsState, news: News) -> Chart:
-    """The new information in each value at the error bound."""
-    where = envelope(field, news.bits - math.log2(2 * state.eb), state.window)
-    return _along("New information in each value", "bits per value", where, COLOURS[0])
-
-
-def _along(name: str, up: str, drawn: tuple[np.ndarray, np.ndarray], shade: str) -> Chart:
-    axes = Axis.around("position", drawn[0], room=0.01), Axis.around(up, drawn[1])
-    return Chart(name, *axes, (Series("", *drawn, shade, width=1.2),), height=HEIGHT)
+def _along(title: str, up: str, field: Field, values: np.ndarray, state: LimitsState, colour: str) -> Chart:
+    """Values along a line."""
+    where, drawn = envelope(field, values, state.window)
+    axes = Axis.around("position", where, room=0.01), Axis.around(up, drawn)
+    return Chart(title, *axes, (Series("", where, drawn, colour, width=1.2),), height=HEIGHT)

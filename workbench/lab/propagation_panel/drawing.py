@@ -9,10 +9,9 @@ from workbench.charts.description import Chart
 from workbench.lab.description import Charts, Shown
 from workbench.lab.propagation_panel import budgeting, tabs
 from workbench.lab.propagation_panel.arrays import arrangement
+from workbench.lab.propagation_panel.campaign_charts import heat_map_chart, outcome_chart
 from workbench.lab.propagation_panel.dosing import SHARES
 from workbench.lab.propagation_panel.figures import answer, facts
-from workbench.lab.propagation_panel.heat_map import heat_map_chart
-from workbench.lab.propagation_panel.outcome_chart import outcome_chart
 from workbench.lab.propagation_panel.pictures import pictures, view_note
 from workbench.lab.propagation_panel.state import IN_BITS, PropagationState, number_format
 from workbench.lab.propagation_panel.tables import SITES, budget_table, campaign_table, site_table

@@ -10,7 +10,7 @@ import numpy as np
 
 from workbench.lab.description import Fact, Severity
 from workbench.lab.figures import figure, group
-from workbench.lab.propagation_panel.nodes import brief_text, error_text
+from workbench.lab.propagation_panel.graph import brief_text, error_text
 from workbench.lab.propagation_panel.state import IN_BITS, PropagationState
 from workbench.lab.propagation_panel.travel import Baseline, Floor, Travel, tolerance_of
 from workbench.propagation import Trace

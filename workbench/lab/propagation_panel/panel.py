@@ -24,8 +24,7 @@ from workbench.lab.propagation_panel.code import code
 from workbench.lab.propagation_panel.counting import Counted, count, drawn_bit, worst_trial
 from workbench.lab.propagation_panel.entries import BitSlider, ProtectedSites, SliceSlider, ToleranceEntry
 from workbench.lab.propagation_panel.figures import any_values_pass
-from workbench.lab.propagation_panel.graph import StageGraph
-from workbench.lab.propagation_panel.nodes import arrows, explained, nodes, scale
+from workbench.lab.propagation_panel.graph import StageGraph, arrows, explained, nodes, scale
 from workbench.lab.propagation_panel.pictures import pictures
 from workbench.lab.propagation_panel.reading import reading
 from workbench.lab.propagation_panel.state import (
@@ -162,7 +161,7 @@ class PropagationPanel(Panel[PropagationState]):
         self._use = Button("use this bound", self.use_tolerated, "the largest bound of the sweep that is tolerated")
         self._start = Button("run campaign", lambda: self.ask("campaign"), "try such faults at every site", True)
         self._find = Button("find bounds", lambda: self.ask("budget"), "the largest bounds that are tolerated", True)
-        self._use_budget = Button("use bound", self.use_budget, "compress the site within its bound of the budget")
+        self._use_budget = Button("apply", self.use_budget, "compress the site within its bound of the budget")
         self._compare = Button("compare", lambda: self.ask("campaign"), "run the campaign without protection, and with it")
         self._worst = Button("only the worst", self.protect_worst, "only the sites where a campaign finds the most harm")
         self._flip = Button("flip a bit", lambda: self.request(kind="flip"), "choose a bit flip as the error")

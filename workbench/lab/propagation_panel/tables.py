@@ -5,7 +5,7 @@ from __future__ import annotations
 from workbench.lab.description import Table
 from workbench.lab.propagation_panel.budgeting import Budgeted
 from workbench.lab.propagation_panel.counting import Counted
-from workbench.lab.propagation_panel.nodes import error_text
+from workbench.lab.propagation_panel.graph import error_text
 from workbench.lab.propagation_panel.state import PropagationState
 from workbench.lab.propagation_panel.travel import Floor, Travel
 from workbench.propagation import Trace

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from workbench.lab.propagation_panel import budgeting, counting, dosing
-from workbench.lab.propagation_panel.nodes import error_text
+from workbench.lab.propagation_panel.graph import error_text
 from workbench.lab.propagation_panel.state import IN_BITS, Kind, PropagationState, Tab
 from workbench.lab.propagation_panel.travel import Floor, Travel
 from workbench.propagation import Trace
