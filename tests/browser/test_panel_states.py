@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from playwright.sync_api import expect
 
 from browser.accessibility import serious_findings
 from browser.conftest import Opened
@@ -56,6 +57,7 @@ def test_limits_after_a_comparison_and_with_all_controls(page: Opened) -> None:
         assert_on_one_screen(notebook, "limits-controls")
         notebook.press("compare codecs")
         eventually(lambda: notebook.python("not panel.status.busy and 'points' in panel._engine.results()") == "True", 90)
+        expect(notebook.page.locator(".wb-panel .wb-answer")).to_contain_text("best codec: ")
         assert_on_one_screen(notebook, "limits-compared-controls")
         notebook.press("▾ more controls")
         assert_on_one_screen(notebook, "limits-compared")
