@@ -11,7 +11,7 @@ from workbench.lab.limits_panel.spectra_chart import HEIGHT
 from workbench.limits.operating_point import OperatingPoint
 
 THICK = 0.5         # of a row
-READABLE = 0.1      # of the width: narrower pieces have no room for a number
+READABLE = 0.17     # of the width: narrower pieces have no room for a number
 OF_FIXED_SIZE = ", large for few values"
 
 
