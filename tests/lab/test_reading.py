@@ -18,7 +18,7 @@ from workbench.lab.clusters_panel.panes import HALO_MARKS, panes
 from workbench.lab.clusters_panel.panes import reading as clusters_reading
 from workbench.lab.clusters_panel.state import Chosen
 from workbench.lab.limits_panel import LimitsState, draw
-from workbench.lab.limits_panel.reading import reading as limits_reading
+from workbench.lab.limits_panel.pictures import reading as limits_reading
 from workbench.lab.projection import Projection, shown_axes
 
 RANDOM = np.random.default_rng(3)
