@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from workbench import codecs
+from workbench.archive.choice import FREE
 from workbench.charts.ticks import texts
 from workbench.errors import WorkbenchError
 from workbench.lab.cells import name_of
@@ -149,7 +150,7 @@ class PropagationPanel(Panel[PropagationState]):
             "bound", "within", LEAST_BOUND, MOST_BOUND, unit="of its range", about="share of the range"
         )
         self._codec = Choice(
-            "codec", "with", ["auto", *(name for name in codecs.available() if name != "numcodecs")], about="codec"
+            "codec", "with", [*FREE, *(name for name in codecs.available() if name != "numcodecs")], about="codec"
         )
         self._trial = Steps("trial", "trial", 0, MOST_TRIALS)
         self._count_of = Steps("count", "values hit", 1, MOST_VALUES)

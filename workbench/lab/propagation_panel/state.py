@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from workbench import codecs
+from workbench.archive.choice import FREE, is_free
 from workbench.arguments import flag
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Relative
@@ -95,8 +96,8 @@ class PropagationState:
             object.__setattr__(self, "protect", sites)
         one_of("the scale of the difference", self.scale, get_args(Scale))
         object.__setattr__(self, "bound", positive("the error bound", self.bound))
-        if self.codec != "auto":   # which codecs there are takes milliseconds to find out
-            one_of("the codec", self.codec, ("auto", *codecs.available()))
+        if not is_free(self.codec):   # which codecs there are takes milliseconds to find out
+            one_of("the codec", self.codec, (*FREE, *codecs.available()))
         named = {
             "bit": ("the bit", 0), "count": ("the number of values", 1), "trial": ("the trial", 0), "seed": ("the seed", 0),
             "trials": ("the number of trials", 1),
