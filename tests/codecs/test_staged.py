@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -473,6 +474,21 @@ def test_both_machines_write_the_same_bytes_and_read_the_same_values(stand_in, s
     assert decoded.get().tobytes() == Staged().decode(data, shape, values.dtype).tobytes()
     gaps = Staged().encode_with_gaps(stand_in.asarray(values), stand_in.asarray(valid), tolerance)
     assert gaps == Staged().encode_with_gaps(values, valid, tolerance)
+
+
+def test_each_direction_is_one_pass_over_the_values_on_a_gpu(stand_in):
+    values, codec, tolerance = smooth((40, 41, 42)), get("staged", sides=(8, 8, 8)), Tolerance(absolute=1e-3)
+    given, every = stand_in.asarray(values), stand_in.ones(values.shape, bool)
+
+    def launches(run: Callable[[], Any]) -> tuple[Any, int]:
+        fake_cupy.counted.clear()
+        return run(), fake_cupy.counted["launches"]
+
+    data, encoding = launches(lambda: codec.encode(given, tolerance))
+    decoded, decoding = launches(lambda: codec.decode(data, values.shape, values.dtype, stand_in))
+    wrong, comparing = launches(lambda: codec.contradiction(data, decoded, every, every))
+    assert wrong is None
+    assert (encoding, decoding, comparing) == (2, 1, 1)   # encoded blocks are moved together once their places are known
 
 
 def test_archives_of_fields_on_both_machines_are_the_same(stand_in):

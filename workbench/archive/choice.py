@@ -8,7 +8,7 @@ that need another package are not chosen unasked, as every reader would need it,
 The middle may be unlike the rest. `interpolation` tries a lattice for each chunk, so it is preferred to a codec that is
 hardly smaller there.
 
-Where speed matters, nothing is tried: `staged` is the fastest for fields of floats, under every kind of bound.
+Where speed matters, nothing is tried: of the built-in codecs for floats, `staged` is the fastest under every kind of bound.
 """
 
 from __future__ import annotations
