@@ -350,10 +350,10 @@ KERNEL(gather_blocks)(i64 blocks, i64 runs, i64 room, const u8* coded SIZE(room 
         i64 run = (i64)((u64)b * (u64)runs / (u64)blocks);
         while (chunk_begin(run, runs, blocks) > b) --run;
         while (chunk_begin(run + 1, runs, blocks) <= b) ++run;
-        const i64 begin = chunk_begin(run, runs, blocks);
+        const i64 begin = chunk_begin(run, runs, blocks), size = first[b + 1] - first[b];
         const u8* const from = coded + begin * room + first[b] - first[begin];
         u8* const to = out + first[b];
-        for (i64 k = 0; k < first[b + 1] - first[b]; ++k) to[k] = from[k];
+        for (i64 k = 0; k < size; ++k) to[k] = from[k];
     }
 }
 
