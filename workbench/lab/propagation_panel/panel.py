@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from workbench import codecs
+from workbench.archive.choice import FREE
 from workbench.charts.ticks import texts
 from workbench.errors import WorkbenchError
 from workbench.lab.cells import name_of
@@ -143,7 +144,7 @@ class PropagationPanel(Panel[PropagationState]):
         self._which = Words("of a random value,")
         self._bound = LogSlider("bound", "within", LEAST_BOUND, MOST_BOUND, "of its range", "share of the range")
         offered = [name for name in codecs.available() if name != "numcodecs"]
-        self._codec = Choice("codec", "with", ["auto", *offered], about="codec")
+        self._codec = Choice("codec", "with", [*FREE, *offered], about="codec")
         self._trial = Steps("trial", "trial", 0, MOST_TRIALS)
         self._count_of = Steps("count", "values hit", 1, MOST_VALUES)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, get_args
 
 from workbench import codecs
+from workbench.archive.choice import FREE, is_free
 from workbench.arguments import flag
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Relative
@@ -98,8 +99,8 @@ class PropagationState:
             "outcome": ("the outcome", OUTCOMES), "budgeted": ("what is budgeted", get_args(Budgeted)),
             "tab": ("the tab", get_args(Tab)), "scale": ("the scale of the difference", get_args(Scale)),
         }
-        if self.codec != "auto":   # which codecs there are takes milliseconds to find out
-            words["codec"] = "the codec", ("auto", *codecs.available())
+        if not is_free(self.codec):   # which codecs there are takes milliseconds to find out
+            words["codec"] = "the codec", (*FREE, *codecs.available())
         numbers = {
             "bit": ("the bit", 0), "count": ("the number of values", 1), "trial": ("the trial", 0), "seed": ("the seed", 0),
             "trials": ("the number of trials", 1), "axis": ("the axis", 0), "pixels": ("pixels", 1),
