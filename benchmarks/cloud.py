@@ -85,7 +85,7 @@ def measured(notebook: NotebookPage, case: Case, seconds: float) -> list[object]
     start = time.perf_counter()
     first = cell_to_picture(notebook, f"cloud = {case.opened}\ncloud.layout.width = '800px'\ncloud", CANVAS, 1, 120)
     canvas = notebook.page.locator(CANVAS)
-    count = int(notebook.python("cloud.scene['count']"))
+    count = int(notebook.python("len(cloud.scene)"))
     eventually(lambda: canvas.get_attribute("data-points") == str(count), 120)
     sent = time.perf_counter() - start
     canvas.scroll_into_view_if_needed()

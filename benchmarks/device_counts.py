@@ -3,35 +3,42 @@
     python benchmarks/device_counts.py                          a search, an archive in both orders, kept clusters, at 64^3
     python benchmarks/device_counts.py --along 32 check         other calls of docs/gpu.md, on fewer particles
     python benchmarks/device_counts.py --lines link             the lines of a kernel that move and do most
+    python benchmarks/device_counts.py fields                   the codec of independent blocks, on a field of 64^3
 
 NVRTC compiles the kernels as for a card; their PTX runs on this CPU, in a build that counts (`tests/device_code`). Per
-particle: instructions of all threads; the share of lanes that wait while their warp works; bytes that threads load and
-store; bytes of all sectors of 32 bytes that warps touch, with nothing in a cache; local memory; atomics. The bytes beside
-the sectors show what is wasted: one thread that reads 4 bytes alone moves 32.
+particle or value: instructions of all threads; the share of lanes that wait while their warp works; bytes that threads load
+and store; bytes of all sectors of 32 bytes that warps touch, with nothing in a cache; local memory; atomics. The bytes
+beside the sectors show what is wasted: one thread that reads 4 bytes alone moves 32.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 os.environ["LOSSBENCH_DEVICE_CODE"] = "counted"   # before the stand-in for CuPy is imported
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 
+import numpy as np
 import timing
 from gpu_check import model
 from gpu_check.machine import Machine
 
+import workbench as wb
 from device_code.counting import Total
+from workbench.codecs.staged import Staged
 
 USUAL = (
     "friends_of_friends", "encode, keep, packed", "encode, free, context", "decode, free, context", "check",
     "keep clusters",
 )
-
+FIELDS = "fields"   # stands for the calls of `field_calls`
+EXPONENT, BOUND = 5.0, 1e-3   # of the spectrum of the field; of its range
 
 FIGURES = ("instructions", "lanes that wait", "loaded", "stored", "in sectors", "local", "atomics")
 MOST_LINES = 25
@@ -47,7 +54,8 @@ def main() -> None:
     options = parser.parse_args()
     there, counting = Machine.stand_in(), importlib.import_module("executed").device().watch
     with there.in_use():
-        calls = model.calls(there.xp, options.along)
+        calls = field_calls(there.xp, options.along) if options.calls == [FIELDS] else model.calls(there.xp, options.along)
+        options.calls = list(calls) if options.calls == [FIELDS] else options.calls
         if unknown := sorted(set(options.calls) - set(calls)):
             raise SystemExit(f"there is no call {unknown[0]!r}; there are: {'; '.join(calls)}")
         for name in options.calls:
@@ -66,6 +74,26 @@ def main() -> None:
                 print(f"\n{estimate(list(totals.values()), options.along**3)}", flush=True)
 
 
+def field_calls(cupy: Any, along: int) -> dict[str, model.Call]:
+    """Both directions of the codec `staged` and the comparison of its sums, on a field that is on the GPU."""
+    def spectrum(k: np.ndarray) -> np.ndarray:
+        return np.where(k > 0, np.maximum(k, 1e-30) ** -EXPONENT, 0.0)
+
+    made = wb.synthetic.gaussian_field((along,) * 3, spectrum, seed=1).values.astype(np.float32)
+    values, codec = cupy.asarray(made), Staged()
+    aim = wb.codecs.Tolerance(absolute=BOUND * float(np.ptp(made)))
+    codec = codec.tuned(made, aim)   # as archives do, so that no trial is counted
+    data = codec.encode(values, aim)
+    decoded, every = codec.decode(data, made.shape, made.dtype, cupy), cupy.ones(made.shape, bool)
+    given, made_of_it = made.nbytes / made.size, len(data) / made.size
+    print(f"bytes a value: {given:.0f}, and {made_of_it:.2f} in blocks of {codec.sides}; {given + made_of_it:.2f} together")
+    return {
+        "encode, staged": functools.partial(codec.encode, values, aim),
+        "decode, staged": functools.partial(codec.decode, data, made.shape, made.dtype, cupy),
+        "compare sums, staged": functools.partial(codec.contradiction, data, decoded, every, every),
+    }
+
+
 def plain(symbol: str) -> str:
     """The name of a kernel without its variant."""
     return symbol.rpartition("_f")[0]
@@ -76,12 +104,17 @@ def table(of: str, totals: list[Total], particles: int) -> str:
     rows: list[list[object]] = [
         [
             f"`{plain(each.name) if of == 'kernel' else each.name}`", f"{each.instructions / particles:,.0f}",
-            f"{each.divergence:.0%}", f"{each.loaded / particles:,.0f}", f"{each.stored / particles:,.0f}",
+            f"{each.divergence:.0%}", amount(each.loaded / particles), amount(each.stored / particles),
             f"{each.moved / particles:,.0f}", f"{each.local / particles:,.0f}", f"{each.atomics / particles:.2f}",
         ]
         for each in sorted(totals, key=lambda each: -each.moved)
     ]
     return timing.table([of, *FIGURES], rows)
+
+
+def amount(number: float) -> str:
+    """A number with two decimals where it is small."""
+    return f"{number:,.0f}" if number >= 10 else f"{number:.2f}"
 
 
 def estimate(totals: list[Total], particles: int) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import itertools
 import statistics
 import subprocess
 import sys
@@ -28,10 +29,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))   # the b
 from browser import toys
 from browser.chromium import NoChromiumError, chromium
 from browser.lab_server import LabServer, lab_server
-from browser.latency import Latency, cell_to_picture, key_to_picture
+from browser.latency import Latency, all_to_picture, cell_to_picture, key_to_picture
 from browser.notebook_page import NotebookPage, eventually
 
 Row = list[object]
+NUMBERS = itertools.count()   # of notebooks, each with a kernel of its own
+STARTS = 120.0   # seconds for a kernel to import everything, on a machine that does other work too
 
 
 @dataclass(frozen=True)
@@ -45,13 +48,21 @@ class Run:
     quick: bool
 
     def start(self, *cells: str) -> None:
-        """Open a notebook and run these cells."""
-        self.notebook.write("measured.ipynb", *cells)
-        self.notebook.run_all()
+        """Open a new notebook and run these cells."""
+        self.notebook.write(f"measured-{next(NUMBERS)}.ipynb", *cells)
+        self.notebook.run_all(STARTS)
 
     def kernel_megabytes(self) -> float:
         """The memory of the kernel's process."""
         return float(self.notebook.kernel().memory_info().rss) / 1e6
+
+    def page_megabytes(self) -> float:
+        """The memory of all objects of the page's scripts that are still in use."""
+        session = self.notebook.page.context.new_cdp_session(self.notebook.page)
+        session.send("HeapProfiler.collectGarbage")
+        used = session.send("Runtime.getHeapUsage")["usedSize"]
+        session.detach()
+        return float(used) / 1e6
 
 
 @dataclass(frozen=True)
@@ -80,6 +91,9 @@ class Panel:
 
 
 FIELD = Panel("bounds, field of 1024²", "data = wb.synthetic.gaussian_field((1024, 1024), seed=1)", "wb.lab.bounds(data)")
+SMALL_CUBE = Panel(
+    "bounds, field of 64³", "data = wb.synthetic.gaussian_field((64, 64, 64), seed=1)", "wb.lab.bounds(data)"
+)
 CUBE = Panel(
     "bounds, slices of 192³", "data = wb.synthetic.gaussian_field((192, 192, 192), seed=1)", "wb.lab.bounds(data)",
     "slice", (0, 1, 2),
@@ -112,7 +126,7 @@ def key_to_picture_of_panels(run: Run) -> Iterator[Row]:
         )
         yield [f"nothing but {canvases} of 1024² bytes", "", *_milliseconds(taken)]
         run.notebook.delete_cell()
-    for panel in (FIELD, CUBE) if run.quick else (FIELD, CUBE, PARTICLES, CLUSTERS, PROPAGATION):
+    for panel in (FIELD, CUBE) if run.quick else (SMALL_CUBE, PARTICLES, FIELD, CUBE, CLUSTERS, PROPAGATION):
         yield from _keys(run, panel)
 
 
@@ -191,26 +205,62 @@ def memory(run: Run) -> Iterator[Row]:
 PEAK = "__import__('resource').getrusage(__import__('resource').RUSAGE_SELF).ru_maxrss / 1e3"
 
 
-def open_and_close(run: Run, panels: int = 30) -> Iterator[Row]:
-    """Memory of the kernel before, with one panel after another shown and closed again, and what stays.
+LIMITS = Panel("limits, field of 64²", "data = wb.synthetic.gaussian_field((64, 64), seed=1)", "wb.lab.limits(data)")
+SPECTRUM = Panel(
+    "propagation, power spectrum of 16³",
+    "data = wb.synthetic.gaussian_field((16, 16, 16), seed=1).values + 9.0; steps = wb.propagation.power_spectrum(data)",
+    "wb.lab.propagation(steps, data)",
+)
+FLAT = Panel("bounds, field of 256²", "data = wb.synthetic.gaussian_field((256, 256), seed=1)", "wb.lab.bounds(data)")
+HALOS = Panel("clusters, 4,096 particles", "data = wb.synthetic.cosmic_web(n=16)", "wb.lab.clusters(data)")
+FOUR_KINDS = (FLAT, HALOS, LIMITS, SPECTRUM)
 
-    One panel is opened and closed before, which loads libraries and lets the allocator take the memory that it will keep.
+
+def open_and_close(run: Run) -> Iterator[Row]:
+    """Memory of the kernel and of the page's scripts while panels of all kinds are opened, drawn with charts, and closed.
+
+    The panels before the first row load libraries and let the allocator take the memory that it will keep.
     """
-    times = 3 if run.quick else panels
-    for panel in (FIELD, SMALL):
-        _open(run, panel)
-        run.notebook.run_cell("panel.close()")
-        run.notebook.delete_cells_after(1)
-        before, largest = run.kernel_megabytes(), 0.0
-        for _ in range(times):
-            cell_to_picture(run.notebook, f"panel = {panel.opened}\ndisplay(panel)", ".wb-picture", 1, 60)
-            largest = max(largest, run.kernel_megabytes())
+    warm, times = (1, 2) if run.quick else (5, 50)
+    run.start("import workbench as wb", *(panel.data.replace("data", f"data_{i}") for i, panel in enumerate(FOUR_KINDS)))
+    before: tuple[float, float] | None = None
+    for cycle in range(warm + times):
+        for number, panel in enumerate(FOUR_KINDS):
+            _open_and_close(run, panel.opened.replace("data", f"data_{number}"))
+        if (cycle + 1) % 5 and cycle + 1 not in (warm, warm + times):
+            continue
+        here = run.kernel_megabytes(), run.page_megabytes()
+        before = before or (here if cycle + 1 == warm else None)
+        if before:
+            shares = [f"{now / then - 1:+.1%}" for now, then in zip(here, before, strict=True)]
+            yield [4 * (cycle + 1), f"{here[0]:.0f}", shares[0], f"{here[1]:.1f}", shares[1]]
+
+
+def _open_and_close(run: Run, opened: str) -> None:
+    """Show a panel until its pictures and all its charts are drawn, and close it."""
+    notebook = run.notebook
+    cell_to_picture(notebook, f"panel = {opened}\ndisplay(panel)", ".wb-picture", 1, 60)   # IPython's Out would keep it
+    eventually(lambda: notebook.python("panel.status.busy") == "False", 120)
+    drawn = notebook.page.locator(".wb-panel .bk-Figure")
+    eventually(lambda: int(notebook.python("len(panel._view.charts)")) == drawn.count() > 0, 120)
+    notebook.run_cell("panel.close()")
+    notebook.delete_cells_after(5)
+    eventually(lambda: notebook.page.locator(".wb-picture").count() == 0)
+
+
+def first_after_run_all(run: Run) -> Iterator[Row]:
+    """From *run all* to the first picture, in a kernel in which panels were open before, and in a new one."""
+    for panel in (SMALL_CUBE,) if run.quick else (SMALL_CUBE, FLAT, HALOS, LIMITS, PROPAGATION):
+        cells = "import workbench as wb", panel.data, f"panel = {panel.opened}\npanel"
+        run.notebook.write(f"measured-{next(NUMBERS)}.ipynb", *cells)
+        taken = []
+        for _ in range(1 + run.repeats):
+            taken.append(all_to_picture(run.notebook, ".wb-picture", STARTS))
             run.notebook.run_cell("panel.close()")
-            run.notebook.delete_cells_after(1)
+            run.notebook.delete_cells_after(len(cells))
             eventually(lambda: run.notebook.page.locator(".wb-picture").count() == 0)
-        after = run.kernel_megabytes()
-        figures = [f"{megabytes:.0f}" for megabytes in (before, largest, after)]
-        yield [panel.name, times, *figures, f"{after - before:.1f}"]
+        later = statistics.median(taken[1:])
+        yield [panel.name, f"{taken[0]:.0f}", f"{later:.0f}", f"{max(taken[1:]):.0f}", "yes" if later <= 4000 else "NO"]
 
 
 def importing(run: Run) -> Iterator[Row]:
@@ -229,13 +279,17 @@ MEASUREMENTS = {
         key_to_picture_of_panels,
     ),
     "first": Measurement("From running a cell to its first picture, ms", ["panel", "first", "later"], first_picture),
+    "all": Measurement(
+        "From running all cells to the first picture, ms", ["panel", "new kernel", "warm kernel", "slowest", "<= 4 s"],
+        first_after_run_all,
+    ),
     "propagation": Measurement(
         "What the propagation panel must reach", ["what", "measured", "must be", "reached"], propagation_targets
     ),
     "memory": Measurement("Memory of the kernel, MB", ["panel", "before", "opened", "at most, halos kept"], memory),
     "leaks": Measurement(
-        "Opened and closed one after another: memory of the kernel, MB",
-        ["panel", "times", "before", "at most", "after", "stays"], open_and_close,
+        "Panels of all four kinds, opened and closed: memory of the kernel (RSS) and of the page's scripts, MB",
+        ["panels", "kernel", "since the first row", "scripts", "since the first row"], open_and_close,
     ),
     "import": Measurement("Import, s", ["", "fastest", "median"], importing),
 }

@@ -21,7 +21,7 @@ import workbench as wb
 from workbench.bounds.prediction.expert import shipped
 from workbench.codecs import Tolerance
 
-CODECS = ("sz3", "zfp", "sperr", "prequantised", "interpolation")
+CODECS = ("sz3", "zfp", "sperr", "prequantised", "staged", "interpolation")
 DECADES = (-5.0, -1.3)     # of bounds, as shares of the range
 MODERATE = 32              # ratios up to this are one stratum
 SIMILAR = 1e-6             # losses of similarity below this are alike for all purposes

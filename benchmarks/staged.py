@@ -4,28 +4,34 @@ python benchmarks/staged.py [--side 256] [--repeats 7] [--data FOLDER] [--only o
 
 Sizes are of whole fields at a bound of 1e-3 of the range. Times are of the codec alone, without the check of the bound, in
 one process in turns: the median of wall-clock times (MB/s of float32), and processor time, which other programs change
-less. Statistics are compared with decoding the same bytes and NumPy. The folder of real files is not part of the project;
-without it, real fields are left out.
+less. Statistics are compared with decoding and NumPy: of the same archive, and of what SZ3, ZFP and, if the package blosc2
+is installed, its arrays of ZFP blocks make of the field within the same bound. Of these, blosc2 alone reads parts; the
+bytes read are those of the chunks that a region touches. The folder of real files is not part of the project; without it,
+real fields are left out.
 """
 
 from __future__ import annotations
 
 import argparse
 import functools
+import importlib.util
+import math
 import os
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import timing
 
 import workbench as wb
-from workbench.codecs import Tolerance
+from workbench.codecs import Codec, Tolerance
 from workbench.codecs.staged import Staged
 from workbench.codecs.staged_statistics import means
 from workbench.codecs.staged_stream import Stream
+from workbench.slabs import Slices
 
 BOUND = 1e-3          # of the range
 LEAST_SHARE = 0.6     # of SZ3's ratio
@@ -57,6 +63,9 @@ def codecs(options: argparse.Namespace) -> None:
     print("\n## Times\n")
     for exponent in EXPONENTS[1:]:
         times(made_up(options.side, exponent), f"k^-{exponent}", options.repeats)
+    print("\n## Statistics, beside decoding what others made\n")
+    for exponent in EXPONENTS[1:]:
+        beside_peers(made_up(options.side, exponent), f"k^-{exponent}", options.repeats)
 
 
 def made_up(side: int, exponent: float) -> np.ndarray:
@@ -86,6 +95,90 @@ def fields(side: int, folder: Path) -> Iterator[tuple[str, np.ndarray]]:
 
         with h5py.File(folder / "hacc_nyx_toy" / "z255_32.h5") as opened:
             yield from ((f"Nyx {name}", values[...]) for name, values in opened["native_fields"].items())
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A way to a statistic: it gives the figure, and the bytes that it reads."""
+
+    answer: Callable[[str, Slices | None], tuple[float, int]]
+    nbytes: int
+
+
+STATISTICS = ("mean", "std", "mean of a region")
+
+
+def beside_peers(values: np.ndarray, name: str, repeats: int) -> None:
+    """The time, the bytes read and the error of statistics of all libraries, in turns."""
+    tolerance = tolerance_of(values)
+    region = tuple(slice(n // 4, n // 2) for n in values.shape)
+    found: dict[tuple[str, str], list[tuple[float, float, int]]] = {}
+    errors: dict[tuple[str, str], float] = {}
+    ways = dict(answering(values, tolerance))
+    for _ in range(repeats):
+        for statistic in STATISTICS:
+            part = region if "region" in statistic else None
+            for library, way in ways.items():
+                begin, used = time.perf_counter(), time.process_time()
+                figure, read = way.answer(statistic.split()[0], part)
+                spent = time.perf_counter() - begin, time.process_time() - used
+                error = abs(figure - of(values if part is None else values[part], statistic.split()[0]))
+                found.setdefault((statistic, library), []).append((*spent, read))
+                errors[statistic, library] = error / tolerance.value
+    print(f"\n{name}: load {os.getloadavg()[0]:.1f}; errors in units of the bound\n")
+    print("| statistic | of | size, MB | read, MB | ms | processor ms | error |\n|---|---|---|---|---|---|---|")
+    for (statistic, library), runs in found.items():
+        wall, processor = (1e3 * statistics.median(run[k] for run in runs) for k in range(2))
+        sizes = f"{ways[library].nbytes / 1e6:.2f} | {runs[0][2] / 1e6:.3f}"
+        print(f"| {statistic} | {library} | {sizes} | {wall:.1f} | {processor:.1f} | {errors[statistic, library]:.1e} |")
+
+
+def of(values: np.ndarray, statistic: str) -> float:
+    """The mean or the standard deviation."""
+    return float(getattr(values, statistic)(dtype=np.float64))
+
+
+def answering(values: np.ndarray, tolerance: Tolerance) -> Iterator[tuple[str, Answered]]:
+    """`staged` and its peers, by name."""
+    shape, dtype = values.shape, values.dtype
+    archive = wb.compress(values, wb.Absolute(tolerance.value), codec="staged")
+
+    def stated(statistic: str, part: Slices | None) -> tuple[float, int]:
+        found = getattr(archive, statistic)(None if part is None else [(one.start, one.stop) for one in part])
+        return found.value, found.bytes_read
+
+    yield "staged, its sums", Answered(stated, archive.nbytes)
+    for name in ("staged", "sz3", "zfp"):
+        if name in wb.codecs.available():
+            codec = wb.codecs.get(name)
+            data = codec.encode(values, tolerance)
+
+            def decoded(statistic: str, part: Slices | None, codec: Codec = codec, data: bytes = data) -> tuple[float, int]:
+                whole = codec.decode(data, shape, dtype)
+                return of(whole if part is None else whole[part], statistic), len(data)
+
+            yield f"{name}, decoded", Answered(decoded, len(data))
+    if importlib.util.find_spec("blosc2"):
+        yield "blosc2 with ZFP", blosc2_array(values, tolerance)
+
+
+def blosc2_array(values: np.ndarray, tolerance: Tolerance) -> Answered:
+    """An array of blosc2 in chunks of 64 along each axis; its tolerances are powers of ten, here the next lower one."""
+    import blosc2
+
+    meta = math.floor(math.log10(tolerance.value)) % 256   # a signed byte
+    chosen = {"codec": blosc2.Codec.ZFP_ACC, "codec_meta": meta, "filters": [blosc2.Filter.NOFILTER], "nthreads": 2}
+    array = blosc2.asarray(values, chunks=(64,) * 3, blocks=(16,) * 3, cparams=chosen, dparams={"nthreads": 2})
+    sizes = {tuple(each.coords): len(array.schunk.get_chunk(each.nchunk)) for each in array.iterchunks_info()}
+
+    def answer(statistic: str, part: Slices | None) -> tuple[float, int]:
+        if part is None:
+            return of(array[...], statistic), sum(sizes.values())
+        ends = [(one.start // 64, -(-one.stop // 64)) for one in part]
+        touched = (size for at, size in sizes.items() if all(a <= n < b for n, (a, b) in zip(at, ends, strict=True)))
+        return of(array[part], statistic), sum(touched)
+
+    return Answered(answer, sum(sizes.values()))
 
 
 def tolerance_of(values: np.ndarray) -> Tolerance:

@@ -10,18 +10,14 @@
 #include "portable.cuh"
 
 #include "planes.cuh"
+#include "staged_grid.cuh"
 
 static const i32 PREDICTORS = 9;       // a bit for each differenced axis, the last one lowest; or 8: twice along the last
 static const i32 TWICE = 8;
-static const i32 FACTS = 8;            // of a block: see `Fact`
 static const i32 ROW = 64;             // numbers whose sum of magnitudes counts once when predictors are compared
 static const i32 SHORT = 1 << 11;      // numbers up to here have squares whose sum over a block fits into 32 bits
-static const i32 AXES = 4;             // the first counts boxes of the other three
 
 namespace {
-
-// The columns of the metadata. Numbers are relative to the base, and counted where cells are valid.
-enum Fact { BASE, LOW, HIGH, SUM, SQUARES, SQUARES_ABOVE, COUNT, SIZE_IN_BYTES };
 
 template <class Number> struct Signed;
 template <> struct Signed<u32> {
@@ -29,29 +25,6 @@ template <> struct Signed<u32> {
 };
 template <> struct Signed<u64> {
     typedef i64 type;
-};
-
-struct Grid {
-    i64 size[AXES];
-    i32 log[3];      // of the sides of a block, the last axis last
-
-    // The first cell of a block.
-    DEVICE_METHOD void corner(i64 block, i64* at) const
-    {
-        for (i32 a = 3; a > 0; --a) {
-            const i64 blocks = (size[a] + (1LL << log[a - 1]) - 1) >> log[a - 1];
-            at[a] = block % blocks << log[a - 1];
-            block /= blocks;
-        }
-        at[0] = block;
-    }
-
-    DEVICE_METHOD bool holds(const i64* at) const
-    {
-        for (i32 a = 1; a < AXES; ++a)
-            if (at[a] + (1LL << log[a - 1]) > size[a]) return false;
-        return true;
-    }
 };
 
 // The cells of a grid that are wanted.
@@ -74,12 +47,6 @@ struct Coded {
 };
 
 }   // namespace
-
-DEVICE ALWAYS_INLINE Grid grid_of(const i64* size, i32 log_planes, i32 log_rows, i32 log_columns)
-{
-    const Grid grid = {{size[0], size[1], size[2], size[3]}, {log_planes, log_rows, log_columns}};
-    return grid;
-}
 
 // All bits, or none at the edge of a block. A mask, and no condition, so that a CPU can use vectors.
 template <class Number> DEVICE ALWAYS_INLINE Number beside(i32 place) { return 0 - (Number)(place != 0); }
@@ -383,10 +350,10 @@ KERNEL(gather_blocks)(i64 blocks, i64 runs, i64 room, const u8* coded SIZE(room 
         i64 run = (i64)((u64)b * (u64)runs / (u64)blocks);
         while (chunk_begin(run, runs, blocks) > b) --run;
         while (chunk_begin(run + 1, runs, blocks) <= b) ++run;
-        const i64 begin = chunk_begin(run, runs, blocks);
+        const i64 begin = chunk_begin(run, runs, blocks), size = first[b + 1] - first[b];
         const u8* const from = coded + begin * room + first[b] - first[begin];
         u8* const to = out + first[b];
-        for (i64 k = 0; k < first[b + 1] - first[b]; ++k) to[k] = from[k];
+        for (i64 k = 0; k < size; ++k) to[k] = from[k];
     }
 }
 

@@ -89,6 +89,18 @@ class Reader:
         """The field."""
         return (self.numbers().reshape(shape).astype(np.float64) * self.step).astype(dtype)
 
+    def facts(self, valid: np.ndarray) -> list[list[int]]:
+        """What the metadata of each block should state, as far as its valid cells decide: count, sum, squares, extremes."""
+        found, there = [], valid.reshape(self.size)
+        for block, (corner, numbers) in enumerate(self.blocks()):
+            places = itertools.product(*map(range, self.sides))
+            cells = [tuple(a + b for a, b in zip(corner, place, strict=True)) for place in places]
+            inside = [all(at < n for at, n in zip(cell, self.size, strict=True)) for cell in cells]
+            base = self.offset + self.columns[0][block]
+            own = [n - base for n, cell, known in zip(numbers, cells, inside, strict=True) if known and there[cell]]
+            found.append([len(own), sum(own), sum(n * n for n in own), *((min(own), max(own)) if own else ())])
+        return found
+
     def numbers(self) -> np.ndarray:
         """The lattice numbers of the grid."""
         found = np.zeros(self.size, np.int64)

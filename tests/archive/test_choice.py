@@ -58,8 +58,37 @@ def test_a_middle_on_which_a_lattice_is_as_small_does_not_decide_for_the_rest():
     assert archive.data.nbytes < wb.compress(values, wb.Relative(1e-3), "prequantised").data.nbytes / 4
 
 
+@pytest.mark.parametrize("asked", [{"codec": "fast"}, {"speed": "fast"}, {"codec": "fast", "speed": "fast"}], ids=str)
+def test_fast_is_the_codec_of_blocks_for_floats_under_any_bound_and_a_lattice_for_integers(asked):
+    field = smooth((80, 80)) + 100
+    for bound in (wb.Absolute(0.1), wb.Relative(1e-3), wb.PointwiseRelative(1e-3), wb.PerSlice(wb.Relative(1e-3), axis=0)):
+        archive = wb.compress(field, bound, **asked)
+        assert archive.codec.id == "staged"
+        assert archive.verify(field).passed
+    assert wb.compress(field.astype(np.int32), wb.Absolute(3), **asked).codec.id == "prequantised"
+    particles = wb.Particles(np.random.default_rng(0).random((500, 3)), velocities=np.ones((500, 3)))
+    archive = wb.compress(particles, wb.Absolute(1e-3), velocities=wb.Absolute(1e-3), **asked)
+    assert archive.codec.id == "lattice"
+    both = wb.compress({"a": field, "b": field.astype(np.int16)}, wb.Absolute(0.1), **asked)
+    assert [both[name].codec.id for name in ("a", "b")] == ["staged", "prequantised"]
+
+
+def test_a_search_for_a_bound_takes_the_fast_codec():
+    found = wb.find_bound(smooth((80, 80)), wb.Ratio(6), "fast")
+    assert (found.codec.id, found.met) == ("staged", True)
+
+
+def test_what_was_begun_for_size_is_not_continued_for_speed(tmp_path):
+    from workbench.archive.fields import token_for
+    from workbench.archive.request import Request
+    from workbench.run.chunked_field import ChunkedField
+
+    field = ChunkedField.of(wb.Field(smooth((8, 8))))
+    tokens = {token_for(field, Request(wb.Absolute(0.1), codec)) for codec in ("auto", "fast", "staged")}
+    assert len(tokens) == 3
+
+
 def test_speed_is_for_a_free_codec():
-    assert wb.compress(smooth((80, 80)), wb.Absolute(0.1), speed="fast").codec.id == "prequantised"
     wrong = ({"speed": "slow"}, "small, fast; got 'slow'"), ({"speed": "fast", "codec": "zfp"}, "leave one out")
     for given, expected in wrong:
         with pytest.raises(wb.WorkbenchError, match=expected):
@@ -76,7 +105,7 @@ def test_nothing_is_tried_where_there_is_nothing_to_choose():
     for archive in (
         wb.compress(field, wb.Absolute(0.1), "zfp" if "zfp" in codecs.available() else "prequantised"),
         wb.compress(field, wb.Absolute(0)),
-        wb.compress(field, wb.Absolute(0.1), speed="fast"),
+        wb.compress(field.astype(np.int32), wb.Absolute(3), "fast"),
         wb.compress((100 * field).astype(np.int32), wb.Absolute(3)),
     ):
         assert archive.certificate.choice == ""

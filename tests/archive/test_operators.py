@@ -360,7 +360,7 @@ def test_wrong_calls_are_refused_in_words():
         archive.block_means((2, 2, 2))
     particles = wb.compress(wb.synthetic.cosmic_web(n=8), wb.Absolute(0.1))
     for call in (particles.laplacian, particles.block_means):
-        with pytest.raises(WorkbenchError, match="this archive holds particles"):
+        with pytest.raises(WorkbenchError, match="archive holds particles"):
             call()
 
 

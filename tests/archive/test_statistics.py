@@ -222,7 +222,7 @@ def test_members_of_datasets_and_saved_archives(tmp_path):
     archive = wb.compress(data, {"T": wb.Absolute(1e-3), "*": wb.Exact()})
     path = archive.save(tmp_path / "x.zip")
     every_interval_holds(wb.open(path)["T"], values)
-    with pytest.raises(WorkbenchError, match="statistics are of fields of real numbers; this archive holds"):
+    with pytest.raises(WorkbenchError, match="this statistic is of fields of real numbers; the archive holds"):
         archive["name"].mean()
 
 
@@ -235,7 +235,7 @@ def test_wrong_calls_are_refused_in_words():
     with pytest.raises(WorkbenchError, match="region must select points"):
         archive.std([(5, 5), None])
     particles = wb.compress(wb.synthetic.cosmic_web(n=8), wb.Absolute(0.1))
-    with pytest.raises(WorkbenchError, match="this archive holds particles"):
+    with pytest.raises(WorkbenchError, match="the archive holds particles"):
         particles.max()
     nothing = wb.compress(np.full((8, 9), np.nan), wb.Absolute(0.1), "staged")
     with pytest.raises(WorkbenchError, match="at least one valid value; got none"):

@@ -68,3 +68,11 @@ def cell_to_picture(
     if taken is None:
         raise TimeoutError(f"{canvases} of {selector} were not drawn {seconds} s after the cell was run")
     return float(taken)
+
+
+def all_to_picture(notebook: NotebookPage, selector: str = "canvas", seconds: float = WAITS) -> float:
+    """Milliseconds from running all cells to the first new canvas with something on it."""
+    taken = notebook.page.evaluate("probes.untilDrawn", ["", selector, 1, seconds])
+    if taken is None:
+        raise TimeoutError(f"no {selector} was drawn {seconds} s after all cells were run")
+    return float(taken)

@@ -78,11 +78,11 @@ window.probes = (() => {
         const shadows = [...root.querySelectorAll("*")].map(one => one.shadowRoot).filter(Boolean);
         return [...root.querySelectorAll(selector), ...shadows.flatMap(shadow => all(selector, shadow))];
     }
-    // From running a cell to so many more drawn canvases: milliseconds, or null when it takes too long.
+    // From running a cell, or all if it is empty, to so many more drawn canvases: milliseconds, or null if it takes too long.
     async function untilDrawn([source, selector, count, seconds]) {
         const drawn = () => all(selector).filter(isDrawn).length;
         const wanted = drawn() + count, start = performance.now();
-        const done = runCell([source, seconds]);
+        const done = source ? runCell([source, seconds]) : runAll(seconds);
         while (drawn() < wanted) {
             await frame();
             if (performance.now() - start > 1e3 * seconds) return null;

@@ -67,7 +67,7 @@ def test_all_that_belongs_to_a_bound_is_on_one_screen_and_what_was_found_is_besi
     expect(panel.page.locator(".wb-panel .wb-answer")).to_contain_text("bits/value")
     expect(panel.page.locator(".wb-panel .wb-answer")).to_contain_text("✓ within")
     panel.press("find")
-    idle(panel, "found")
+    idle(panel, "search")
     words = panel.page.locator(".wb-words", has_text="meets 60 dB (60.")
     expect(words).to_be_visible()
     button, told = panel.page.get_by_role("button", name="find").bounding_box(), words.bounding_box()
@@ -113,7 +113,7 @@ def test_pictures_zoom_together_and_blink(panel: NotebookPage) -> None:
     expect(title).to_have_text("original")
     expect(title).to_have_text("decoded")
     panel.page.locator(DECODED).press("b")
-    eventually(lambda: panel.python("panel.widget.looks['canvas']['blink']") == "False")
+    eventually(lambda: panel.python("panel.widget.settings['canvas']['blink']") == "False")
 
 
 def test_nonsense_is_answered_with_a_sentence(panel: NotebookPage) -> None:

@@ -52,12 +52,12 @@ def opened(notebook: NotebookPage, source: str) -> Locator:
 
 def settle(notebook: NotebookPage, canvas: Locator) -> None:
     """Wait until it rests and all points are drawn."""
-    count = notebook.python("cloud.scene['count']")
+    count = notebook.python("len(cloud.scene)")
     eventually(lambda: (canvas.get_attribute("data-moving"), canvas.get_attribute("data-points")) == ("false", count))
 
 
 def camera(notebook: NotebookPage) -> list[float]:
-    return [float(number) for number in json.loads(notebook.python("list(cloud.camera)"))]
+    return [float(number) for number in json.loads(notebook.python("list(cloud.state.camera)"))]
 
 
 def test_a_cloud_is_turned_zoomed_named_and_picked(notebook: NotebookPage) -> None:
@@ -75,7 +75,7 @@ def test_a_cloud_is_turned_zoomed_named_and_picked(notebook: NotebookPage) -> No
     notebook.page.mouse.move(x + 90, y + 20, steps=4)
     notebook.page.mouse.up()
     settle(notebook, canvas)
-    eventually(lambda: len(camera(notebook)) == 6)
+    eventually(lambda: camera(notebook)[0] != 0.6)
     assert notebook.picture(canvas) != first
     before = camera(notebook)
     canvas.press("ArrowLeft")
@@ -90,7 +90,7 @@ def test_a_cloud_is_turned_zoomed_named_and_picked(notebook: NotebookPage) -> No
     expect(reading).to_contain_text(notebook.python("f'halo 1: {groups.sizes.max():,} members'").strip("'"))
     canvas.press("Enter")
     eventually(lambda: notebook.python("bool(cloud.picked.get('label') == groups.largest(1)[0])") == "True")
-    notebook.run_cell("target = (cloud._scene.centres[0] - 16) / 32\ncloud.camera = [0.6, 0.35, 0.5, *target.tolist()]")
+    notebook.run_cell("cloud.change(camera=[0.6, 0.35, 0.5, *((cloud.scene.centres[0] - 16) / 32).tolist()])")
     notebook.delete_cell()
     settle(notebook, canvas)
     canvas.press("PageDown")   # another halo has the name, so that the pointer has to find this one
@@ -99,8 +99,8 @@ def test_a_cloud_is_turned_zoomed_named_and_picked(notebook: NotebookPage) -> No
     canvas.click(position=canvas.evaluate(MIDDLE))
     eventually(lambda: notebook.python("(cloud.picked['number'], cloud.picked['times'])") == "(1, 2)")
     notebook.page.get_by_label("colour by").select_option("status")
-    eventually(lambda: notebook.python("cloud.colouring") == "'status'")
-    expect(notebook.page.locator(".wb-cloud-legend")).to_contain_text("split:")
+    eventually(lambda: notebook.python("cloud.state.colouring") == "'status'")
+    expect(notebook.page.locator(".wb-cloud .wb-legend")).to_contain_text("split:")
 
 
 @pytest.mark.long
@@ -108,7 +108,7 @@ def test_rotation_stops_on_touch_and_is_left_out_for_those_who_want_less_motion(
     canvas = opened(notebook, TWO % True)
     eventually(lambda: canvas.get_attribute("data-moving") == "true")
     canvas.click(position={"x": 5, "y": 5})
-    eventually(lambda: notebook.python("cloud.rotating") == "False")
+    eventually(lambda: notebook.python("cloud.state.rotating") == "False")
     settle(notebook, canvas)
     resting = notebook.picture(canvas)
     canvas.press("Space")
@@ -118,7 +118,7 @@ def test_rotation_stops_on_touch_and_is_left_out_for_those_who_want_less_motion(
     notebook.page.emulate_media(reduced_motion="reduce")
     try:
         opened(notebook, TWO % True)
-        eventually(lambda: notebook.python("cloud.rotating") == "False")
+        eventually(lambda: notebook.python("cloud.state.rotating") == "False")
     finally:
         notebook.page.emulate_media(reduced_motion="no-preference")
 
@@ -147,7 +147,7 @@ def test_without_webgl_a_sentence_and_a_still_picture_stand_there(notebook: Note
         expect(notebook.page.get_by_text("this browser has no WebGL 2")).to_be_visible()
         pictures = notebook.page.locator(".wb-cloud-still img")
         expect(pictures).to_have_count(2)
-        eventually(lambda: pictures.first.evaluate("image => image.naturalWidth") == 560)
+        eventually(lambda: pictures.first.evaluate("image => image.naturalWidth") > 0)
         notebook.portrait("lab-cloud-still", ".wb-cloud")
     finally:
         notebook.page.evaluate("() => withWebgl()")

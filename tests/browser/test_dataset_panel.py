@@ -16,6 +16,8 @@ from browser.panels import (
     ORIGINAL,
     assert_refused,
     copied_code,
+    enter,
+    entry,
     fact,
     idle,
     on_one_screen,
@@ -32,7 +34,8 @@ def waves(seed, scale): return scale * wb.synthetic.gaussian_field((12, 96, 144)
 ocean = xarray.Dataset({
     "T": (at, 288 + waves(1, 4).astype("f4"), {"units": "K"}), "salt": (at, 35 + waves(2, 0.5), {"units": "g/kg"}),
     "depth": (at[1:], 4000 + 900 * waves(3, 1)[0], {"units": "m"}), "basin": (at[1:], random.integers(0, 5, (96, 144)))},
-    coords={"time": np.arange("2026-01", "2027-01", dtype="M8[M]").astype("M8[ns]"), "lat": np.linspace(-60, 60, 96)})"""
+    coords={"time": np.arange("2026-01", "2027-01", dtype="M8[M]").astype("M8[ns]"),
+            "lat": ("lat", np.linspace(60, -60, 96), {"units": "degrees_north"})})"""
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +55,16 @@ def row(panel: NotebookPage, name: str) -> Locator:
     return panel.page.locator(".wb-stand tbody tr", has=panel.page.get_by_text(name, exact=True))
 
 
+def buttons_of_foot(panel: NotebookPage) -> object:
+    """Where the buttons of the foot are in the panel, and its height."""
+    return panel.page.locator(".wb-saving").evaluate("""foot => {
+        const top = foot.getBoundingClientRect().top;
+        const buttons = [...foot.querySelectorAll("button")].filter(button => !button.closest(".wb-asked"));
+        const places = buttons.map(button => button.getBoundingClientRect()).map(({ x, y }) => [x, y - top]);
+        return [foot.closest(".wb-panel").offsetHeight, places];
+    }""")
+
+
 def test_variables_are_chosen_tried_and_taken_along_together(panel: NotebookPage, server: LabServer) -> None:
     assert on_one_screen(panel)
     expect(row(panel, "T")).to_have_attribute("aria-current", "true")
@@ -65,6 +78,7 @@ def test_variables_are_chosen_tried_and_taken_along_together(panel: NotebookPage
     eventually(lambda: panel.python("panel.state.variable") == "'depth'")
     idle(panel, LAST)
     eventually(lambda: panel.picture(ORIGINAL) != kept[0])
+    expect(panel.page.locator(".wb-axes").first).to_contain_text("lat [°N]")
     expect(row(panel, "depth")).to_have_attribute("aria-current", "true")
     expect(row(panel, "depth")).not_to_contain_text("not tried yet")
     expect(panel.page.locator(".wb-control-index")).to_have_count(0)   # it has no slices
@@ -83,6 +97,12 @@ def test_variables_are_chosen_tried_and_taken_along_together(panel: NotebookPage
     assert panel.python("panel.state.eb") == kept[2]
     expect(panel.page.locator(".wb-stand button:focus")).to_have_text("T")
     expect(panel.page.locator(".wb-undo")).to_be_disabled()   # the steps were those of another variable
+    enter(panel, "index", "2026-03")
+    eventually(lambda: panel.python("panel.state.index") == "2")
+    expect(entry(panel, "index")).to_have_value("2026-03-01")
+    panel.page.locator(".wb-control-axis select").select_option("lon")
+    expect(panel.page.locator(".wb-axes").first).to_contain_text("2026-")
+    panel.portrait("lab-dataset-dates")
 
     panel.press("compress all")
     eventually(lambda: panel.python("panel.status.busy") == "False")
@@ -93,8 +113,14 @@ def test_variables_are_chosen_tried_and_taken_along_together(panel: NotebookPage
     assert panel.python("archive.verify(ocean).passed") == "True"
     total = f"{int(panel.python('archive.nbytes')):,}"
     expect(panel.page.locator(".wb-stand tfoot")).to_contain_text(total)
+    places = buttons_of_foot(panel)
     panel.press("save archive")
     expect(panel.page.get_by_text(re.compile("^saved as"))).to_be_visible()
+    assert buttons_of_foot(panel) == places   # messages move nothing
+    panel.press("save archive")
+    expect(panel.page.get_by_role("button", name="replace it")).to_be_visible()
+    assert buttons_of_foot(panel) == places
+    panel.press("keep it")
     assert panel.python("wb.open('ocean.zip').nbytes == archive.nbytes") == "True"
     (server.notebooks / "ocean.zip").unlink()
 

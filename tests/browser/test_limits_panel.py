@@ -149,7 +149,7 @@ measuring.iter_sweep = slow""")
     panel.press("compare codecs")
     eventually(lambda: panel.python("(panel.status.busy, 'points' in panel._engine.results())") == "(False, True)", 90)
     assert panel.drawn(chart(panel, GAP)).colours > 5
-    expect(panel.page.locator(".wb-panel .wb-answer")).to_contain_text("Best codec here")
+    expect(panel.page.locator(".wb-panel .wb-answer")).to_contain_text("best codec: ")
     runs = int(panel.python("len(panel.result['points'])"))
     assert runs >= 12
     expect(panel.page.get_by_text(f"operating points ({runs})")).to_be_visible()

@@ -30,6 +30,7 @@ import workbench as wb
 waves = wb.synthetic.gaussian_field((32, 32, 32), seed=1)
 density = wb.Field(np.exp(waves.values))
 pipeline = wb.propagation.power_spectrum(density)"""
+COMPLETE = "(panel.known['campaign'] is not None) and panel.known['campaign'].campaign.complete"
 SITES = ["input", "contrast", "waves", "power", "spectrum"]
 
 
@@ -81,16 +82,16 @@ def test_an_error_is_put_in_and_travels(panel: NotebookPage) -> None:
     panel.drawn(DECODED)
     code = copied_code(panel)
     panel.run_cell(code)
-    assert panel.python("trace['waves'].error == panel.result['trace'].trace['waves'].error") == "True"
+    assert panel.python("trace['waves'].error == panel.result['trace']['waves'].error") == "True"
 
 
 def test_a_campaign_fills_its_map_and_gives_its_worst_error(panel: NotebookPage) -> None:
     panel.python("panel.change(trials=200)")
     tab(panel, "Campaign")
     panel.press("run campaign")
-    eventually(lambda: panel.python("panel.counted is not None and 'campaign' in panel.shown.charts") == "True")
-    assert panel.python("panel.counted.campaign.complete") == "False"   # it fills while it runs
-    eventually(lambda: panel.python("panel.counted.campaign.complete") == "True", 90)
+    eventually(lambda: panel.python("'campaign' in panel.shown.charts") == "True")
+    assert panel.python(COMPLETE) == "False"   # it fills while it runs
+    eventually(lambda: panel.python(COMPLETE) == "True", 90)
     eventually(lambda: panel.python("panel.status.busy") == "False")
     expect(panel.page.locator(".wb-side")).to_contain_text("bit flips ended silent")
     panel.page.wait_for_timeout(800)
@@ -117,7 +118,7 @@ def test_switches_stop_the_error_and_protect_the_worst_sites(panel: NotebookPage
     expect(panel.page.get_by_role("button", name="compare", exact=True)).to_be_hidden()
     panel.python("panel.change(trials=60)")
     panel.press("only the worst")   # by a campaign that it runs
-    eventually(lambda: panel.python("panel.counted is not None and panel.counted.campaign.complete") == "True", 90)
+    eventually(lambda: panel.python(COMPLETE) == "True", 90)
     eventually(lambda: "'waves'" in panel.python("panel.state.protect"))
     idle(panel, LAST)
     eventually(lambda: on_one_screen(panel))
@@ -150,7 +151,7 @@ def test_a_sweep_needs_compression_and_its_bound_is_used(panel: NotebookPage) ->
     expect(side).to_contain_text("too much at", timeout=60000)
     eventually(lambda: panel.python("panel.status.busy") == "False", 60)   # it comes closer to the limit
     panel.press("use this bound")
-    eventually(lambda: panel.python("panel.state.bound == panel._present()['doses'].best.bound.eb") == "True")
+    eventually(lambda: panel.python("panel.state.bound == panel.known['doses'].best.bound.eb") == "True")
     idle(panel, LAST)
     expect(panel.page.locator(".wb-figures")).to_contain_text("✓ benign")
     expect(panel.page.get_by_role("button", name="use this bound")).to_be_hidden()

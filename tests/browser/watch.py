@@ -1,4 +1,5 @@
-"""What must not happen while a page is open, noted from outside: requests to other machines, errors nobody shows.
+"""What must not happen while a page is open, noted from outside: requests to other machines, errors and warnings
+nobody shows.
 
 A panel that works here and now may still ask a server far away for a style sheet, or throw where only a console sees it; an
 exception in a widget's callback is shown in no cell. All this fails the test.
@@ -20,6 +21,7 @@ HERE = {"127.0.0.1", "localhost", None}   # no host: data:, blob:, about:
 OF_JUPYTERLAB = (
     r"in the kernel: No such comm: \w{8}(-\w{4}){3}-\w{12}\s"
     r"|in the kernel: No such comm target registered: jupyter\.widget\.control"
+    r"|in the console: Plugin @jupyterlab\S+ .* took [\d.]+ms to activate"   # on a machine that does other work
 )
 # anywidget gives each model 2 seconds to load, however slow the machine. A model that was connected again says so, after a
 # while. A model that is closed while it loads throws the same, and is not missed.
@@ -83,5 +85,5 @@ class Watch:
     def _note_message(self, message: ConsoleMessage) -> None:
         source = message.location["url"]
         self._repaired += bool(REPAIRED.match(message.text))
-        if message.type == "error" and source not in self.outside:   # the request itself is noted already
+        if message.type in ("error", "warning") and source not in self.outside:   # the request itself is noted already
             self.errors.append(f"in the console: {message.text} ({source})")

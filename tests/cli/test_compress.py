@@ -67,6 +67,13 @@ def test_each_bound_is_the_one_that_is_promised(run: Run, field: Path, tmp_path:
     assert archive.verify(wave()).passed
 
 
+def test_speed_may_be_asked_for_in_place_of_a_codec(run: Run, field: Path, tmp_path: Path) -> None:
+    assert run("compress", field, tmp_path / "a.zip", "--abs", 0.03, "--codec", "fast", "-q").status == 0
+    assert wb.open(tmp_path / "a.zip").codec.id == "staged"
+    refused = run("compress", field, tmp_path / "b.zip", "--abs", 0.03, "--codec", "fast", "--option", "deflate=true")
+    assert "needs --codec NAME" in refused.err
+
+
 def test_options_for_particles_arrive(run: Run, snapshot: Path, tmp_path: Path) -> None:
     options = ("--order", "free", "--velocities-abs", "0.5", "--store-permutation")
     assert run("compress", snapshot, tmp_path / "a.zip", "--abs", 0.01, *options).status == 0

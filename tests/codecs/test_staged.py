@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import math
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from workbench.codecs.staged_groups import Groups
 from workbench.codecs.staged_statistics import (
     Totals,
     exact_sum,
+    first_wrong,
     means,
     totals,
 )
@@ -123,32 +125,36 @@ def first_numbers(grid: Grid, numbers: np.ndarray) -> np.ndarray:
     return numbers[tuple(slice(None, None, side) for side in (1, *grid.sides))].reshape(-1)
 
 
-@pytest.mark.parametrize("wide", [False, True])
-@pytest.mark.parametrize("gaps", [False, True])
-@pytest.mark.parametrize("shape", [(20, 21, 22), (33, 40), (1300,), (3, 9, 9, 9)], ids=str)
-def test_the_facts_of_blocks_are_exact(shape, gaps, wide):
+def with_gaps(shape: tuple[int, ...], gaps: bool, wide: bool, dtype: type = np.float64) -> tuple[Stream, np.ndarray, bytes]:
+    """A stream, which cells are valid, and its bytes."""
     rng = np.random.default_rng(3)
-    values = rng.integers(-(2**49), 2**49, shape).astype(np.float64) if wide else smooth(shape, np.float64) * 500
+    values = rng.integers(-(2**49), 2**49, shape).astype(dtype) if wide else smooth(shape, dtype) * 500
     valid = rng.random(shape) < 0.7 if gaps else np.ones(shape, bool)
+    if gaps and shape[0] > 16:
+        valid[:16] = False   # some block has no valid cell
     tolerance = Tolerance(absolute=0.5)
     data = Staged().encode_with_gaps(values, valid, tolerance) if gaps else Staged().encode(values, tolerance)
     stream = Stream.from_bytes(data, shape, values.dtype)
     assert (stream.lattice.wide, stream.gaps) == (wide, gaps)
-    numbers = stream.blocks(np.arange(stream.grid.blocks)).numbers(stream.grid.whole)
-    there = valid.reshape(numbers.shape)
-    offset, facts = stream.lattice.offset, stream.facts
-    corners = itertools.product(*(range(count) for count in stream.grid.counts))
-    for block, corner in enumerate(corners):
-        part = tuple(slice(at * side, (at + 1) * side) for at, side in zip(corner, (1, *stream.grid.sides), strict=True))
-        base = int(facts[Fact.BASE, block])
-        own = [int(n) - offset - base for n in numbers[part][there[part]]]
-        assert facts[Fact.COUNT, block] == len(own)
-        assert facts[Fact.SUM, block] == sum(own)
-        squares = int(facts[Fact.SQUARES, block].view(np.uint64)) + (int(facts[Fact.SQUARES_ABOVE, block]) << 64)
-        assert squares == sum(n * n for n in own)
-        if own:
-            assert (facts[Fact.LOW, block], facts[Fact.HIGH, block]) == (min(own), max(own))
-    whole = [int(n) for n in numbers[there]]
+    return stream, valid, data
+
+
+def stated(stream: Stream, block: int) -> list[int]:
+    """The count, the sum, the squares and, of some cells, the extremes that the metadata state."""
+    facts = stream.facts[:, block]
+    squares = int(facts[Fact.SQUARES].view(np.uint64)) + (int(facts[Fact.SQUARES_ABOVE]) << 64)
+    own = [int(facts[Fact.COUNT]), int(facts[Fact.SUM]), squares, int(facts[Fact.LOW]), int(facts[Fact.HIGH])]
+    return own if own[0] else own[:3]
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize("shape", [(20, 21, 22), (33, 40), (1300,), (3, 9, 9, 9)], ids=str)
+def test_the_facts_of_blocks_are_exact(shape, gaps, wide):
+    stream, valid, data = with_gaps(shape, gaps, wide)
+    reader = Reader(data, shape)
+    assert [stated(stream, block) for block in range(stream.grid.blocks)] == reader.facts(valid)
+    whole = [int(n) for n in reader.numbers()[valid.reshape(reader.size)]]
     found = totals(stream)
     assert found == Totals(len(whole), sum(whole), sum(n * n for n in whole), min(whole), max(whole))
     halves = np.arange(stream.grid.blocks // 2), np.arange(stream.grid.blocks // 2, stream.grid.blocks)
@@ -156,6 +162,43 @@ def test_the_facts_of_blocks_are_exact(shape, gaps, wide):
     assert [sum(getattr(part, name) for part in parts) for name in ("count", "sum", "squares")] == [
         found.count, found.sum, found.squares
     ]
+
+
+@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize("shape", [(20, 21, 22), (33, 40), (1300,), (40, 9, 9, 9)], ids=str)
+def test_the_comparison_of_sums_agrees_with_exact_arithmetic(shape, gaps, wide, given):
+    stream, valid, data = with_gaps(shape, gaps, wide)
+    decoded, sound = Staged().decode(data, shape, np.float64), np.ones(shape, bool)
+    if given:   # numbers are decoded where a value was corrected
+        place = tuple(np.argwhere(valid)[-1])
+        decoded[place], sound[place] = np.nextafter(decoded[place], np.inf), False
+    true, rng = Reader(data, shape).facts(valid), np.random.default_rng(5)
+    assert first_wrong(stream, decoded, valid, sound) is None
+    for _ in range(60):
+        block, fact = int(rng.integers(stream.grid.blocks)), Fact(int(rng.integers(Fact.LOW, Fact.SIZE)))
+        before = stream.facts[fact, block]
+        stream.facts[fact, block] = before ^ (1 << int(rng.integers(63))) if rng.random() < 0.5 else before + 1
+        wrong = stated(stream, block) != true[block] and (true[block][0] > 0 or fact is Fact.COUNT)
+        assert first_wrong(stream, decoded, valid, sound) == (block if wrong else None)
+        stream.facts[fact, block] = before
+    changed = decoded.copy()
+    for place in map(tuple, rng.permutation(np.argwhere(sound))[:20]):
+        changed[place] = np.nextafter(changed[place], np.inf)
+        assert (first_wrong(stream, changed, valid, sound) is None) == (not valid[place])
+        changed[place] = decoded[place]
+
+
+@pytest.mark.parametrize("share", [2.0**-22, 2.0**-23, 2.0**-24])
+def test_sums_are_compared_where_the_lattice_is_finer_than_the_values(share):
+    values = smooth((20, 21, 22))
+    data = encoded(values, float(np.abs(values).max()) * share)
+    stream, decoded = Stream.from_bytes(data, values.shape, values.dtype), Staged().decode(data, values.shape, values.dtype)
+    every = np.ones(values.shape, bool)
+    assert first_wrong(stream, decoded, every, every) is None
+    stream.facts[Fact.SUM, 7] += 1
+    assert first_wrong(stream, decoded, every, every) == 7
 
 
 def test_nothing_has_no_sums_and_sums_are_exact():
@@ -432,6 +475,21 @@ def test_both_machines_write_the_same_bytes_and_read_the_same_values(stand_in, s
     assert decoded.get().tobytes() == Staged().decode(data, shape, values.dtype).tobytes()
     gaps = Staged().encode_with_gaps(stand_in.asarray(values), stand_in.asarray(valid), tolerance)
     assert gaps == Staged().encode_with_gaps(values, valid, tolerance)
+
+
+def test_each_direction_is_one_pass_over_the_values_on_a_gpu(stand_in):
+    values, codec, tolerance = smooth((40, 41, 42)), get("staged", sides=(8, 8, 8)), Tolerance(absolute=1e-3)
+    given, every = stand_in.asarray(values), stand_in.ones(values.shape, bool)
+
+    def launches(run: Callable[[], Any]) -> tuple[Any, int]:
+        fake_cupy.counted.clear()
+        return run(), fake_cupy.counted["launches"]
+
+    data, encoding = launches(lambda: codec.encode(given, tolerance))
+    decoded, decoding = launches(lambda: codec.decode(data, values.shape, values.dtype, stand_in))
+    wrong, comparing = launches(lambda: codec.contradiction(data, decoded, every, every))
+    assert wrong is None
+    assert (encoding, decoding, comparing) == (2, 1, 1)   # encoded blocks are moved together once their places are known
 
 
 def test_archives_of_fields_on_both_machines_are_the_same(stand_in):

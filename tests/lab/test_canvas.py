@@ -29,7 +29,7 @@ class Screen:
 
     def _note(self, content: Any, buffers: Any = None) -> None:
         self.fields += content.get("parts", {}).get("part", {})
-        self.told += [content["said"]] if "said" in content else []
+        self.told += [content["message"]] if "message" in content else []
 
 
 def test_pixels_arrive_row_by_row_from_the_top() -> None:
@@ -114,10 +114,10 @@ def test_a_place_is_answered_by_the_reader() -> None:
 
 def test_what_the_reader_does_is_asked_of_the_panel() -> None:
     canvas, asked = Canvas(), []
-    canvas.look = canvas.fit = canvas.turn_to = asked.append   # type: ignore[assignment]
+    canvas.zoom = canvas.fit = canvas.turn_to = asked.append   # type: ignore[assignment]
     canvas.pick = lambda label, chosen: asked.append((label, chosen))   # type: ignore[assignment]
-    canvas.heard({"does": "look", "window": [0, 1, 0, 2]})
-    canvas.heard({"does": "look", "window": []})
+    canvas.heard({"does": "zoom", "window": [0, 1, 0, 2]})
+    canvas.heard({"does": "zoom", "window": []})
     canvas.heard({"does": "fit", "pixels": 512})
     canvas.heard({"does": "pick", "label": "halo", "id": 7})
     canvas.heard({"does": "turn", "picture": 1})

@@ -34,7 +34,13 @@ def view() -> Iterator[ChartPart]:
 def sent(view: ChartPart, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What the browser is sent from here on."""
     messages: list[Any] = []
-    monkeypatch.setattr(view, "tell", lambda message, buffers=(): messages.append(message))
+    usual = view.set
+
+    def listening(**content: Any) -> None:
+        messages.append(content)
+        usual(**content)
+
+    monkeypatch.setattr(view, "set", listening)
     return messages
 
 
@@ -105,30 +111,23 @@ def test_live_charts_have_the_marks_the_colours_and_the_words_of_the_description
 
 def test_other_kinds_of_parts_are_one_change_with_the_whole_plot(view: ChartPart, sent: list[Any]) -> None:
     view.show(growth(4, "growth", Rule("end", "x", 4.0)))
-    assert (view.content["drawing"]["number"], view.content["newest"]) == (1, 1)
+    assert (view.content["drawing"]["number"], sent[-1]["change"]) == (1, {"number": 1})
     view.show(growth(5, "growth", Rule("end", "x", 5.0)))
-    assert [message["number"] for message in sent] == [2]
-    view.heard({"shown": 2})
-    assert sent[-1] == {"number": 2}
+    assert [list(message) for message in sent] == [["drawing", "change"], ["change"]]
 
 
 def test_every_change_has_the_next_number(view: ChartPart, sent: list[Any]) -> None:
-    newest = []
     for end in (4, 5):
         view.show(growth(end))
-        newest.append(view.content["newest"])
-    assert newest == [message["number"] for message in sent] == [1, 2]
+    assert [message["change"]["number"] for message in sent] == [1, 2]
 
 
-def test_a_view_that_asks_gets_the_plot_or_the_number(view: ChartPart, sent: list[Any]) -> None:
+def test_who_has_missed_changes_gets_the_plot_as_it_is(view: ChartPart) -> None:
     view.show(growth(4))
-    sent.clear()
-    view.heard({"shown": 0})
-    view.heard({"shown": 1})
-    drawing, number = sent
-    assert drawing["drawing"]["number"] == 1
-    assert "growth" in drawing["drawing"]["document"]
-    assert number == {"number": 1}
+    assert view.content["drawing"]["number"] == 0   # which is not sent again with every change
+    drawing = view.whole()["drawing"]
+    assert drawing["number"] == 1
+    assert "growth" in drawing["document"]
 
 
 class Nobody:
@@ -152,19 +151,19 @@ def test_charts_appear_with_their_data_and_go_with_them() -> None:
         assert [keys[key] for key in areas["beside"]] == list(beside)
         return [keys[key] for key in areas["below"]]
 
-    assert shows({}) == []
+    assert shows(Charts({})) == []
     assert shows(Charts({"one": lambda: growth(1)}, coming=["two"])) == ["one"]
     assert shows(Charts({"one": lambda: growth(1), "two": lambda: growth(2)})) == ["one", "two"]
     kept = view.charts["two"]
     assert shows(Charts({"one": lambda: growth(3)}, coming=["two"])) == ["one", "two"]
     assert view.charts["two"] is kept
     assert kept.content["coming"]
-    assert shows({"one": growth(3), "two": growth(2)}, ("two",)) == ["one"]
+    assert shows(Charts({"one": lambda: growth(3), "two": lambda: growth(2)}), ("two",)) == ["one"]
     assert not kept.content["coming"]
-    assert shows({}) == []
+    assert shows(Charts({})) == []
     view.close()
 
 
 def test_a_report_has_the_name_and_the_key_of_each_chart() -> None:
-    body = report.body("Toy", "data", Shown(charts={"first": growth(3)}), "")
+    body = report.body("Toy", "data", Shown(charts=Charts({"first": lambda: growth(3)})), "")
     assert "<b>growth</b><ul class=\"wb-key\"><li><svg" in body

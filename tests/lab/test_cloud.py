@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from workbench.lab.cloud_view import JOINED, LEFT, Cloud, Frame, fates_of, scene_of, still, widget
+from workbench.lab.cloud_view import JOINED, LEFT, Cloud, CloudState, Frame, fates_of, part, scene_of, still
 from workbench.lab.cloud_view.fates import HALO_BITS, MOST_HALOS, STATUS, Fates
-from workbench.lab.cloud_view.look import HUES, STATUS_HUES, rgb
 from workbench.lab.cloud_view.scene import Scene
+from workbench.lab.cloud_view.state import HUES, STATUS_HUES, rgb
 from workbench.lab.cloud_view.still import palette
+from workbench.lab.colours import coloured
 
 LENGTH = 0.05
 
@@ -168,7 +169,7 @@ def test_the_halo_that_is_shown_alone_has_the_first_hue() -> None:
     seen = np.flatnonzero(alone.ranks < MOST_HALOS)
     assert len(seen) < len(fates.halos)
     assert sorted(alone.ranks[seen]) == list(range(len(seen)))
-    assert tuple(palette(alone, "halo", 1)[9, :3]) == rgb(HUES[0])
+    assert tuple(palette(alone, CloudState(coloured=1))[9, :3]) == rgb(HUES[0])
     assert list(scene().ranks) == list(range(len(scene().ranks)))   # all of them: by size
 
 
@@ -177,32 +178,40 @@ def test_the_still_picture_has_the_colours_of_its_halos() -> None:
     shown = scene_of(particles, fates, other)
     background = np.array([8, 8, 24])
     for colouring in ("halo", "status", "density"):
-        picture = still(shown, 1, (120, 160), colouring)   # type: ignore[arg-type]
+        picture = coloured(still(shown, 1, CloudState(colouring), (120, 160)))   # type: ignore[arg-type]
         assert picture.shape == (120, 160, 3)
         assert (np.abs(picture.astype(int) - background).max(axis=-1) > 60).mean() > 0.01
-    hues = {tuple(row[:3]) for row in palette(shown, "status", 0)[1:]}
+    hues = {tuple(row[:3]) for row in palette(shown, CloudState("status"))[1:]}
     assert hues <= {rgb(hue) for hue in STATUS_HUES.values()}
     assert len(hues) > 1
 
 
-# The widget.
+def test_the_still_picture_is_what_the_camera_sees() -> None:
+    shown = scene()
+    ahead = still(shown, 0)
+    assert not np.array_equal(ahead.pixels, still(shown, 0, CloudState(camera=(2.0, 0.0, 2.7, 0, 0, 0))).pixels)
+    behind = still(shown, 0, CloudState("density", camera=(0.6, 0.35, 0.1, 9, 9, 9)))
+    assert not behind.pixels.any()   # all of it is far from what the camera looks at
+
+
+# The part.
 
 def sent_by(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> list[tuple[dict[str, Any], list[bytes]]]:
     sent: list[tuple[dict[str, Any], list[bytes]]] = []
-    monkeypatch.setattr(cloud, "send", lambda content, buffers: sent.append((content, [bytes(each) for each in buffers])))
+    monkeypatch.setattr(cloud.part, "tell", lambda content, buffers=(): sent.append((content, list(buffers))))
     return sent
 
 
 def test_points_are_sent_in_pieces_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(widget, "FIRST_PIECE", 1000)
-    monkeypatch.setattr(widget, "LARGEST_PIECE", 2000)
+    monkeypatch.setattr(part, "FIRST_PIECE", 1000)
+    monkeypatch.setattr(part, "LARGEST_PIECE", 2000)
     particles, other, fates = compared()
     shown = scene_of(particles, fates, other)
     cloud = Cloud(shown)
     sent = sent_by(cloud, monkeypatch)
     pieces: list[list[bytes]] = [[], []]
     while (start := sum(content["count"] for content, _ in sent)) < len(shown):
-        cloud._asked(None, {"ask": "points", "scene": cloud.scene["id"], "from": start}, [])
+        cloud.part.heard({"does": "points", "scene": cloud.part.content["scene"]["id"], "from": start})
         for side, piece in enumerate(sent[-1][1]):
             pieces[side].append(piece)
     assert [content["count"] for content, _ in sent] == [1000, 1000, 2000]
@@ -213,32 +222,54 @@ def test_points_are_sent_in_pieces_when_asked_for(monkeypatch: pytest.MonkeyPatc
 
 def test_a_page_with_an_older_scene_is_sent_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     cloud = Cloud(scene(100))
-    old = cloud.scene["id"]
-    cloud.show(scene(200))
+    old = cloud.part.content["scene"]["id"]
+    cloud.part.show(scene(200))
     sent = sent_by(cloud, monkeypatch)
-    cloud._asked(None, {"ask": "points", "scene": old, "from": 0}, [])
+    cloud.part.heard({"does": "points", "scene": old, "from": 0})
     assert not sent
-    cloud._asked(None, {"ask": "stills", "scene": cloud.scene["id"]}, [])
-    assert sent[0][1][0].startswith(b"\x89PNG")
+    cloud.part.heard({"does": "still", "scene": cloud.part.content["scene"]["id"]})
+    assert sent[0][0]["html"].count("<img") == 1
     cloud.close()
 
 
 def test_the_same_scene_again_is_not_sent_again() -> None:
     shown = scene(100)
     cloud = Cloud(shown)
-    changes: list[str] = []
-    cloud.observe(lambda change: changes.append(change["name"]))
-    cloud.show(shown)
-    assert not changes
+    cloud.part.show(shown)
+    assert cloud.number == 0
     cloud.close()
 
 
-def test_pages_without_a_kernel_show_a_still_picture(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LOSSBENCH_STATIC", "1")
-    cloud = Cloud(scene(100))
-    html = cloud._repr_mimebundle_()["text/html"]
-    assert html.count("data:image/png") == 1
-    assert "alt='cloud of particles: original'" in html
+def test_choices_of_the_reader_and_of_code_are_one_state() -> None:
+    cloud = Cloud(scene(100), CloudState(coloured=3))
+    cloud.settings = {"cloud": {"colouring": "density", "camera": [1, 0, 2, 0, 0, 0]}}   # as the browser does
+    cloud.change(opacity=2)
+    assert cloud.state == CloudState("density", 3, opacity=2, camera=(1, 0, 2, 0, 0, 0))
+    for choices in ({"colouring": "age"}, {"camera": (0, 0)}, {"size": 2}, {"box": 1}):
+        with pytest.raises(wb.WorkbenchError, match=r"must be|has no choice"):
+            cloud.change(**choices)
+    cloud.close()
+
+
+def test_what_was_clicked_is_told_every_time() -> None:
+    shown = scene()
+    cloud = Cloud(shown)
+    changes: list[Any] = []
+    cloud.observe(changes.append, "picked")
+    for _ in range(2):
+        cloud.part.heard({"does": "pick", "scene": cloud.part.content["scene"]["id"], "number": 2, "side": 0})
+    assert [change["new"]["label"] for change in changes] == 2 * [int(shown.fates.halos.labels[1])]
+    cloud.close()
+
+
+@pytest.mark.parametrize("static", ["1", ""])
+def test_pages_without_a_kernel_show_a_still_picture(static: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOSSBENCH_STATIC", static)
+    cloud = Cloud(scene())
+    bundle = cloud._repr_mimebundle_()
+    assert bundle["text/html"].count("<img") == 1
+    assert len(bundle["text/html"]) < 300_000
+    assert ("application/vnd.jupyter.widget-view+json" in bundle) == (not static)
     cloud.close()
 
 
@@ -248,32 +279,28 @@ def test_the_clusters_panel_shows_the_cloud_of_its_results() -> None:
     panel = wb.lab.clusters(clumps())
     panel.wait()
     panel.widget   # noqa: B018
-    part = panel.cloud
-    assert part is not None
-    assert (part.embedded.content["hidden"], panel._view.canvas.content["hidden"]) == (True, False)
-    part.toggle.heard({})
-    cloud = part._cloud
-    assert part.embedded.content["widget"] == cloud.model_id
-    assert (part.embedded.content["hidden"], panel._view.canvas.content["hidden"]) == (False, True)   # in its place
-    assert cloud.scene["titles"] == ["original", "decoded"]
-    assert cloud.scene["halo"] == 0
-    cloud.picked = {"number": 2, "label": int(panel.result["halos"].catalogue.labels[1]), "side": 0, "times": 1}
+    cloud = panel.cloud
+    assert cloud is not None
+    assert (cloud.content["hidden"], panel._view.canvas.content["hidden"], cloud.scene) == (True, False, None)
+    cloud.toggle.heard({})
+    assert (cloud.content["hidden"], panel._view.canvas.content["hidden"]) == (False, True)   # in its place
+    shown = cloud.content["scene"]
+    assert (shown["titles"], shown["halo"]) == (["original", "decoded"], 0)
+    cloud.heard({"does": "pick", "scene": shown["id"], "number": 2, "side": 0})
     panel.wait()
-    assert cloud.scene["halo"] == 2   # what was picked is looked at closely, by the cloud too
+    assert cloud.content["scene"]["halo"] == 2   # what was picked is looked at closely, by the cloud too
     panel.preserve()
     panel.wait()
-    assert cloud.scene["titles"] == ["original", "halos kept"]
-    shown = cloud.scene
+    assert cloud.scene.titles == ("original", "halos kept")
+    scene = cloud.scene
     panel.change(axis=0)
     panel.wait()
-    assert cloud.scene is shown   # which is independent of the line of sight
-    part.toggle.heard({})
-    assert part.embedded.content["widget"] == ""
-    assert (part.embedded.content["hidden"], panel._view.canvas.content["hidden"]) == (True, False)
-    part.toggle.heard({})
-    cloud = part._cloud
+    assert cloud.scene is scene   # which is independent of the line of sight
+    cloud.toggle.heard({})
+    assert (cloud.content["hidden"], panel._view.canvas.content["hidden"], cloud.scene) == (True, False, None)
+    cloud.toggle.heard({})
     panel.close()
-    assert cloud.comm is None
+    assert cloud.scene is None
 
 
 def test_the_clusters_panel_has_no_cloud_in_2d() -> None:
@@ -291,8 +318,7 @@ def test_an_archive_is_compared_in_the_order_of_the_original() -> None:
     particles = wb.Particles(places.positions, places.box, velocities=np.ones_like(places.positions))
     archive = wb.compress(particles, wb.Absolute(1e-4), codec="lattice", order="free")
     shown = wb.lab.cloud(particles, archive, linking_length=LENGTH, unit="length")
-    assert shown._scene is not None
-    before, after = (shown_places(shown._scene, side) for side in (0, 1))
+    before, after = (shown_places(shown.scene, side) for side in (0, 1))
     assert apart(before, after, particles.box).max() < 2e-4
     shown.close()
 
@@ -301,8 +327,7 @@ def test_reordered_particles_are_put_back() -> None:
     particles = clumps(500)
     order = np.random.default_rng(3).permutation(500)
     shown = wb.lab.cloud(particles, particles.select(order), order=order)
-    assert shown._scene is not None
-    assert np.array_equal(shown._scene.points[0], shown._scene.points[1])
+    assert np.array_equal(shown.scene.points[0], shown.scene.points[1])
     shown.close()
 
 
@@ -310,7 +335,7 @@ def test_a_halo_is_named_by_its_label() -> None:
     particles = clumps()
     groups = wb.friends_of_friends(particles, LENGTH, "length")
     shown = wb.lab.cloud(particles, groups=groups, label=int(groups.largest(2)[1]))
-    assert shown.scene["halo"] == 2
+    assert shown.scene.halo == 2
     shown.close()
 
 

@@ -222,7 +222,7 @@ def test_an_error_stays_while_one_looks_elsewhere() -> None:
     class Seen(State):
         window: Any = None
 
-    engine = Engine(Seen(), [], lambda callback: callback())
+    engine = Engine(Seen(), [], lambda callback: callback(), looking={"window"})
     assert not engine.change(bound=-1.0)
     engine.change(window=(0, 1, 0, 1))
     assert engine.status.error == "bound must be positive; got -1.0"

@@ -19,7 +19,7 @@ class Walk:
     """A state that changes, with its history."""
 
     def __init__(self) -> None:
-        self.state, self.history = State(), History[State]()
+        self.state, self.history = State(), History[State]({"pixels"}, {"window", "chosen"})
 
     def change(self, movement: object = None, **fields: object) -> None:
         before, self.state = self.state, replace(self.state, **fields)   # type: ignore[arg-type]

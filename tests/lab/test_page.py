@@ -62,6 +62,15 @@ def test_only_fields_that_differ_are_sent_with_the_next_number(page: Page, part:
     assert second == ({"number": 2, "parts": {"part": {"pixels": {"buffer": 0}}}, "removed": []}, [b"124"])
 
 
+def test_false_and_zero_are_different_values(page: Page, part: Heard, sent: list[Any]) -> None:
+    part.set(text=0, marks=[{"on": 1}])
+    part.set(text=False, marks=[{"on": True}])
+    assert [content["parts"]["part"] for content, _ in sent] == [
+        {"text": 0, "marks": [{"on": 1}]}, {"text": False, "marks": [{"on": True}]},
+    ]
+    assert sent[1][0]["parts"]["part"]["text"] is False
+
+
 def test_changes_at_once_are_one_message(page: Page, part: Heard, sent: list[Any]) -> None:
     with page.at_once():
         part.set(text="two")
@@ -98,8 +107,8 @@ def test_a_view_that_missed_a_message_gets_the_content_and_any_other_the_number(
 
 
 def test_messages_reach_their_part_if_it_is_still_there(page: Page, part: Heard) -> None:
-    page._handle_custom_msg({"part": "part", "said": {"does": "save"}}, [])
-    page._handle_custom_msg({"part": "gone", "said": {}}, [])
+    page._handle_custom_msg({"part": "part", "message": {"does": "save"}}, [])
+    page._handle_custom_msg({"part": "gone", "message": {}}, [])
     assert part.said == [{"does": "save"}]
 
 

@@ -157,9 +157,9 @@ def test_clicks_on_marks_arrive(panel: ToyPanel) -> None:
 def test_zooming_is_part_of_the_state(panel: ToyPanel) -> None:
     panel.wait(SOON)
     view = panel.widget and panel._view
-    view.canvas.heard({"does": "look", "window": [-0.5, 0.5, -0.5, 0.5]})
+    view.canvas.heard({"does": "zoom", "window": [-0.5, 0.5, -0.5, 0.5]})
     assert panel.state.window == (-0.5, 0.5, -0.5, 0.5)
-    view.canvas.heard({"does": "look", "window": []})
+    view.canvas.heard({"does": "zoom", "window": []})
     assert panel.state.window is None
     panel.change(window=(0.0, 0.1, 0.0, 0.1))
     assert view.canvas.content["window"] == [0.0, 0.1, 0.0, 0.1]

@@ -13,13 +13,12 @@ from lab.limits_panel.samples import sample as limits_sample
 from workbench.data.periodic import nearest_image
 from workbench.lab.bounds_panel import BoundsState, try_bound
 from workbench.lab.bounds_panel.reading import reading as bounds_reading
-from workbench.lab.clusters_panel.detail import sight_of
+from workbench.lab.clusters_panel.detail import particle_under, sight_of
 from workbench.lab.clusters_panel.panes import HALO_MARKS, panes
-from workbench.lab.clusters_panel.reading import particle_under
-from workbench.lab.clusters_panel.reading import reading as clusters_reading
+from workbench.lab.clusters_panel.panes import reading as clusters_reading
 from workbench.lab.clusters_panel.state import Chosen
 from workbench.lab.limits_panel import LimitsState, draw
-from workbench.lab.limits_panel.reading import reading as limits_reading
+from workbench.lab.limits_panel.pictures import reading as limits_reading
 from workbench.lab.projection import Projection, shown_axes
 
 RANDOM = np.random.default_rng(3)

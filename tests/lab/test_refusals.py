@@ -11,7 +11,7 @@ import pytest
 
 import workbench as wb
 from workbench.errors import WorkbenchError
-from workbench.lab.clusters_panel import Chosen
+from workbench.lab.clusters_panel.state import Chosen
 from workbench.lab.panel import Panel
 
 

@@ -11,6 +11,7 @@ import re
 import urllib.parse
 import xml.etree.ElementTree
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ import workbench as wb
 from lab.bounds_panel.samples import sample
 from workbench.charts.description import Axis, Chart, Series
 from workbench.lab import report, static_picture
-from workbench.lab.description import Axes, Fact, Marks, Picture, Shown, Table
+from workbench.lab.description import Axes, Charts, Fact, Marks, Picture, Shown, Table
 from workbench.lab.last_picture import AGE, LastPicture, static_bundle
 
 
@@ -105,10 +106,10 @@ def test_the_picture_for_a_notebook_without_a_kernel_is_small_and_says_what_it_i
         Picture(title, noise, (0, 1, 0, 1), marks=(Marks("circles", circles, "#ffffff", "halos"),)) for title in "abcd"
     )
     axis = Axis("x", 0, 1)
-    charts = {
-        name: Chart(name, axis, axis, (Series(name, np.linspace(0, 1, count), np.zeros(count)),))
+    charts = Charts({
+        name: partial(Chart, name, axis, axis, (Series(name, np.linspace(0, 1, count), np.zeros(count)),))
         for name, count in (("short", 2), ("endless", 100_000))
-    }
+    })
     ratio = Fact("ratio", "8.1", "good", "times smaller", unit="x")
     told = {"answer": ("It is", ratio), "facts": (ratio,), "settings": {"codec": "sz3"}, "remark": "A remark."}
     shown = Shown(pictures=pictures, charts=charts, **told)
@@ -174,17 +175,18 @@ def test_every_cell_that_shows_a_panel_has_its_newest_picture(monkeypatch: pytes
         def update(self, content: Any, **kwargs: Any) -> None:
             shown.append((self.name, content))
 
-    def display(content: Any, raw: bool, display_id: str) -> Handle:
-        shown.append((display_id, content))
+    def display(content: Any, raw: bool, display_id: str = "") -> Handle:
+        if display_id:   # the panel itself has none
+            shown.append((display_id, content))
         return Handle(display_id)
 
     monkeypatch.setattr("IPython.display.display", display)
 
     async def twice() -> None:
-        last = LastPicture()
-        last.display({"text/plain": "one"})
-        last.display({"text/plain": "one"})
-        last.follow(lambda: {"text/plain": "two"})
+        last, texts = LastPicture(), ["one"]
+        last.display_beside({}, lambda: {"text/plain": texts[-1]})
+        last.display_beside({}, lambda: {"text/plain": texts[-1]})
+        texts.append("two")
         await asyncio.sleep(1.5 * AGE)
 
     asyncio.run(twice())

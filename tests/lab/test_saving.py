@@ -41,7 +41,7 @@ def sent(made: DownloadButton, monkeypatch: pytest.MonkeyPatch, view: int = 1) -
 
 def test_an_archive_is_saved_under_its_name(saver: SaveArchive, tmp_path: Path) -> None:
     saver.press()
-    assert saver.content["said"] == f"saved as {tmp_path / 'field.zip'}"
+    assert saver.content["message"] == f"saved as {tmp_path / 'field.zip'}"
     assert not is_asking(saver)
     assert wb.open(tmp_path / "field.zip").verify(FIELD).passed
 
@@ -49,15 +49,15 @@ def test_an_archive_is_saved_under_its_name(saver: SaveArchive, tmp_path: Path) 
 def test_a_file_is_replaced_only_after_a_question(saver: SaveArchive, tmp_path: Path) -> None:
     older = archive(0.5).save(tmp_path / "field.zip").read_bytes()
     saver.press()
-    assert saver.content["said"] == "field.zip exists: replace it?"
+    assert saver.content["message"] == "field.zip exists: replace it?"
     assert is_asking(saver)
     saver.heard({"does": "keep"})
-    assert saver.content["said"] == ""
+    assert saver.content["message"] == ""
     assert not is_asking(saver)
     assert (tmp_path / "field.zip").read_bytes() == older
     saver.press()
     saver.heard({"does": "replace"})
-    assert saver.content["said"].startswith("saved as")
+    assert saver.content["message"].startswith("saved as")
     assert not is_asking(saver)
     assert (tmp_path / "field.zip").read_bytes() != older
 
@@ -66,8 +66,8 @@ def test_what_is_no_archive_is_not_replaced_and_the_reason_is_told(saver: SaveAr
     (tmp_path / "field.zip").write_text("my notes")
     saver.press()
     assert not is_asking(saver)
-    assert "only an archive written by lossbench is overwritten" in saver.content["said"]
-    assert "True" not in saver.content["said"]
+    assert "only an archive written by lossbench is overwritten" in saver.content["message"]
+    assert "True" not in saver.content["message"]
     assert (tmp_path / "field.zip").read_text() == "my notes"
 
 
@@ -75,9 +75,9 @@ def test_a_message_stands_as_long_as_what_was_saved_is_shown(saver: SaveArchive)
     saver.shows("sz3")
     saver.press()
     saver.shows("sz3")
-    assert saver.content["said"].startswith("saved as")
+    assert saver.content["message"].startswith("saved as")
     saver.shows("zfp")
-    assert saver.content["said"] == ""
+    assert saver.content["message"] == ""
 
 
 def test_a_question_about_another_archive_is_withdrawn(saver: SaveArchive, tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_download_that_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None
     ((content, data),) = sent(saver.download, monkeypatch)
     assert content == {"view": 1, "failed": True}
     assert data == []
-    assert "no memory" in saver.content["said"]
+    assert "no memory" in saver.content["message"]
 
 
 def test_nothing_waits_for_an_archive_that_is_being_computed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -114,12 +114,12 @@ def test_nothing_waits_for_an_archive_that_is_being_computed(monkeypatch: pytest
     monkeypatch.chdir(tmp_path)
     answers = sent(saver.download, monkeypatch)
     saver.press()
-    assert saver.content["said"] == "waiting for the archive …"
+    assert saver.content["message"] == "waiting for the archive …"
     assert not answers
     for then in waiting:
         then("")
-    assert saver.content["said"].startswith("saved as")
+    assert saver.content["message"].startswith("saved as")
     assert answers[0][0]["name"] == "field.zip"
     saver.press()
     waiting[-1]("cancelled")
-    assert "cancelled" in saver.content["said"]
+    assert "cancelled" in saver.content["message"]

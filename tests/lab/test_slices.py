@@ -10,7 +10,7 @@ import workbench as wb
 from workbench.guarantees import Limit
 from workbench.lab.description import Axes
 from workbench.lab.levels import bytes_of, difference_bytes
-from workbench.lab.slices import Cut, envelope, error_raster, slice_range, slice_raster, whole_window
+from workbench.lab.slices import Cut, envelope, error_raster, slice_range, slice_raster
 
 RANDOM = np.random.default_rng(7)
 FIELDS = {2: (7, 5), 3: (4, 7, 5), 4: (2, 4, 7, 5)}
@@ -28,7 +28,6 @@ def test_a_slice_is_that_of_the_array_with_its_first_row_below(dimensions, axis)
     assert raster.block == (1, 1)
     steps = [step for own, step in enumerate(field.spacing[-3:]) if dimensions == 2 or own != axis]
     assert raster.window == (0, expected.shape[1] * steps[1], 0, expected.shape[0] * steps[0])
-    assert raster.window == whole_window(field, axis)
 
 
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 12), st.integers(0, 2**32 - 1))

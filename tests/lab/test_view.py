@@ -82,11 +82,11 @@ def test_a_message_about_a_report_goes_when_something_else_is_shown(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     panel._view.report.heard({})
-    assert panel._view.report.content["said"].startswith("saved as")
+    assert panel._view.report.content["message"].startswith("saved as")
     panel.change(window=(0.0, 0.5, 0.0, 0.5))
-    assert panel._view.report.content["said"].startswith("saved as")   # the code is the same
+    assert panel._view.report.content["message"].startswith("saved as")   # the code is the same
     panel.change(radius=0.7)
-    assert panel._view.report.content["said"] == ""
+    assert panel._view.report.content["message"] == ""
 
 
 def test_a_chosen_row_reaches_the_panel() -> None:

@@ -12,7 +12,7 @@ from workbench.charts.description import Axis, Chart, Series
 from workbench.errors import WorkbenchError
 from workbench.lab.choices import told_how_to_change
 from workbench.lab.controls import Choice, LogSlider
-from workbench.lab.description import Fact, Marks, Picture, Shown, Table, Window
+from workbench.lab.description import Charts, Fact, Marks, Picture, Shown, Table, Window
 from workbench.lab.engine import Results, Stage
 from workbench.lab.panel import Panel
 
@@ -68,7 +68,8 @@ class ToyPanel(Panel[ToyState]):
         curve = Chart("Growth", *axes, (Series("inside", [0, state.radius], [0, count]),))
         inside = str(results["counted"].inside) if "counted" in results else "…"
         table = Table(("radius",), ((f"{state.radius:g}",),))
-        return Shown((picture,), None, {"curve": curve}, (Fact("inside", inside, "good"),), {"tried": table}, "A note.")
+        facts = (Fact("inside", inside, "good"),)
+        return Shown((picture,), None, Charts({"curve": curve}), facts, {"tried": table}, "A note.")
 
     def code_for(self, state: ToyState) -> str:
         return f"inside = (np.hypot(*points.T) <= {state.radius!r}).sum()"

@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from workbench import codecs
+from workbench.archive.choice import is_free
 from workbench.archive.chunk import EncodedChunk, exact_chunk
 from workbench.archive.encoding import (
     EncodedArray,
@@ -145,5 +146,5 @@ def codec_of_velocities(given: str | Codec) -> Codec:
     >>> codec_of_velocities("lattice").id
     'prequantised'
     """
-    chosen = codecs.get(VELOCITY_CODEC if given == "auto" else given) if isinstance(given, str) else given
+    chosen = codecs.get(VELOCITY_CODEC if is_free(given) else given) if isinstance(given, str) else given
     return codecs.get(VELOCITY_CODEC) if isinstance(chosen, ParticleCodec) else chosen

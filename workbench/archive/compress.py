@@ -63,8 +63,9 @@ def compress(
     positions. The mask of a NumPy masked array is kept, and what an array of xarray carries.
 
     `codec` is a name or a codec with options; "auto" takes the built-in codec for particles, and for fields of floats the
-    built-in codec that makes a sample smallest, as the certificate states; with `speed="fast"` it takes `prequantised`,
-    which is many times as fast and usually larger. `order="free"` sorts the particles along a curve: positions become much
+    built-in codec that makes a sample smallest, as the certificate states; "fast" (or "auto" with `speed="fast"`) takes
+    `staged` for these, which is many times as fast and usually larger, and is read in parts; integers and particles have
+    one built-in codec, whatever matters. `order="free"` sorts the particles along a curve: positions become much
     smaller, consecutive ids larger; `store_permutation` then stores the permutation. `keep` is one promise beyond the
     bound, or several. `velocities` bounds the error of velocities, and `columns` that of other columns by name or pattern,
     as in `{"Potential": wb.Relative(1e-3), "*": wb.Exact()}`; patterns are for floats alone. Both are exact otherwise; ids,

@@ -252,8 +252,8 @@ def token_for(field: ChunkedField, request: Request) -> str:
     """A name for this call: the same for the same arguments and fields of the same shape and type."""
     codec = request.chosen_codec("pcodec")
     return token_of({
-        "bound": request.bound.to_dict(), "codec": [str(request.codec), codec.to_dict()], "chunk": request.chunk_values,
-        "chunks": request.chunks,
+        "bound": request.bound.to_dict(), "codec": [str(request.codec), request.speed, codec.to_dict()],
+        "chunk": request.chunk_values, "chunks": request.chunks,
         "keep": [kept.to_dict() for kept in request.keep], "versions": provenance.versions(codec), "shape": field.shape,
         "dtype": str(field.dtype), "masked": field.mask is not None,
     })

@@ -15,7 +15,7 @@ from workbench.archive import document, provenance
 from workbench.archive.archive import Archive
 from workbench.archive.assembling import assemble
 from workbench.archive.certificate import Certificate
-from workbench.archive.choice import Speed
+from workbench.archive.choice import FREE, Speed, is_free
 from workbench.archive.chunking import Chunks, checked_chunks
 from workbench.archive.content.consistency import FORMAT
 from workbench.archive.content.registry import KINDS
@@ -63,8 +63,11 @@ class Request:
         if not isinstance(self.order, str) or self.order not in ORDERS:
             raise WorkbenchError(f"order must be 'keep' or 'free'; got {self.order!r}")
         one_of("speed", self.speed, get_args(Speed))
-        if self.speed != "small" and not (isinstance(self.codec, str) and self.codec == "auto"):
+        if self.speed != "small" and not is_free(self.codec):
             raise WorkbenchError(f"speed={self.speed!r} chooses a codec; got codec={self.codec!r}, too: leave one out")
+        if is_free(self.codec) and FREE[str(self.codec)] != "small":
+            object.__setattr__(self, "speed", FREE[str(self.codec)])
+            object.__setattr__(self, "codec", "auto")
         function("progress", self.progress)
         if self.chunk_values is not None:
             object.__setattr__(self, "chunk_values", whole_number("chunk_values", self.chunk_values, least=1))
@@ -76,7 +79,7 @@ class Request:
         """The requested codec, which readers must be able to rebuild from its description; `auto` if none is requested."""
         given = self.codec
         if not isinstance(given, Codec):
-            return codecs.get(auto if isinstance(given, str) and given == "auto" else given)
+            return codecs.get(auto if is_free(given) else given)
         described = document.plain(given.to_dict(), what := f"the options of codec {given.id}")
         document.require_storable(described, what, share=8)   # they stand beside positions and velocities
         try:

@@ -7,12 +7,12 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from workbench.archive.choice import is_free
 from workbench.codecs import Codec, Model, ParticleCodec
 from workbench.codecs.interpolation import Interpolation
 from workbench.codecs.registry import codec_class
 from workbench.errors import WorkbenchError
 
-AUTO = "auto"
 NONE = "none"
 BOOLEANS = {"true": True, "yes": True, "false": False, "no": False}
 # Options of particle codecs that `compress` always sets itself.
@@ -26,8 +26,8 @@ SET_ELSEWHERE = {
 
 def add_codec(parser: argparse.ArgumentParser) -> None:
     """Add the choice of a codec, and its options."""
-    names = "`workbench doctor` lists them; default: the best of the built-in ones"
-    parser.add_argument("--codec", default=AUTO, metavar="NAME", help=f"codec ({names})")
+    names = "`workbench doctor` lists them; auto, the default: the smallest of the built-in ones; fast: the fastest of them"
+    parser.add_argument("--codec", default="auto", metavar="NAME", help=f"codec ({names})")
     text = "an option of the codec, such as algorithm=lorenzo_reg; may be given several times"
     parser.add_argument("--option", dest="codec_options", action="append", default=[], metavar="KEY=VALUE", help=text)
     text = f"a model that `workbench train` wrote, for the codec {Interpolation.id}, which it chooses"
@@ -35,15 +35,15 @@ def add_codec(parser: argparse.ArgumentParser) -> None:
 
 
 def chosen_codec(options: argparse.Namespace) -> str | Codec:
-    """The requested codec, checked to be available here; "auto" is resolved later from the data."""
-    if options.model is not None and options.codec not in (AUTO, Interpolation.id):
+    """The requested codec, checked to be available here; "auto" and "fast" are resolved later from the data."""
+    if options.model is not None and options.codec not in ("auto", Interpolation.id):
         raise WorkbenchError(f"--model is for the codec {Interpolation.id}; got --codec {options.codec}: leave one out")
     if options.model is not None:
         return Interpolation(**{**_typed(Interpolation, options.codec_options), "model": Model.load(options.model).text})
-    if options.codec == AUTO:
+    if is_free(options.codec):
         if options.codec_options:
             raise WorkbenchError(f"--option {options.codec_options[0]} needs --codec NAME, to say whose option it is")
-        return AUTO
+        return str(options.codec)
     found = codec_class(options.codec)
     codec = found(**_typed(found, options.codec_options))
     codec.require()

@@ -10,10 +10,9 @@ import contextlib
 import os
 import time
 from collections.abc import Iterator
-from typing import Any, get_args
+from typing import Any
 
 from workbench.archive import Archive, Dataset, compress
-from workbench.archive.choice import Speed
 from workbench.archive.recognition import is_archive, require_suffix
 from workbench.archive.request import ORDERS
 from workbench.cli.archives import describe_archive, print_archive, sizes
@@ -54,8 +53,6 @@ def add(commands: Any) -> None:
     add_target(parser, "archive to write: one file if it ends in .zip, a folder if in .zarr or nothing")
     add_bounds(parser)
     add_codec(parser)
-    text = "what matters if no codec is named: a small archive, or to be done fast (default small)"
-    parser.add_argument("--speed", choices=get_args(Speed), default="small", help=text)
     text = "keep the particle order (default), or free: sort along a curve, which is smaller unless ids number the rows"
     parser.add_argument("--order", choices=ORDERS, default="keep", help=text)
     velocities = parser.add_mutually_exclusive_group()
@@ -97,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
                 progress.say(in_words(scale, bound))
         start = time.perf_counter()
         archive = compress(
-            data, bound, codec, keep, options.order, progress, velocities=velocities, speed=options.speed,
+            data, bound, codec, keep, options.order, progress, velocities=velocities,
             columns=_columns(options), store_permutation=options.store_permutation, client=client, scratch=options.scratch,
             **({"out": options.out, "overwrite": options.overwrite} if on_workers else {}),
         )

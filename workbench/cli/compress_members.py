@@ -21,7 +21,7 @@ def compress_members(
     require_for_datasets(options)
     start, bounds = time.perf_counter(), rules.for_members()   # type: float, Any
     archive: Any = compress(
-        dataset, bounds, codec, progress=progress, speed=options.speed, out=options.out, overwrite=options.overwrite,
+        dataset, bounds, codec, progress=progress, out=options.out, overwrite=options.overwrite,
         client=client, scratch=options.scratch,
     )
     seconds = time.perf_counter() - start

@@ -142,7 +142,7 @@ class Codec(ABC):
         """
         return self
 
-    def contradiction(self, data: bytes, decoded: np.ndarray, valid: np.ndarray, sound: np.ndarray) -> str | None:
+    def contradiction(self, data: bytes, decoded: Array, valid: Array, sound: Array) -> str | None:
         """What the bytes state beside the values, such as sums, and is not so of these; None if all is.
 
         `valid` says which cells count, and `sound` which decoded values are as the bytes have them, uncorrected.

@@ -21,7 +21,7 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 from workbench.charts.looks import Look
-from workbench.codecs.codec import Codec, CodecFailed, Tolerance, option
+from workbench.codecs.codec import Codec, CodecFailed, Imitation, Tolerance, option
 from workbench.codecs.gaps import filled
 from workbench.codecs.prequantised import lattice_step
 from workbench.codecs.staged_blocks import VALUES, Grid, Lattice, Logs, encode_blocks, grid_size, usual
@@ -52,6 +52,8 @@ class Staged(Codec):
         "a built-in codec for fields: differences of lattice numbers in small blocks, each with exact sums, so that "
         "statistics and parts are read without the rest"
     )
+    for_fields: ClassVar[bool] = True
+    imitation: ClassVar[Imitation] = "lattice"
     module: ClassVar[str | None] = "pcodec"   # for the metadata
     contained: ClassVar[bool] = True
     on_device: ClassVar[bool] = True
@@ -119,7 +121,7 @@ class Staged(Codec):
         window, sizes, inside = stream.grid.window(shape, slices)
         return np.ascontiguousarray(np.asarray(stream.values(window, dtype)).reshape(sizes)[inside])
 
-    def contradiction(self, data: bytes, decoded: np.ndarray, valid: np.ndarray, sound: np.ndarray) -> str | None:
+    def contradiction(self, data: bytes, decoded: Array, valid: Array, sound: Array) -> str | None:
         """What is wrong with the sums beside the blocks: they are computed again, from numbers that give these values."""
         block = first_wrong(Stream.from_bytes(data, decoded.shape, decoded.dtype), decoded, valid, sound)
         return None if block is None else f"the sums of its block {block} are not those of its values"

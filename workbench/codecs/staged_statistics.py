@@ -10,7 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from workbench.codecs.staged_blocks import Fact, Grid
+from workbench import backend
+from workbench.backend import Array
+from workbench.codecs.staged_blocks import Fact
 from workbench.codecs.staged_stream import Stream
 
 
@@ -49,35 +51,31 @@ def totals(stream: Stream, chosen: np.ndarray | None = None) -> Totals:
     )
 
 
-def first_wrong(stream: Stream, decoded: np.ndarray, valid: np.ndarray, sound: np.ndarray) -> int | None:
+def first_wrong(stream: Stream, decoded: Array, valid: Array, sound: Array) -> int | None:
     """The first block whose metadata are not those of its numbers, or whose numbers do not give its sound values, if any.
 
-    A proven interval rests on both: the values were compared with the original, the numbers and their sums were not.
+    A proven interval rests on both: the values were compared with the original, the numbers and their sums were not. Values
+    tell the numbers, unless some are not sound, or the lattice is too fine.
     """
-    grid, facts = stream.grid, stream.facts
-    numbers = np.asarray(stream.blocks(np.arange(grid.blocks)).numbers(grid.whole)).reshape(grid.size)
-    given = (numbers.astype(np.float64) * stream.lattice.step).astype(decoded.dtype)
-    other = (given != decoded.reshape(grid.size)) & (valid & sound).reshape(grid.size)
-    numbers, there, other = (_by_blocks(array, grid) for array in (numbers, valid.reshape(grid.size), other))
-    relative = np.where(there, numbers - stream.lattice.offset - facts[Fact.BASE][:, None], 0)
-    count, most = there.sum(axis=1), np.iinfo(np.int64).max
-    low, high = np.where(there, relative, most).min(axis=1), np.where(there, relative, -most).max(axis=1)
-    exact = relative.astype(object) if stream.lattice.wide else relative
-    squares = (exact * exact).sum(axis=1)
-    stated = _joined(facts[Fact.SQUARES_ABOVE], facts[Fact.SQUARES]) if stream.lattice.wide else facts[Fact.SQUARES]
-    some = count > 0
-    wrong = other.any(axis=1) | (count != facts[Fact.COUNT]) | (
-        some & ((relative.sum(axis=1) != facts[Fact.SUM]) | (squares != stated).astype(bool))
-    ) | (some & ((low != facts[Fact.LOW]) | (high != facts[Fact.HIGH])))
-    return int(np.argmax(wrong)) if wrong.any() else None
+    xp, grid, facts = backend.namespace(decoded), stream.grid, stream.facts
+    given = not _told_by_values(stream, decoded.dtype) or bool((valid & ~sound).any())
+    numbers = stream.blocks(np.arange(grid.blocks), xp).numbers(grid.whole) if given else xp.empty(0, xp.int64)
+    agrees = xp.empty(grid.blocks, xp.uint8)
+    backend.kernel("staged_check", "compare_sums", decoded.dtype)(
+        grid.blocks, grid.described(xp), n=decoded.size, value=decoded.reshape(-1), given=int(given),
+        number=numbers.reshape(-1), valid=valid.reshape(-1).view(xp.uint8), sound=sound.reshape(-1).view(xp.uint8),
+        step=stream.lattice.step, offset=stream.lattice.offset, facts=xp.asarray(facts.reshape(-1)), agrees=agrees,
+    )
+    found = backend.to_host(agrees)
+    return None if found.all() else int(np.argmin(found))
 
 
-def _by_blocks(cells: np.ndarray, grid: Grid) -> np.ndarray:
-    """The cells of each block in a row, zero beyond the grid."""
-    sides = (1, *grid.sides)
-    padding = [(0, count * side - size) for count, side, size in zip(grid.counts, sides, grid.size, strict=True)]
-    split = [n for pair in zip(grid.counts, sides, strict=True) for n in pair]
-    return np.pad(cells, padding).reshape(split).transpose(0, 2, 4, 6, 1, 3, 5, 7).reshape(grid.blocks, -1)
+def _told_by_values(stream: Stream, dtype: np.dtype) -> bool:
+    """Whether a value divided by the step is nearer to its lattice number than to any other, after all roundings."""
+    facts, kind = stream.facts.astype(np.float64), np.finfo(dtype)
+    ends = facts[Fact.BASE] + facts[[Fact.LOW, Fact.HIGH]] + stream.lattice.offset
+    largest = float(np.abs(ends).max())
+    return largest < 2.0 ** (kind.nmant - 2) and stream.lattice.step > 4 * float(kind.smallest_subnormal)
 
 
 def means(stream: Stream) -> np.ndarray:

@@ -325,6 +325,31 @@ def _from_text(stated: Mapping[str, Any], shape: tuple[int, ...]) -> np.ndarray:
     return np.frombuffer(raw, dtype).reshape(shape).copy()
 
 
+def coordinates_along(metadata: Mapping[str, Any], shape: tuple[int, ...]) -> dict[str, tuple[np.ndarray, str]]:
+    """The coordinates in the metadata that have one value for each point of an axis, and their units.
+
+    >>> depths = {"dimensions": ["z"], "dtype": "<f8", "shape": [2], "values": [5.0, 15.0], "attributes": {"units": "m"}}
+    >>> coordinates_along({"dimensions": ["z"], "coordinates": {"z": depths}}, (2,))
+    {'z': (array([ 5., 15.]), 'm')}
+    """
+    names, coordinates = metadata.get("dimensions"), metadata.get("coordinates")
+    if not isinstance(coordinates, Mapping) or not isinstance(names, list | tuple) or len(names) != len(shape):
+        return {}
+    sizes = dict(zip(names, shape, strict=True))
+    return {
+        name: _values_of(name, stated, sizes) for name, stated in coordinates.items()
+        if name in sizes and isinstance(stated, Mapping) and stated.get("dimensions") == [name]
+    }
+
+
+def _values_of(name: str, stated: Mapping[str, Any], sizes: Mapping[str, int]) -> tuple[np.ndarray, str]:
+    """The values of a coordinate, and their unit; dates need none."""
+    import xarray
+
+    variable = _variable(xarray, name, stated, sizes)
+    return np.asarray(variable.values), str(variable.attrs.get("units", ""))
+
+
 def to_data_array(values: np.ndarray, mask: np.ndarray | None, name: str | None, metadata: Mapping[str, Any]) -> Any:
     """The DataArray of these values, with the dimensions, coordinates and attributes in the metadata."""
     try:

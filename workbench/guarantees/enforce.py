@@ -200,8 +200,8 @@ class _Chunk:
         """Refuse bytes that state beside the values what is not so: statistics rest on it."""
         if sections.keys() != {CODE} or type(self.codec).contradiction is Codec.contradiction:
             return
-        values, valid = backend.to_host(decoded), backend.to_host(self.valid)
-        wrong = self.codec.contradiction(bytes(sections[CODE]), values, valid, np.ones(valid.shape, bool))
+        sound = backend.namespace(decoded).ones(decoded.shape, bool)
+        wrong = self.codec.contradiction(bytes(sections[CODE]), decoded, self.valid, sound)
         if wrong is not None:
             raise CodecFailed(f"{self.codec.id} contradicts itself: {wrong}")
 

@@ -11,7 +11,7 @@ from workbench.lab.bounds_panel.opening import bounds
 from workbench.lab.bounds_panel.panel import BoundsPanel
 from workbench.lab.chart_part import chart
 from workbench.lab.cloud_view.opening import cloud
-from workbench.lab.cloud_view.widget import Cloud
+from workbench.lab.cloud_view.part import Cloud
 from workbench.lab.clusters_panel.panel import ClustersPanel, clusters
 from workbench.lab.limits_panel.panel import LimitsPanel, limits
 from workbench.lab.panel import Panel

@@ -26,7 +26,7 @@ WORDS = ("blink", "colour limits", "colour map", "layer", "locked limits", "opac
 class Canvas(Part):
     """Up to four pictures. `window` is the visible part (empty: everything).
 
-    `reader` is asked for the content of a place: the number of the picture, x and y, in the unit of the data. `look` is
+    `reader` is asked for the content of a place: the number of the picture, x and y, in the unit of the data. `zoom` is
     called with another window, `fit` with the number of pixels that the screen has for a picture, `pick` with the label and
     the number of a mark that was clicked, and `turn_to` with the number of the picture that was chosen to be in front.
 
@@ -47,7 +47,7 @@ class Canvas(Part):
         super().__init__(tables=colours.tables(), words=words, home=home, window=[], front=None, **empty)
         self._shown: list[Picture | None] = [None] * PANES
         self.reader: Callable[[int, float, float], Reading | None] = lambda picture, x, y: None
-        self.look: Callable[[Window | None], object] = lambda window: None
+        self.zoom: Callable[[Window | None], object] = lambda window: None
         self.fit: Callable[[int], object] = lambda pixels: None
         self.pick: Callable[[str, int], object] = lambda label, chosen: None
         self.turn_to: Callable[[int], object] = lambda picture: None
@@ -76,9 +76,9 @@ class Canvas(Part):
                 reading = self.reader(int(content["picture"]), float(content["x"]), float(content["y"]))
                 if reading is not None:
                     self.tell({"token": content["token"], **dataclasses.asdict(reading)})
-            case "look":
+            case "zoom":
                 window = content["window"]
-                self.look((window[0], window[1], window[2], window[3]) if window else None)
+                self.zoom((window[0], window[1], window[2], window[3]) if window else None)
             case "fit":
                 self.fit(int(content["pixels"]))
             case "pick":

@@ -2,14 +2,14 @@
 
 Bokeh describes changes in its own protocol; `front/charts.js` applies them in the browser. Every change of a chart has a
 number of its own: Bokeh draws when its library is there, which may be after many changes, and each view draws for itself. A
-view that misses a change asks for the whole plot.
+view that misses a change asks for the whole content of the page, which has the plot as it is then.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from workbench.charts.description import Chart
@@ -28,11 +28,10 @@ if TYPE_CHECKING:
 class ChartPart(Part):
     """One chart. Changes are sent as data while it has the same kinds of parts; others are drawn anew.
 
-    Its content is the plot at the time when the part was put on the page or drawn anew, and `newest`, the number of the
-    latest change.
+    Its content is the plot at the time when the part was put on the page or drawn anew, and the latest change.
 
     >>> part = ChartPart(load().Curve([1, 4, 9]))
-    >>> part.content["drawing"]["number"], part.content["newest"]
+    >>> part.content["drawing"]["number"], part.content["change"]["number"]
     (0, 0)
     >>> part.close()
     """
@@ -45,7 +44,7 @@ class ChartPart(Part):
         self._number = 0
         self._held: list[DocumentPatchedEvent] | None = None
         self._draw(_element(shown))
-        super().__init__(drawing=self._drawn(), newest=0, coming=False)
+        super().__init__(drawing=self._drawn(), change={"number": 0}, coming=False)
 
     def _draw(self, element: Any) -> None:
         from bokeh.document import Document
@@ -71,7 +70,7 @@ class ChartPart(Part):
             self._release()
             self._draw(element)
             self._number += 1
-            self.set(drawing=self._drawn(), newest=self._number)
+            self.set(drawing=self._drawn(), change={"number": self._number})
 
     def wait(self, coming: bool) -> None:
         """Show whether a newer chart is being computed."""
@@ -83,10 +82,9 @@ class ChartPart(Part):
         self._shown = None
 
     @in_turn
-    def heard(self, content: Mapping[str, Any]) -> None:
-        """A view reports which drawing it shows; if that is outdated, send the newest, otherwise only its number."""
-        newest = content["shown"] == self._number
-        self.tell({"number": self._number} if newest else {"drawing": self._drawn()})
+    def whole(self) -> dict[str, Any]:
+        """The content with the plot as it is now."""
+        return {**self.content, "drawing": self._drawn()}
 
     def _release(self) -> None:
         self._document.remove_on_change(self)
@@ -125,9 +123,8 @@ class ChartPart(Part):
         message = Protocol().create("PATCH-DOC", events)
         ids, buffers = [buffer.id for buffer in message.buffers], [buffer.to_bytes() for buffer in message.buffers]
         self._number += 1
-        change = serialize_json({"content": message.content, "ids": ids})
-        self.tell({"number": self._number, "change": change}, buffers)
-        self.set(newest=self._number)
+        patch = serialize_json({"content": message.content, "ids": ids})
+        self.set(change={"number": self._number, "patch": patch, "buffers": buffers})
 
 
 class ChartPage(Page):

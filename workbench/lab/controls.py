@@ -27,11 +27,14 @@ class Control(Part, ABC):
     A control without a label is part of a sentence; `about` is its name where none is seen.
 
     `asking` is true while a request of the user is carried out; requests of one movement have the same `gesture`. The
-    browser sends only what the user asks for, never what it shows, so showing a value cannot change it.
+    browser sends only what the user asks for, never what it shows, so showing a value cannot change it. The unit is read
+    aloud with the value, or what `spoken` returns for the state.
     """
 
-    def __init__(self, field: str, label: str, about: str = "", **content: Any) -> None:
-        self.field, self.label = field, label
+    def __init__(
+        self, field: str, label: str, about: str = "", spoken: Callable[[Any], str] | None = None, **content: Any
+    ) -> None:
+        self.field, self.label, self._spoken = field, label, spoken
         self.asking = False
         self.gesture = 0.0
         explained = meaning(about) if about else GLOSSARY.get(label, "")
@@ -74,14 +77,8 @@ class Control(Part, ABC):
         """The position and the text of a value."""
 
     def _read(self, text: str) -> Any:
-        """The number that a text stands for; the text itself, which the state refuses, if there is none."""
-        try:
-            return float(text)
-        except ValueError:
-            return text
-
-    def _spoken_unit(self) -> str:
-        return str(self.content["unit"])
+        """The value that a text stands for; the text itself, which the state refuses, if there is none."""
+        return _float(text)
 
     def heard(self, content: Mapping[str, Any]) -> None:
         """Take a request; it has a number."""
@@ -105,12 +102,13 @@ class Control(Part, ABC):
         if self._state is None:
             return
         position, text = self._place(getattr(self._state, self.field))
-        unit, refused, answered = self._spoken_unit(), self._refused, self._answered
-        self.set(shown={"position": position, "text": text, "unit": unit, "refused": refused, "answered": answered})
+        unit = self.content["unit"] if self._spoken is None else self._spoken(self._state)
+        shown = {"position": position, "text": text, "unit": unit, "refused": self._refused}
+        self.set(shown={**shown, "answered": self._answered})
 
     def _number(self, value: float) -> str:
         """A number as it was typed, or else as it is."""
-        return self._text if _reads_as(self._text, value) else exact(value)
+        return self._text if _float(self._text) == value else exact(value)
 
 
 class Slider(Control):
@@ -118,12 +116,18 @@ class Slider(Control):
 
     kind = "slider"
 
+    def moved(self, position: int) -> None:
+        """The user chose a position; beyond the ends, they chose the end."""
+        super().moved(self._within(position))
+
+    def _within(self, position: int) -> int:
+        return min(max(position, 0), self.content["positions"] - 1)
+
 
 class LogSlider(Slider):
     """A positive number: a slider over its logarithm, and a field to type any other.
 
-    Values beyond the ends of the slider are shown at the nearest end. The unit behind the field is read aloud with the
-    value, or that which `spoken` returns for the state.
+    Values beyond the ends of the slider are shown at the nearest end.
 
     >>> slider = LogSlider("eb", "error bound", low=1e-3, high=1.0)
     >>> slider.connect(lambda **fields: print(fields))
@@ -137,8 +141,7 @@ class LogSlider(Slider):
         self, field: str, label: str, low: float, high: float, unit: str = "", about: str = "",
         spoken: Callable[[Any], str] | None = None,
     ) -> None:
-        super().__init__(field, label, about, unit=unit, editable=True, least=0)
-        self._spoken = spoken
+        super().__init__(field, label, about, spoken, unit=unit, editable=True, least=0)
         self.low = self.high = 0.0
         self.span(low, high)
 
@@ -156,18 +159,14 @@ class LogSlider(Slider):
         self._answer()
 
     def _value_at(self, position: int) -> float:
-        return self._values[min(max(position, 0), len(self._values) - 1)]
+        return self._values[position]
 
     def _place(self, value: float) -> tuple[int, str]:
-        position = round(_steps(value)) - self._first
-        return min(max(position, 0), len(self._values) - 1), self._number(value)
-
-    def _spoken_unit(self) -> str:
-        return super()._spoken_unit() if self._spoken is None else self._spoken(self._state)
+        return self._within(round(_steps(value)) - self._first), self._number(value)
 
 
 class Steps(Slider):
-    """A whole number between two ends.
+    """A whole number between two ends. Where each has a text, such as a date, the field shows it, and takes a typed one.
 
     >>> steps = Steps("index", "slice", 0, 9)
     >>> steps.connect(lambda **fields: print(fields))
@@ -177,25 +176,27 @@ class Steps(Slider):
 
     def __init__(self, field: str, label: str, low: int, high: int, about: str = "") -> None:
         super().__init__(field, label, about, editable=True, least=low)
-        self.low, self.high = low, low - 1
+        self.low = low
         self.reach(high)
 
-    def reach(self, high: int) -> None:
-        """Change the upper end."""
-        if max(high, self.low) == self.high:
-            return
-        self.high = max(high, self.low)
-        self.set(positions=self.high - self.low + 1)
+    def reach(
+        self, high: int, texts: Sequence[str] = (), read: Callable[[str], int | None] = lambda text: None
+    ) -> None:
+        """Change the upper end, and the texts of all numbers; `read` returns the number that a typed text means."""
+        self.high, self._number_of = max(high, self.low), read
+        self.set(positions=self.high - self.low + 1, texts=list(texts))
         self._answer()
 
     def _value_at(self, position: int) -> int:
-        return self.low + min(max(position, 0), self.high - self.low)
+        return self.low + position
 
     def _place(self, value: int) -> tuple[int, str]:
-        return min(max(value, self.low), self.high) - self.low, str(value)
+        position, texts = self._within(value - self.low), self.content["texts"]
+        return position, texts[position] if texts else str(value)
 
     def _read(self, text: str) -> Any:
-        return _whole(text)
+        number = self._number_of(text)
+        return _whole(text) if number is None else number
 
 
 class Choice(Control):
@@ -264,9 +265,6 @@ class Toggle(Control):
     """
 
     kind = "toggle"
-
-    def __init__(self, field: str, label: str, about: str = "") -> None:
-        super().__init__(field, label, about)
 
     def _value_at(self, position: int) -> bool:
         return bool(position)
@@ -338,17 +336,15 @@ def _steps(value: float) -> float:
     return STEPS_PER_DECADE * math.log10(value)
 
 
-def _whole(text: str) -> Any:
-    """The whole number that a text stands for, or else the text."""
+def _float(text: str) -> float | str:
+    """The number that a text stands for, or else the text."""
     try:
-        number = float(text)
+        return float(text)
     except ValueError:
         return text
-    return int(number) if number.is_integer() else number
 
 
-def _reads_as(text: str, value: float) -> bool:
-    try:
-        return float(text) == value
-    except ValueError:
-        return False
+def _whole(text: str) -> float | str:
+    """The same, whole numbers as such."""
+    number = _float(text)
+    return int(number) if isinstance(number, float) and number.is_integer() else number

@@ -25,7 +25,7 @@ Shape = Literal["circles", "lines", "points", "boxes"]
 Limits = Literal["full", "1-99", "0.1-99.9"]   # of the colours: the whole scale, or percentiles of what is shown
 
 COLUMNS: Mapping[str, int] = {"circles": 3, "lines": 4, "points": 2, "boxes": 4}
-DASHES = "5 4"   # pixels of line and gap, unless told otherwise
+DASHES = "5 4"   # pixels of line and gap, unless stated otherwise
 
 
 def checked_window(given: Any) -> Window | None:
@@ -93,6 +93,8 @@ class Marks:
 class Axes:
     """What the edges of a picture mean: the names of both axes, their unit of length, and the extent along the third.
 
+    `ticks` are places and texts across and up, for an axis whose places are no numbers, such as dates; else there are none.
+
     >>> Axes("x", "y", "Mpc/h", "all 48 Mpc/h along z").unit
     'Mpc/h'
     """
@@ -101,6 +103,7 @@ class Axes:
     up: str = ""
     unit: str = ""
     depth: str = ""
+    ticks: tuple[tuple[tuple[float, str], ...], tuple[tuple[float, str], ...]] = field(default=((), ()), repr=False)
 
 
 @dataclass(frozen=True)
@@ -197,7 +200,7 @@ class Table:
 
 
 class Charts(Mapping[str, Chart]):
-    """Charts by name, each made at its first access, because making one is too slow for every slider step.
+    """Charts by name, or functions that make them at their first access, because that is too slow for every slider step.
 
     Only charts with data exist. Those named by `coming` are still being computed: a view keeps what it showed before.
 
@@ -207,14 +210,15 @@ class Charts(Mapping[str, Chart]):
     (['curve'], 'a curve', 'a curve')
     """
 
-    def __init__(self, makers: Mapping[str, Callable[[], Chart]], coming: Iterable[str] = ()) -> None:
+    def __init__(self, makers: Mapping[str, Chart | Callable[[], Chart]], coming: Iterable[str] = ()) -> None:
         self._makers = dict(makers)
         self.coming = frozenset(coming) - makers.keys()
         self._made: dict[str, Chart] = {}
 
     def __getitem__(self, name: str) -> Chart:
         if name not in self._made:
-            self._made[name] = self._makers[name]()
+            maker = self._makers[name]
+            self._made[name] = maker() if callable(maker) else maker
         return self._made[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -238,7 +242,7 @@ class Shown:
 
     pictures: tuple[Picture, ...] = ()
     detail: Picture | None = None
-    charts: Mapping[str, Chart] = field(default_factory=dict)
+    charts: Charts = field(default_factory=lambda: Charts({}))
     facts: tuple[Fact, ...] = ()
     tables: Mapping[str, Table] = field(default_factory=dict)
     note: str = ""   # one sentence under the pictures
@@ -249,3 +253,7 @@ class Shown:
     among: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
     remark: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.charts, Charts):
+            raise WorkbenchError(f"charts must be Charts; got {type(self.charts).__name__}: use Charts({{name: chart}})")

@@ -13,7 +13,7 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -28,7 +28,6 @@ from workbench.progress import Cancelled
 State = TypeVar("State")
 Results = Mapping[str, Any]
 Fields = dict[str, Any]   # of a state that are to change
-LOOKING = frozenset({"window", "pixels"})   # fields of the visible part, which follow every movement of a picture
 LATER = 0.25  # seconds that stages which come later leave to a slider that is moved on
 QUICK = 0.1   # seconds: a first stage that took less is begun without a pause, as dropping it would save nothing
 
@@ -70,7 +69,7 @@ class Engine(Generic[State]):
     def __init__(
         self, state: State, stages: Sequence[Stage], deliver: Deliver,
         check: Callable[[State], object] = lambda state: None,
-        implied: Callable[[Fields], Fields] = lambda fields: fields,
+        implied: Callable[[Fields], Fields] = lambda fields: fields, looking: Collection[str] = (),
     ) -> None:
         self.state = state
         self.runs: Counter[str] = Counter()   # how often each stage has run
@@ -79,6 +78,7 @@ class Engine(Generic[State]):
         self.partial: dict[str, Any] = {}    # results of running stages
         self.changed: Callable[[], object] = lambda: None
         self._deliver, self._check, self._implied = deliver, check, implied
+        self._looking = frozenset(looking)   # fields of the visible part: changing these alone leaves errors standing
         self._memory = Memory()
         self._following, self._asked = Lane(), Lane(pause=0.0)
         self._under_way: list[Job] = []
@@ -94,8 +94,8 @@ class Engine(Generic[State]):
     def results(self, state: State | None = None) -> dict[str, Any]:
         """The available results for a state, by default the present one."""
         state = self.state if state is None else state
-        found = {name: self._memory.find(self._key(stage, state)) for name, stage in self.stages.items()}
-        return {name: result for name, result in found.items() if result is not None}
+        kept = ((name, self._memory.find(self._key(stage, state))) for name, stage in self.stages.items())
+        return {name: result for name, result in kept if result is not None}
 
     def settled(self, timeout: float | None = None) -> dict[str, Any]:
         """Wait for the results of all stages not on demand, and return all results for the present state."""
@@ -146,7 +146,7 @@ class Engine(Generic[State]):
     def change(self, **fields: Any) -> bool:
         """Change fields of the state, and what follows from them. If they are refused, the status has the error.
 
-        The error stays until another change; looking elsewhere is none.
+        The error stays until another change; looking at another part of the data is none.
         """
         try:
             state = self.after(fields)
@@ -155,7 +155,7 @@ class Engine(Generic[State]):
             self._say(dataclasses.replace(self.status, error=self._refused))
             return False
         had_error = bool(self.status.error)
-        if not fields.keys() <= LOOKING:
+        if not fields.keys() <= self._looking:
             self._refused = self._mistake = ""
             self.status = dataclasses.replace(self.status, error="")
         if state != self.state:

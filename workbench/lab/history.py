@@ -8,28 +8,27 @@ from __future__ import annotations
 
 import dataclasses
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from typing import Any, Generic, TypeVar
 
 State = TypeVar("State")
 
-MOST = 100                  # steps
-SCREEN = {"pixels", "tab"}  # fields that only say what is on the screen: its size, and the tab that is open
-LOOKS = ({"window"}, {"chosen"})
+MOST = 100   # steps
 
 
 class History(Generic[State]):
-    """Steps back and forth.
+    """Steps back and forth. Fields `on_screen` are no matter of steps; changes of one field `in_passing` in a row are one.
 
     >>> from workbench.lab.clusters_panel.state import ClustersState
     >>> first, second = ClustersState(0.1), ClustersState(0.2)
-    >>> history = History()
+    >>> history = History(on_screen={"pixels"})
     >>> history.note(first, second)
     >>> history.back(second).bound, history.forth(first).bound
     (0.1, 0.2)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, on_screen: Collection[str] = (), in_passing: Collection[str] = ()) -> None:
+        self._on_screen, self._in_passing = on_screen, in_passing
         self._past: deque[State] = deque(maxlen=MOST)
         self._future: list[State] = []
         self._latest: Hashable = None   # the movement that the latest step belongs to
@@ -41,10 +40,11 @@ class History(Generic[State]):
 
     def note(self, before: State, after: State, movement: Hashable = None) -> None:
         """Remember a change. Changes of one movement are one step; without a movement, each is."""
-        changed = _changed(before, after)
+        names = {field.name for field in dataclasses.fields(before)}.difference(self._on_screen)   # type: ignore[arg-type]
+        changed = {name for name in names if getattr(before, name) != getattr(after, name)}
         if not changed:
             return
-        if changed in LOOKS:
+        if len(changed) == 1 and changed <= {*self._in_passing}:
             movement = tuple(changed)
         if movement is None or movement != self._latest or not self._past:
             self._past.append(before)
@@ -64,11 +64,5 @@ class History(Generic[State]):
             return None
         self._latest = None
         target.append(present)
-        kept = {name: getattr(present, name) for name in SCREEN if hasattr(present, name)}
+        kept = {name: getattr(present, name) for name in self._on_screen if hasattr(present, name)}
         return dataclasses.replace(source.pop(), **kept)
-
-
-def _changed(one: Any, other: Any) -> set[str]:
-    """The names of the fields that differ, but for those of the screen."""
-    names = {field.name for field in dataclasses.fields(one)} - SCREEN
-    return {name for name in names if getattr(one, name) != getattr(other, name)}

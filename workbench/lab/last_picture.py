@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import html
 import itertools
+import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from workbench.charts.description import Chart
 from workbench.lab import markup, static_picture
-from workbench.lab.description import Picture, Shown
-from workbench.lab.picture import image
+from workbench.lab.description import STATIC, Picture, Shown
 from workbench.lab.turns import Patience
 
 MOST_BYTES = 280_000
@@ -36,11 +36,15 @@ class LastPicture:
         self._output: Any = None
         self._patience = Patience(AGE)
 
-    def display(self, content: dict[str, str]) -> None:
-        """Add the output to the running cell."""
+    def display_beside(self, bundle: dict[str, Any], make: Callable[[], dict[str, str]]) -> None:
+        """Add what displays a widget to the running cell, and the picture as a second output."""
+        if os.environ.get(STATIC):
+            raise NotImplementedError   # IPython then takes the other method
         from IPython.display import display
 
-        self._output = display(content, raw=True, display_id=self.key)   # type: ignore[no-untyped-call]
+        display(bundle, raw=True)   # type: ignore[no-untyped-call]
+        self._output = display(make(), raw=True, display_id=self.key)   # type: ignore[no-untyped-call]
+        self.follow(make)
 
     def follow(self, make: Callable[[], dict[str, str]]) -> None:
         """Replace the output after a moment, by what is shown then: changes that never rest must not leave it behind."""
@@ -59,21 +63,31 @@ def static_bundle(title: str, subject: str, shown: Shown, key: str) -> dict[str,
     >>> static_bundle("Bounds", "a field", Shown(), "wb-last-1")["text/plain"]
     'Bounds(a field): the panel as this notebook has kept it; run the cell for the live one'
     """
-    told = f"{title}({subject}): the panel as this notebook has kept it; run the cell for the live one"
+    text = f"{title}({subject}): the panel as this notebook has kept it; run the cell for the live one"
     heading = f"<p><b>{html.escape(title)}</b> {html.escape(subject)}</p>"
     words = [heading, _settings(shown), _answer(shown), _figures(shown), *map(_sentence, (shown.remark, shown.note))]
     charts = [shown.charts[name] for name in sorted(shown.charts, key=lambda name: name not in shown.beside)]
-    images, drawings = "", "".join(map(_chart, charts))
-    for side in SIDES:
-        images = "".join(_image(picture, side) for picture in _pictures(shown))
-        if len(images) < MOST_BYTES - len(drawings):
-            break
-    row = "".join(f'<div style="display: flex; flex-wrap: wrap; gap: 10px">{each}</div>' for each in (images, drawings))
+    drawings = "".join(map(_chart, charts))
+    row = images(_pictures(shown), MOST_BYTES - len(drawings)) + _row(drawings)
     hint = "<p><small>The panel as this notebook has kept it. Run the cell for the live one.</small></p>"
     return {
         "text/html": f'<div class="wb-last {key}">{_style(key)}{"".join(words)}{row}{hint}</div>',
-        "text/plain": told,
+        "text/plain": text,
     }
+
+
+def images(pictures: Sequence[Picture], most: int = MOST_BYTES) -> str:
+    """Pictures as HTML of at most so many bytes, side by side."""
+    made = ""
+    for side in SIDES:
+        made = "".join(_image(picture, side) for picture in pictures)
+        if len(made) < most:
+            break
+    return _row(made)
+
+
+def _row(content: str) -> str:
+    return f'<div style="display: flex; flex-wrap: wrap; gap: 10px">{content}</div>'
 
 
 def _pictures(shown: Shown) -> list[Picture]:
@@ -115,10 +129,11 @@ def _image(picture: Picture, side: int) -> str:
     counts = itertools.accumulate(map(len, picture.marks))
     marks = tuple(each for each, count in zip(picture.marks, counts, strict=True) if count <= MOST_MARKS)
     drawn = static_picture.complete(replace(picture, pixels=picture.pixels[::step, ::step], marks=marks), WIDE)
-    return f'<div style="flex: 1 1 220px; max-width: 460px">{image(drawn, static_picture.described(picture), FULL)}</div>'
+    made = static_picture.image(drawn, static_picture.described(picture), FULL)
+    return f'<div style="flex: 1 1 220px; max-width: 460px">{made}</div>'
 
 
 def _chart(chart: Chart) -> str:
     """A chart as an image, unless it has more shapes than a notebook should keep."""
-    drawn = image(chart.svg, chart.words, FULL)
+    drawn = static_picture.image(chart.svg, chart.words, FULL)
     return f'<div style="flex: 1 1 360px; max-width: 640px">{drawn}</div>' if len(drawn) < MOST_BYTES // 8 else ""

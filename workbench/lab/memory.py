@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Hashable
@@ -44,8 +45,8 @@ class Memory:
             return self._held[key][0]
 
     def keep(self, key: Hashable, result: Any, nbytes: int | None = None, needed: Collection[Hashable] = ()) -> None:
-        """Keep a result beside those that are `needed`. Its size is its own `nbytes` if it is not given."""
-        size = int(getattr(result, "nbytes", 0)) if nbytes is None else nbytes
+        """Keep a result beside those that are `needed`; its size is that of `size_of` if it is not given."""
+        size = size_of(result) if nbytes is None else nbytes
         with self._lock:
             self._held[key] = result, size
             self._held.move_to_end(key)
@@ -59,3 +60,20 @@ class Memory:
         """Forget everything."""
         with self._lock:
             self._held.clear()
+
+
+def size_of(result: object) -> int:
+    """The size that a result states as `nbytes`, or else the sum over its fields, and over what these contain by name.
+
+    >>> import numpy as np
+    >>> size_of(np.zeros(3)), size_of({"a": np.zeros(3), "b": None})
+    (24, 24)
+    """
+    if (stated := getattr(result, "nbytes", None)) is not None:
+        return int(stated)
+    if isinstance(result, dict):
+        return sum(map(size_of, result.values()))
+    if not dataclasses.is_dataclass(result) or isinstance(result, type):
+        return 0
+    parts = (getattr(result, field.name) for field in dataclasses.fields(result))
+    return sum(size_of(part) for part in parts if isinstance(part, dict) or hasattr(part, "nbytes"))

@@ -26,7 +26,7 @@ REPEATED = 1.0, 3.0, 9.0   # seconds after the last change: its number is sent a
 
 
 class Page(anywidget.AnyWidget):
-    """Parts by key. `looks` are settings of the view, which the browser owns: Python only keeps them for another view.
+    """Parts by key. `settings` are those of the view by part: the browser owns them, and Python keeps them for others.
 
     >>> page = Page({"note": Part(text="one")})
     >>> page["note"].set(text="two")
@@ -39,7 +39,7 @@ class Page(anywidget.AnyWidget):
     draws = traitlets.Unicode("panel").tag(sync=True)   # what the loaded modules are to draw
     own_id = traitlets.Unicode().tag(sync=True)
     front = traitlets.Instance(FrontEnd).tag(sync=True, **widgets.widget_serialization)
-    looks = traitlets.Dict().tag(sync=True)
+    settings = traitlets.Dict().tag(sync=True)
     content = traitlets.Bool(True).tag(sync=True, to_json=lambda _, page: page._whole())
 
     def __init__(self, parts: Mapping[str, Part], draws: str = "panel") -> None:
@@ -106,7 +106,7 @@ class Page(anywidget.AnyWidget):
 
     def tell(self, part: Part, content: Mapping[str, Any], buffers: Sequence[bytes] = ()) -> None:
         """Send a message to a part in the browser."""
-        self.send({"part": part.key, "said": dict(content)}, list(buffers))
+        self.send({"part": part.key, "message": dict(content)}, list(buffers))
 
     def bundle(self) -> dict[str, Any]:
         """What displays the page in a notebook."""
@@ -142,7 +142,7 @@ class Page(anywidget.AnyWidget):
         return fields
 
     def _whole(self) -> dict[str, Any]:
-        return {"number": self.number, "parts": {key: dict(part.content) for key, part in self._parts.items()}}
+        return {"number": self.number, "parts": {key: part.whole() for key, part in self._parts.items()}}
 
     @in_turn
     def _heard(self, _: Any, content: Mapping[str, Any], buffers: Any) -> None:
@@ -152,7 +152,7 @@ class Page(anywidget.AnyWidget):
             else:
                 self.send_state("content")
         elif content.get("part") in self._parts:   # else the part has gone meanwhile
-            self._parts[content["part"]].heard(content["said"])
+            self._parts[content["part"]].heard(content["message"])
 
     def _repeat_when_quiet(self, times: int = 0) -> None:
         """Send the number of the newest message again, a few times."""
@@ -170,8 +170,8 @@ class Page(anywidget.AnyWidget):
 def packed(value: Any, buffers: list[bytes]) -> Any:
     """A value for a message: bytes move to `buffers`, and their number takes their place.
 
-    >>> found = []
-    >>> packed({"pixels": b"123", "sizes": [1, 2]}, found), found
+    >>> moved = []
+    >>> packed({"pixels": b"123", "sizes": [1, 2]}, moved), moved
     ({'pixels': {'buffer': 0}, 'sizes': [1, 2]}, [b'123'])
     """
     if isinstance(value, bytes):
@@ -185,4 +185,13 @@ def packed(value: Any, buffers: list[bytes]) -> Any:
 
 
 def _same(one: Any, other: Any) -> bool:
-    return one is other or bool(one == other)
+    """Whether values are equal and of one type, since 0 and False are not the same for the browser."""
+    if one is other:
+        return True
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_same(value, other[name]) for name, value in one.items())
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return bool(one == other)

@@ -24,7 +24,7 @@ from workbench.lab import report
 from workbench.lab.cells import forget, replace_in_cell
 from workbench.lab.controls import Row
 from workbench.lab.description import STATIC, Reading, Shown, Window
-from workbench.lab.engine import LOOKING, Engine, Fields, Results, Stage, Status
+from workbench.lab.engine import Engine, Fields, Results, Stage, Status
 from workbench.lab.history import History
 from workbench.lab.jobs import Job, deliver_to_this_loop
 from workbench.lab.last_picture import LastPicture, static_bundle
@@ -35,7 +35,7 @@ from workbench.lab.view import View
 from workbench.memory import release_memory
 
 PATIENCE = 600.0
-PROMPT = 0.12   # seconds: work that is usually quick is told of when it takes longer than this
+PROMPT = 0.12   # seconds: work that is usually quick is announced when it takes longer than this
 
 State = TypeVar("State")
 log = logging.getLogger(__name__)
@@ -45,11 +45,14 @@ class Panel(ABC, Generic[State]):
     """The common part of all panels. The last line of a cell displays a panel."""
 
     title: ClassVar[str]
+    looking: ClassVar[frozenset[str]] = frozenset({"window", "pixels"})   # fields of the visible part of the data
+    on_screen: ClassVar[frozenset[str]] = frozenset({"pixels"})   # what the screen has, which no step back changes
+    in_passing: ClassVar[frozenset[str]] = frozenset({"window"})   # fields whose changes in a row are one step back
 
     def __init__(self, subject: str, state: State, stages: Sequence[Stage]) -> None:
         self.subject = subject
         self.check(state)
-        self._engine: Engine[State] = Engine(state, stages, deliver_to_this_loop(), self.check, self.implied)
+        self._engine: Engine[State] = Engine(state, stages, deliver_to_this_loop(), self.check, self.implied, self.looking)
         self._engine.changed = self._show
         self._view: View | None = None
         self._shown: Shown | None = None
@@ -59,7 +62,9 @@ class Panel(ABC, Generic[State]):
         self._drawn_from: tuple[Any, ...] = ()
         self._displayed: tuple[State, Results] | None = None
         self._homes: dict[Hashable, Window] = {}        # of the pictures of each part
-        self._histories: defaultdict[Hashable, History[Any]] = defaultdict(History)
+        self._histories: defaultdict[Hashable, History[Any]] = defaultdict(
+            lambda: History(self.on_screen, self.in_passing)
+        )
         self._travelling = False   # to a state of the history
         replace_in_cell(self)
         self._engine.refresh()
@@ -103,6 +108,14 @@ class Panel(ABC, Generic[State]):
     def ready(self, results: Results) -> bool:
         """Whether the results suffice to draw again; until then the previous content stays."""
         return bool(results)
+
+    def movement(self) -> Hashable:
+        """What is being carried out: changes of one movement are one step back. By default, that of a control."""
+        controls = [] if self._view is None else self._view.controls
+        return next(((control.field, control.gesture) for control in controls if control.asking), None)
+
+    def show_parts(self) -> None:
+        """Bring parts of one's own up to date with the state and the results: called after every change of these."""
 
     def picked(self, label: str, chosen: int) -> None:
         """A mark with an id was clicked."""
@@ -169,7 +182,7 @@ class Panel(ABC, Generic[State]):
             if self._view is not None:
                 if self.part(before) != self.part(self.state):
                     self._view.show_rows(self.rows())
-                if changed and not fields.keys() <= LOOKING:
+                if changed and not fields.keys() <= self.looking:
                     self._view.forgive()
                     self.fit_controls()
                 self._view.show_state(self.state)
@@ -190,17 +203,27 @@ class Panel(ABC, Generic[State]):
         """Remember what has changed in each part."""
         earlier, present = self.parts(before), self.parts(self.state)
         for part in earlier.keys() & present.keys():
-            self._histories[part].note(earlier[part], present[part], self._movement())
+            self._histories[part].note(earlier[part], present[part], self.movement())
 
     @in_turn
     def undo(self) -> bool:
         """Return to the state before the last change, or before the last movement of a control; False if there is none."""
-        return self._travel(self._history.back(self._own))
+        return self.travel_to(_fields_of(self._history.back(self._own)))
 
     @in_turn
     def redo(self) -> bool:
         """Take back `undo`; False if there is nothing to take back."""
-        return self._travel(self._history.forth(self._own))
+        return self.travel_to(_fields_of(self._history.forth(self._own)))
+
+    def travel_to(self, fields: Fields | None) -> bool:
+        """Take choices again that were left before, which is no step of its own; False if there are none."""
+        if fields is None:
+            return False
+        self._travelling = True
+        try:
+            return self.request(**fields)
+        finally:
+            self._travelling = False
 
     def do(self, work: Callable[[Job], Any], text: str, then: Callable[[Any, str], object]) -> None:
         """Do some work that is no stage in the background; `then` is called with its value, or with the reason for none."""
@@ -264,20 +287,6 @@ class Panel(ABC, Generic[State]):
             self._view.show_steps(*self._history.ends)
         return self._view.widget
 
-    def _movement(self) -> Hashable:
-        """The movement of a control that is being carried out."""
-        controls = [] if self._view is None else self._view.controls
-        return next(((control.field, control.gesture) for control in controls if control.asking), None)
-
-    def _travel(self, state: Any) -> bool:
-        if state is None:
-            return False
-        self._travelling = True
-        try:
-            names = [field.name for field in dataclasses.fields(state)]
-            return self.request(**{name: getattr(state, name) for name in names})
-        finally:
-            self._travelling = False
 
     def _said(self) -> Status:
         """The status, with what is unusual when nothing else is to be told."""
@@ -292,6 +301,7 @@ class Panel(ABC, Generic[State]):
         try:
             with self._view.widget.at_once():   # what is shown together belongs together
                 self._show_in(self._view)
+                self.show_parts()
         except Exception as error:   # no cell would show it, since none is running
             log.exception("drawing a panel failed")
             self._view.show_status(Status(error=f"{type(error).__name__}: {error}"))
@@ -300,21 +310,16 @@ class Panel(ABC, Generic[State]):
         if self._view is not None:
             self._view.show_status(self._said())
 
-    def _show_freshness(self, view: View) -> None:
-        """Dim the content if it belongs to another state: at once, since a cell may keep the event loop from now on."""
-        results = {**self._engine.results(), **self._engine.partial}
-        stale = self._shown is not None and (self._shown.stale or not self.ready(results))
-        view.show_freshness(stale, self.status.busy)
-
     def _show_in(self, view: View) -> None:
         view.show_state(self.state)
-        self._show_freshness(view)
+        results = {**self._engine.results(), **self._engine.partial}
+        waits = self._shown is not None and not self.ready(results)
+        stale = waits or (self._shown is not None and self._shown.stale)
+        view.show_freshness(stale, self.status.busy)   # at once, since a cell may keep the event loop from now on
         if not (self.status.busy and self._engine.quick and self._patience.begin(self._show_status)):
             self._patience.cancel()
             self._show_status()
-        results = {**self._engine.results(), **self._engine.partial}
         drawn_from = self.state, *((name, id(result)) for name, result in results.items())
-        waits = self._shown is not None and not self.ready(results)
         if waits or drawn_from == self._drawn_from:
             return
         self._shown, self._drawn_from = self.draw(self.state, results), drawn_from
@@ -340,13 +345,7 @@ class Panel(ABC, Generic[State]):
 
     def _ipython_display_(self) -> None:
         """Display the panel and, as a second output, its picture for the time when there is no kernel."""
-        if os.environ.get(STATIC):
-            raise NotImplementedError   # IPython then takes the other method
-        from IPython.display import display
-
-        display(self.widget.bundle() | {"text/plain": repr(self)}, raw=True)   # type: ignore[no-untyped-call]
-        self._last_picture.display(self._static())
-        self._last_picture.follow(self._static)
+        self._last_picture.display_beside(self.widget.bundle() | {"text/plain": repr(self)}, self._static)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         if os.environ.get(STATIC):
@@ -363,3 +362,7 @@ class Panel(ABC, Generic[State]):
 
     def __repr__(self) -> str:
         return f"{self.title}({self.subject})"
+
+
+def _fields_of(state: Any) -> Fields | None:
+    return None if state is None else {field.name: getattr(state, field.name) for field in dataclasses.fields(state)}

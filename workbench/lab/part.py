@@ -11,7 +11,9 @@ from typing import Any, ClassVar, Protocol
 
 
 class Home(Protocol):
-    """What a part needs of its page."""
+    """What a part needs of its page; `settings` are those of the view, by the key of their part."""
+
+    settings: dict[str, Any]
 
     def changed(self, part: Part) -> None:
         """Send what has changed in the content of a part."""
@@ -46,6 +48,10 @@ class Part:
         """Send a message that is no content, such as an answer; nothing if there is no page."""
         if self.page is not None:
             self.page.tell(self, content, buffers)
+
+    def whole(self) -> dict[str, Any]:
+        """All content, for a page that has none or has missed something."""
+        return dict(self.content)
 
     def heard(self, content: Mapping[str, Any]) -> None:
         """The user did something with this part."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import html
-import urllib.parse
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,14 +12,15 @@ from workbench.clusters import Groups, catalogue
 from workbench.data import Field, Particles
 from workbench.data.units import unit_of_values
 from workbench.errors import WorkbenchError
-from workbench.lab import levels, projection, slices, static_picture
+from workbench.lab import levels, slices, static_picture
+from workbench.lab.density import density_picture
 from workbench.lab.description import Marks, Picture
-from workbench.lab.units import density_unit
+from workbench.lab.projection import shown_axes
+from workbench.lab.report import write
 
 PIXELS = 400        # along the longer side
 RADII = 2           # root mean square radii in the radius of a circle
 CIRCLE = "#9fe8ff"
-KEPT = "=:/,;+()'!*@$?&.-_~ "   # characters of SVG that a data URL need not quote
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,27 +36,14 @@ class StillPicture:
 
     def save(self, path: str | Path) -> Path:
         """Write it as an SVG file; returns its path."""
-        target = Path(path)
-        if target.suffix != ".svg":
-            raise WorkbenchError(f"a picture is written as .svg; got {path}")
-        try:
-            target.write_text(self.svg, encoding="utf-8")
-        except OSError as error:
-            raise WorkbenchError(f"the picture must be written into a folder that exists; {error}") from None
-        return target
+        return write(path, self.svg, "a picture", ".svg")
 
     def __repr__(self) -> str:
         return f"StillPicture({static_picture.described(self.content)})"
 
     def _repr_html_(self) -> str:
         """An image, since notebooks that are not trusted leave SVG out."""
-        return image(self.svg, static_picture.described(self.content), "width: 560px; max-width: 100%")
-
-
-def image(drawn: str, said: str, style: str) -> str:
-    """A drawing as an image of a page; `said` is its text for readers who do not see it."""
-    address = html.escape("data:image/svg+xml," + urllib.parse.quote(drawn, safe=KEPT))
-    return f'<img src="{address}" alt="{html.escape(said)}" style="{style}">'
+        return static_picture.image(self.svg, static_picture.described(self.content), "width: 560px; max-width: 100%")
 
 
 def picture(
@@ -82,22 +68,15 @@ def picture(
 
 
 def _density(particles: Particles, axis: int, marks: tuple[Marks, ...]) -> Picture:
-    seen = projection.Projection.of(particles, axis)
-    counts = seen.counts(projection.grid_of(seen.frame, len(seen), PIXELS))
-    area = projection.pixel_area(seen.frame, counts.shape)
-    low, high = levels.density_range(counts)
-    axes, pixels = projection.view_axes(particles, axis), levels.density_bytes(counts, low, high)
-    return Picture(
-        ", ".join(filter(None, [f"{len(particles):,} particles", axes.depth])), pixels, seen.frame, "density",
-        low / area, high / area, logarithmic=True, unit=density_unit(particles), axes=axes, marks=marks,
-    )
+    shown, _ = density_picture(particles, axis, most=PIXELS)
+    title = ", ".join(filter(None, [f"{len(particles):,} particles", shown.axes.depth]))
+    return replace(shown, title=title, marks=marks)
 
 
 def _circles(particles: Particles, groups: Groups, axis: int, min_members: int, most: int) -> Marks:
-    found = catalogue(particles, groups, min_members)
-    across, up = (own for own in range(particles.dimensions) if own != axis or particles.dimensions == 2)
-    places = np.column_stack([found.centres[:, [across, up]], RADII * found.radii])[:most]
-    label = f"largest of {len(found.members):,} groups" if len(places) < len(found.members) else "groups"
+    halos = catalogue(particles, groups, min_members)
+    places = np.column_stack([halos.centres[:, shown_axes(particles, axis)], RADII * halos.radii])[:most]
+    label = f"largest of {len(halos.members):,} groups" if len(places) < len(halos.members) else "groups"
     return Marks("circles", places, CIRCLE, label)
 
 

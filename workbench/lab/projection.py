@@ -101,14 +101,14 @@ def view_axes(particles: Particles, axis: int = 2) -> Axes:
 def density_scale(particles: Particles, axis: int = 2, logarithmic: bool = True) -> tuple[float, float]:
     """The ends of a scale of particles per area, for all windows: those of the picture of all particles."""
 
-    def found() -> tuple[float, float]:
+    def made() -> tuple[float, float]:
         seen = Projection.of(particles, axis)
         counts = seen.counts(grid_of(seen.frame, len(seen)))
         low, high = density_range(counts, logarithmic)
         area = pixel_area(seen.frame, counts.shape)
         return low / area, high / area
 
-    return remembered(particles, "density scale", (axis, logarithmic), found)
+    return remembered(particles, "density scale", (axis, logarithmic), made)
 
 
 def pixel_area(window: Window, shape: tuple[int, ...]) -> float:

@@ -41,3 +41,13 @@ def remembered(owner: object, kind: str, key: Hashable, make: Callable[[], Resul
         while len(held) > MOST:
             held.popitem(last=False)
     return made
+
+
+def remembered_with(
+    owner: object, kind: str, parts: tuple[object, ...], key: Hashable, make: Callable[[], Result]
+) -> Result:
+    """The cached result for these parts, which are told apart by identity and kept with the result, so that ids stay valid.
+
+    No part may refer to the owner, either.
+    """
+    return remembered(owner, kind, (*map(id, parts), key), lambda: (make(), parts))[0]

@@ -105,23 +105,28 @@ def chart(model: Any) -> str:
 
 def save(path: str | Path, content: str) -> Path:
     """Write a page, completely or not at all."""
+    return write(path, content, "a report", ".html", ".htm")
+
+
+def write(path: str | Path, content: str, what: str, *kinds: str) -> Path:
+    """Write a text file whose name ends in one of these ways, completely or not at all; returns its path."""
     try:
         target = Path(path).expanduser()
     except (RuntimeError, TypeError) as error:
-        raise WorkbenchError(f"a report needs the path of a file; got {briefly(path)}: {error}") from None
-    if target.suffix not in (".html", ".htm"):
-        raise WorkbenchError(f"a report is written as .html; got {path}")
+        raise WorkbenchError(f"{what} needs the path of a file; got {briefly(path)}: {error}") from None
+    if target.suffix not in kinds:
+        raise WorkbenchError(f"{what} is written as {kinds[0]}; got {path}")
     draft = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
     try:
         with draft.open("x", encoding="utf-8") as file:   # nothing of this name is written through
             file.write(content)
         os.replace(draft, target)
     except FileExistsError as error:
-        raise WorkbenchError(f"{draft} must not exist; {error.strerror}: save the report again") from None
+        raise WorkbenchError(f"{draft} must not exist; {error.strerror}: save {what} again") from None
     except (OSError, ValueError) as error:
         with contextlib.suppress(OSError, ValueError):   # a name that no file can have
             draft.unlink(missing_ok=True)
-        raise WorkbenchError(f"the report must be written into a folder that exists; {briefly(str(error))}") from None
+        raise WorkbenchError(f"{what} must be written into a folder that exists; {briefly(str(error))}") from None
     return target.resolve()
 
 
@@ -132,8 +137,8 @@ def _words(pairs: Iterable[tuple[str, str]]) -> str:
 
 def _meanings(facts: Iterable[Fact]) -> str:
     """What the figures mean, since a printed page has no tooltips."""
-    told = _words((fact.name, fact.meaning) for fact in facts if fact.meaning)
-    return f"<h2>What the figures mean</h2>{told}" if told else ""
+    meanings = _words((fact.name, fact.meaning) for fact in facts if fact.meaning)
+    return f"<h2>What the figures mean</h2>{meanings}" if meanings else ""
 
 
 def _charts(charts: Mapping[str, Chart]) -> tuple[str, list[str]]:

@@ -5,29 +5,16 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from workbench.archive.recognition import is_archive
 from workbench.errors import WorkbenchError
 from workbench.lab.buttons import DownloadButton, Said, When, at_once
 from workbench.lab.part import Part
 
-
-class Save(Protocol):
-    """Writes the archive; raises `WorkbenchError` with the reason if it cannot."""
-
-    def __call__(self, path: str | Path, overwrite: bool = False) -> Path:
-        """Write the archive that is shown; returns its path."""
-
-
-Written = Callable[[Path | None, str], object]
-
-
-class Begin(Protocol):
-    """Begins to write the archive, and calls back with its path, or with the reason why there is none."""
-
-    def __call__(self, path: str | Path, overwrite: bool, written: Written) -> None:
-        """Begin."""
+Save = Callable[..., Path]   # of a path and `overwrite`; raises `WorkbenchError` with the reason if it cannot
+Written = Callable[[Path | None, str], object]   # gets the path, or the reason why there is none
+Begin = Callable[[str | Path, bool, Written], object]   # begins to write, and calls back
 
 
 class SaveArchive(Part):
@@ -37,9 +24,9 @@ class SaveArchive(Part):
     while the archive is being computed: `when` calls back. One that takes long to write is written by `begin`.
 
     >>> asked = SaveArchive("snapshot.zip", lambda path, overwrite=False: Path("/data") / path)
-    >>> asked.press(); asked.content["said"]
+    >>> asked.press(); asked.content["message"]
     'saved as /data/snapshot.zip'
-    >>> asked.shows("another archive"); asked.content["said"]
+    >>> asked.shows("another archive"); asked.content["message"]
     ''
     """
 
@@ -47,9 +34,9 @@ class SaveArchive(Part):
 
     def __init__(self, name: str, save: Save, when: When = at_once, begin: Begin | None = None) -> None:
         self._save, self._proposed, self._when, self._begin = save, name, when, begin or self._save_now
-        self._shown = self._said_of = ""
+        self._shown = self._message_of = ""
         self._bytes = b""   # of the archive that is about to be downloaded
-        super().__init__(name=name, said="", failed=False, asks=False)
+        super().__init__(name=name, message="", failed=False, asks=False)
         self.download = DownloadButton("download archive", self._packed, self._refuse, self._pack)
 
     @property
@@ -103,7 +90,7 @@ class SaveArchive(Part):
     def shows(self, archive: str) -> None:
         """The panel now shows this archive, as told by its code: a message about another one is withdrawn."""
         self._shown = archive
-        if self._said_of != archive:
+        if self._message_of != archive:
             self._leave()
 
     def _replace(self) -> None:
@@ -157,5 +144,5 @@ class SaveArchive(Part):
         self._say(reason, failed=True)
 
     def _say(self, text: str, failed: bool = False, asks: bool = False) -> None:
-        self._said_of = self._shown
-        self.set(said=text, failed=failed, asks=asks)
+        self._message_of = self._shown
+        self.set(message=text, failed=failed, asks=asks)

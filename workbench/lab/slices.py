@@ -10,27 +10,27 @@ Row 0 of a picture is at its top, and the vertical axis points up.
 from __future__ import annotations
 
 import itertools
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from workbench.arguments import whole_number
 from workbench.data import Field
-from workbench.data.units import unit_of_axes
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Limit
 from workbench.lab.description import PIXELS, Axes, Window
+from workbench.lab.grid import Grid, GridAxis, plain_grid
 from workbench.lab.remembered import remembered
-from workbench.lab.units import axis_names
 
 DECADES = 6   # of a logarithmic scale, at most
+ACROSS, UPWARDS = 4, 6   # ticks of an axis without a scale, at most
 
 @dataclass(frozen=True)
 class Cut:
     """The visible part of a field: the slice at `index` along `axis`, at one `time`, within a window.
 
-    Axes are counted among the last three; the first of four is time. Fields of two axes have one slice.
+    Axes are counted among the last three; the first of four is time. Fields of two axes have one slice. A `grid` with
+    coordinates turns round what descends; all pictures of a slice need the same.
     """
 
     axis: int = 0
@@ -38,6 +38,7 @@ class Cut:
     time: int = 0
     window: Window | None = None
     pixels: int = PIXELS
+    grid: Grid | None = None
 
     def plane(self, values: np.ndarray) -> np.ndarray:
         """The slice of an array with the field's shape, rows from the bottom up: a view.
@@ -49,31 +50,31 @@ class Cut:
             values = values[whole_number("time", self.time, 0, len(values) - 1)]
         if values.ndim == 3:
             axis = whole_number("axis", self.axis, 0, 2)
-            found = whole_number("index", self.index, 0, values.shape[axis] - 1)
-            return np.moveaxis(values, axis, 0)[found]
+            return np.moveaxis(values, axis, 0)[whole_number("index", self.index, 0, values.shape[axis] - 1)]
         if values.ndim != 2:
             raise WorkbenchError(f"a slice needs a field of two to four axes; got shape {values.shape}: see `envelope`")
         return values
 
-    def steps(self, field: Field) -> tuple[float, float]:
-        """The spacing down and across a slice."""
-        spacing = list(field.spacing[-3:])
-        if len(spacing) == 3:
-            del spacing[self.axis]
-        return spacing[0], spacing[1]
+    def shown_axes(self, field: Field) -> tuple[GridAxis, GridAxis]:
+        """The axes down and across a slice."""
+        shown = list((self.grid or plain_grid(field))[-3:])
+        if len(shown) == 3:
+            del shown[self.axis]
+        return shown[0], shown[1]
 
     def cells(self, field: Field) -> tuple[slice, slice]:
         """The rows and columns of the slice that the window touches; at least one of each."""
-        rows, columns = self.plane(field.values).shape
-        down, across = self.steps(field)
-        left, right, bottom, top = self.window or (0.0, columns * across, 0.0, rows * down)
-        return _touched(bottom / down, top / down, rows), _touched(left / across, right / across, columns)
+        self.plane(field.values)
+        down, across = self.shown_axes(field)
+        if self.window is None:
+            return slice(0, down.count), slice(0, across.count)
+        left, right, bottom, top = self.window
+        return down.touched(bottom, top), across.touched(left, right)
 
     def covered(self, field: Field) -> Window:
         """The area of these cells: the window of the picture."""
-        down, across = self.steps(field)
-        rows, columns = self.cells(field)
-        return columns.start * across, columns.stop * across, rows.start * down, rows.stop * down
+        (down, across), (rows, columns) = self.shown_axes(field), self.cells(field)
+        return *across.covered(columns), *down.covered(rows)
 
     def cell(self, field: Field, x: float, y: float) -> tuple[int, ...] | None:
         """The index of the cell at a place of the picture; None beyond the field.
@@ -81,16 +82,14 @@ class Cut:
         >>> Cut(axis=0, index=1).cell(Field(np.zeros((2, 3, 4)), spacing=0.5), 1.2, 0.1)
         (1, 0, 2)
         """
-        down, across = self.steps(field)
-        row, column = math.floor(y / down), math.floor(x / across)
-        rows, columns = self.plane(field.values).shape
-        if not (0 <= row < rows and 0 <= column < columns):
+        down, across = self.shown_axes(field)
+        row, column = down.cell(y), across.cell(x)
+        if row is None or column is None:
             return None
-        if len(field.shape) == 2:
-            return row, column
         place = [row, column]
-        place.insert(self.axis, self.index)
-        return tuple(place) if len(field.shape) == 3 else (self.time, *place)
+        if len(field.shape) > 2:
+            place.insert(self.axis, self.index)
+        return tuple(place) if len(field.shape) < 4 else (self.time, *place)
 
     def axes(self, field: Field) -> Axes:
         """The names of the axes of the picture, and where the slice is.
@@ -100,26 +99,14 @@ class Cut:
         >>> Cut().axes(Field(np.zeros((2, 2)), metadata={"dimensions": ["lat", "lon"], "units": "degC"})).unit
         ''
         """
-        names, unit = axis_names(field), unit_of_axes(field)
-        shown = [own for own in range(len(names)) if len(names) < 3 or own != self.axis + len(names) - 3][-2:]
-        depth = []
-        if len(names) >= 3:
-            own = self.axis + len(names) - 3
-            place = (self.index + 0.5) * field.spacing[own]
-            at = f", {place:.4g} {unit}".rstrip() if unit or field.spacing[own] != 1 else ""
-            depth = [f"{names[own]} = {self.index} of {field.shape[own]}{at}"]
-        if len(names) == 4:
-            depth.append(f"{names[0] if names[0] != 'axis 0' else 'time'} = {self.time} of {field.shape[0]}")
-        return Axes(names[shown[1]], names[shown[0]], unit, ", ".join(depth))
-
-
-def whole_window(field: Field, axis: int = 0) -> Window:
-    """The window of a whole slice across this axis.
-
-    >>> whole_window(Field(np.zeros((2, 3, 4)), spacing=(1.0, 0.5, 10.0)), axis=0)
-    (0.0, 40.0, 0.0, 1.5)
-    """
-    return Cut(axis).covered(field)
+        grid, (down, across), (rows, columns) = self.grid or plain_grid(field), self.shown_axes(field), self.cells(field)
+        depth = [grid[-3:][self.axis].where(self.index)] if len(grid) > 2 else []
+        if len(grid) == 4:
+            depth.append(grid[0].where(self.time, time=True))
+        ticks, named = (across.ticks(columns, ACROSS), down.ticks(rows, UPWARDS)), ", ".join(depth)
+        if across.unit == down.unit:
+            return Axes(across.name, down.name, across.unit, named, ticks)
+        return Axes(across.named, down.named, "", named, ticks)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,15 +124,16 @@ def slice_raster(field: Field, cut: Cut, like: Field | None = None) -> Raster:
     >>> slice_raster(Field([[1.0, 3.0], [5.0, np.nan]]), Cut(pixels=1)).values.tolist()
     [[3.0]]
     """
+    grid = field if like is None else like
     values, valid = _cut_out(field, cut)
     if like is not None:
         valid &= _cut_out(like, cut)[1]
     if max(values.shape) <= cut.pixels:
-        return _raster(np.where(valid, values, np.nan), field, cut)
+        return _raster(np.where(valid, values, np.nan), grid, cut)
     sums = _blocks(np.where(valid, values, 0).astype(np.float64, copy=False), cut.pixels, np.add)
     counts = _blocks(valid.astype(np.uint32), cut.pixels, np.add)
     with np.errstate(invalid="ignore"):
-        return _raster(sums / counts, field, cut)   # 0 / 0 where nothing is valid
+        return _raster(sums / counts, grid, cut)   # 0 / 0 where nothing is valid
 
 
 def error_raster(original: Field, decoded: Field, limit: Limit, cut: Cut) -> Raster:
@@ -167,7 +155,7 @@ def slice_range(field: Field, cut: Cut, logarithmic: bool = False) -> tuple[floa
     """
     whole = Cut(cut.axis, cut.index, cut.time)
 
-    def found() -> tuple[float, float]:
+    def made() -> tuple[float, float]:
         values, valid = _cut_out(field, whole)
         shown = values[valid & (values > 0) if logarithmic else valid]
         if not shown.size:
@@ -175,7 +163,7 @@ def slice_range(field: Field, cut: Cut, logarithmic: bool = False) -> tuple[floa
         low, high = float(shown.min()), float(shown.max())
         return (max(low, high * 10.0**-DECADES), high) if logarithmic else (low, high)
 
-    return remembered(field, "slice range", (whole, logarithmic), found)
+    return remembered(field, "slice range", (whole, logarithmic), made)
 
 
 def envelope(
@@ -191,7 +179,7 @@ def envelope(
     """
     (step,) = field.spacing
     left, right = (window or (0.0, len(values) * step))[:2]
-    part = _touched(left / step, right / step, len(values))
+    part = GridAxis("", len(values), step=step).touched(left, right)
     valid = np.isfinite(field.values[part]) if field.mask is None else np.isfinite(field.values[part]) & ~field.mask[part]
     shown = np.where(valid, values[part], np.nan)
     places = (np.arange(part.start, part.stop) + 0.5) * step
@@ -200,12 +188,6 @@ def envelope(
     first = _first_of_blocks(len(shown), points)
     ends = np.stack([np.fmin.reduceat(shown, first), np.fmax.reduceat(shown, first)], axis=1)
     return np.repeat(places[first], 2), ends.ravel()
-
-
-def _touched(low: float, high: float, count: int) -> slice:
-    """The cells between two places, in units of cells; tolerant to rounding errors."""
-    start = min(max(math.floor(low + 1e-6), 0), count - 1)
-    return slice(start, min(max(math.ceil(high - 1e-6), start + 1), count))
 
 
 def _cut_out(field: Field, cut: Cut) -> tuple[np.ndarray, np.ndarray]:
@@ -219,20 +201,21 @@ def _cut_out(field: Field, cut: Cut) -> tuple[np.ndarray, np.ndarray]:
 def _error(original: Field, decoded: Field, limit: Limit, cut: Cut) -> tuple[np.ndarray, np.ndarray]:
     """Errors in units of the limit, and the mask of existing ones; the error of a lost value is infinite."""
     values, valid = _cut_out(original, cut)
-    found = cut.plane(decoded.values)[cut.cells(original)]
+    returned = cut.plane(decoded.values)[cut.cells(original)]
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        error = found.astype(np.float64) - values
+        error = returned.astype(np.float64) - values
         if limit.value > 0:
             allowed = limit.value * np.abs(values, dtype=np.float64) if limit.relative else limit.value
             error = np.where(error == 0, 0.0, error / allowed)
-    error[~np.isfinite(found)] = np.inf
+    error[~np.isfinite(returned)] = np.inf
     return error, valid
 
 
 def _raster(values: np.ndarray, field: Field, cut: Cut) -> Raster:
     rows, columns = cut.cells(field)
     block = [-(-(part.stop - part.start) // points) for part, points in zip((rows, columns), values.shape, strict=True)]
-    return Raster(values[::-1], cut.covered(field), (block[0], block[1]))
+    down, across = (slice(None, None, 1 if axis.step > 0 else -1) for axis in cut.shown_axes(field))
+    return Raster(values[down, across][::-1], cut.covered(field), (block[0], block[1]))
 
 
 def _blocks(values: np.ndarray, pixels: int, combined: np.ufunc) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import urllib.parse
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -19,6 +20,8 @@ MARGIN = 64, 46, 16        # at the left, below and at the right of a picture wi
 TEXT, LETTER = 16, 8.2     # the height of a text, and the mean width of a letter
 HEAD, BAR, ROW = 28, 46, 24   # the heights of the title, of the colour bar with its texts, and of a row of the legend
 FONT = f'font-family="system-ui, sans-serif" fill="{INK}"'
+
+UNQUOTED = "=:/,;+()'!*@$?&.-_~ "   # characters of SVG in a data URL
 
 STYLE = """
 .wb-figure { margin: 0; flex: 1 1 280px; min-width: 0; max-width: 560px; }
@@ -56,12 +59,18 @@ def complete(shown: Picture, wide: float = WIDE) -> str:
     return _document(shown, (beside, HEAD, below + high + ROW * lines, right), _inside(shown, unit) + words, unit)
 
 
+def image(drawn: str, words: str, style: str) -> str:
+    """A drawing as an image of a page; `words` are its text for readers who do not see it."""
+    address = html.escape("data:image/svg+xml," + urllib.parse.quote(drawn, safe=UNQUOTED))
+    return f'<img src="{address}" alt="{html.escape(words)}" style="{style}">'
+
+
 def narrowed(shown: Picture) -> Picture:
     """The picture with its suggested limits as the ends of its scale; the page applies them itself.
 
     >>> levels = np.arange(1, 256, dtype=np.uint8).reshape(5, 51)
-    >>> found = narrowed(Picture("waves", levels, (0, 51, 0, 5), low=0.0, high=254.0, limits="1-99", empty=True))
-    >>> found.low, found.high, found.pixels.min().item(), found.pixels.max().item()
+    >>> shown = narrowed(Picture("waves", levels, (0, 51, 0, 5), low=0.0, high=254.0, limits="1-99", empty=True))
+    >>> shown.low, shown.high, shown.pixels.min().item(), shown.pixels.max().item()
     (3.0, 251.0, 1, 255)
     """
     there = shown.pixels[shown.pixels > 0]
@@ -121,11 +130,12 @@ def _edges(shown: Picture, unit: float) -> Iterator[str]:
     named = [f"{name} [{shown.axes.unit}]" if shown.axes.unit else name for name in (shown.axes.across, shown.axes.up)]
     x, y = Axis(named[0], *shown.window[:2]), Axis(named[1], *shown.window[2:])
     yield f'<g {FONT} font-size="{TEXT * unit:.3g}" text-anchor="middle">'
-    for value, text in x.ticks:
-        yield f'<text x="{width * x.share(value):.1f}" y="{height + 18 * unit:.1f}">{text}</text>'
-    for value, text in y.ticks:
+    across, up = shown.axes.ticks
+    for value, text in across or x.ticks:
+        yield f'<text x="{width * x.share(value):.1f}" y="{height + 18 * unit:.1f}">{html.escape(text)}</text>'
+    for value, text in up or y.ticks:
         place = height * (1 - y.share(value)) + 5 * unit
-        yield f'<text x="{-5 * unit:.1f}" y="{place:.1f}" text-anchor="end">{text}</text>'
+        yield f'<text x="{-5 * unit:.1f}" y="{place:.1f}" text-anchor="end">{html.escape(text)}</text>'
     yield f'<text x="{width / 2:g}" y="{height + 40 * unit:.1f}">{html.escape(x.title)}</text>'
     turned = f"translate({-50 * unit:.1f} {height / 2:g}) rotate(-90)"
     yield f'<text transform="{turned}">{html.escape(y.title)}</text></g>'

@@ -21,7 +21,7 @@ R = TypeVar("R")
 TURN = threading.RLock()
 BREATH = 0.01   # seconds between two steps, for the events of the user
 GIVEN_UP = 2.0  # seconds
-LOOK = 0.05     # seconds between two looks whether what steps need is there
+POLLING = 0.05     # seconds between two checks whether what steps need is there
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class Rest:
                 if request is not self._newest:
                     return
                 if not ready():
-                    loop.call_later(LOOK, take, number)
+                    loop.call_later(POLLING, take, number)
                     return
                 try:
                     steps[number]()

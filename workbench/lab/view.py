@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from workbench.errors import WorkbenchError
 from workbench.lab import chart_library, markup
@@ -16,7 +15,7 @@ from workbench.lab.buttons import CopyButton, DownloadButton
 from workbench.lab.canvas import Canvas
 from workbench.lab.chart_part import ChartPart
 from workbench.lab.controls import Control, Row
-from workbench.lab.description import Reading, Shown, Window
+from workbench.lab.description import Shown, Window
 from workbench.lab.drawers import Drawers
 from workbench.lab.engine import Status
 from workbench.lab.page import Page
@@ -24,48 +23,11 @@ from workbench.lab.part import Part
 from workbench.lab.saving import SaveArchive
 from workbench.lab.turns import Rest
 
+if TYPE_CHECKING:
+    from workbench.lab.panel import Panel
+
 Rows = Sequence[Row | Sequence[Part]]
 RESTED = 0.25   # seconds without changes before charts are drawn, one after the other
-
-
-class Requests(Protocol):
-    """The requests of a view to its panel."""
-
-    def request(self, **fields: Any) -> object:
-        """Change fields of the state; False if they are refused."""
-
-    def undo(self) -> object:
-        """Go one step back."""
-
-    def redo(self) -> object:
-        """Go one step forth."""
-
-    def picked(self, label: str, chosen: int) -> object:
-        """A mark was clicked."""
-
-    def picture_chosen(self, title: str) -> object:
-        """Another picture is to be in front."""
-
-    def reading(self, picture: int, x: float, y: float) -> Reading | None:
-        """The exact content of a place."""
-
-    def reading_of_detail(self, x: float, y: float) -> Reading | None:
-        """The exact content of a place in the detail."""
-
-    def cancel(self) -> object:
-        """Stop the running work."""
-
-    def row_chosen(self, table: str, row: int) -> object:
-        """A row of a table was chosen."""
-
-    def save_report(self) -> Path:
-        """Write the report."""
-
-    def report(self) -> tuple[str, str]:
-        """The name and the text of the report."""
-
-    def code(self) -> str:
-        """The Python that reproduces what is shown."""
 
 
 class Frame(Part):
@@ -76,7 +38,7 @@ class Frame(Part):
 
     kind = "frame"
 
-    def __init__(self, panel: Requests, title: str, live: str) -> None:
+    def __init__(self, panel: Panel[Any], title: str, live: str) -> None:
         super().__init__(
             title=title, live=live, text="", failed=False, share=0.0, busy=False, back=False, forth=False, stale=False,
             mark="", awaited=False, areas={},
@@ -90,12 +52,12 @@ class Frame(Part):
 
 
 class ReportPart(Part):
-    """The button that saves a report where the kernel runs, and what is said of saved reports."""
+    """The button that saves a report where the kernel runs, and what became of saved reports."""
 
     kind = "report"
 
     def __init__(self, save: Any) -> None:
-        super().__init__(said="", failed=False)
+        super().__init__(message="", failed=False)
         self._save = save
 
     def heard(self, content: Mapping[str, Any]) -> None:
@@ -106,7 +68,7 @@ class ReportPart(Part):
 class View:
     """The parts of one panel, and its widget. `live` is a class name of the element that shows it."""
 
-    def __init__(self, panel: Requests, title: str, rows: Rows, state: Any, live: str = "") -> None:
+    def __init__(self, panel: Panel[Any], title: str, rows: Rows, state: Any, live: str = "") -> None:
         self.panel, self._state = panel, state
         self.charts: dict[str, ChartPart] = {}
         self.controls: list[Control] = []
@@ -130,7 +92,7 @@ class View:
         self.canvas.turn_to = lambda picture: panel.picture_chosen(self.canvas.content[f"pane_{picture}"]["title"])
         self.detail.reader = lambda picture, x, y: panel.reading_of_detail(x, y)
         if hasattr(self._state, "window"):
-            self.canvas.look = lambda window: panel.request(window=window)
+            self.canvas.zoom = lambda window: panel.request(window=window)
         if hasattr(self._state, "pixels"):
             self.canvas.fit = lambda pixels: panel.request(pixels=pixels)
         self.drawers, self.overview = Drawers(panel.row_chosen), Drawers(panel.row_chosen, bare=True)
@@ -210,7 +172,7 @@ class View:
 
     def _reserve(self, shown: Shown) -> None:
         """Keep room for the first charts, so that pictures need not shrink when these come."""
-        names = {*shown.charts, *getattr(shown.charts, "coming", ())} if not self.charts else set()
+        names = {*shown.charts, *shown.charts.coming} if not self.charts else set()
         places = {"beside": names & set(shown.beside), "below": names - {*shown.among, *shown.beside}}
         self._arrange({"reserved": [place for place, coming in places.items() if coming]})
 
@@ -222,11 +184,11 @@ class View:
         for saver in self.savers:
             saver.shows(code)
         if self._saved_of != code:
-            self.report.set(said="", failed=False)
+            self.report.set(message="", failed=False)
 
     def _arrange_charts(self, shown: Shown) -> None:
         """Make the charts that are new, and remove those that are gone; the others stay as they are."""
-        coming: frozenset[str] = getattr(shown.charts, "coming", frozenset())
+        coming = shown.charts.coming
         with self.widget.at_once():
             for name in [name for name in self.charts if name not in shown.charts and name not in coming]:
                 self._remove_chart(name)
@@ -276,7 +238,7 @@ class View:
         self._say(reason, failed=True)
 
     def _say(self, text: str, failed: bool = False) -> None:
-        self.report.set(said=text, failed=failed)
+        self.report.set(message=text, failed=failed)
         self._saved_of = self.copy.content["text"]
 
     def close(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from workbench.charts.description import Axis, Chart, Rule, Series
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 HEIGHT = 260   # pixels
 MEASURED, PREDICTED, ROUNDING, GUARANTEED = "measured", "predicted (first order)", "round-off floor", "guaranteed limit"
 BLUE, ORANGE, GREEN = COLOURS[:3]
-MANY = 5       # sites, from which on their names are turned
+ROOM = 36      # letters beside each other below a chart, at the least: names that need more are turned
 MOST = 12      # names on an axis
 LONG = 14      # letters of a name
 Values = Mapping[str, float | None]   # by site
@@ -56,7 +57,8 @@ def axes(sites: Sequence[str], label: str, lines: Sequence[Series]) -> tuple[Axi
     every = -(-len(sites) // MOST)
     numbered = [(float(number), short(site)) for number, site in enumerate(sites, 1)]
     names = tuple(reversed(numbered[::-1][::every]))
-    across = Axis("", 0.5, len(sites) + 0.5, names=names, turned=len(sites) > MANY)
+    needed = max(((len(one) + len(other)) / 2 + 1 for (_, one), (_, other) in pairwise(names)), default=0)
+    across = Axis("", 0.5, len(sites) + 0.5, names=names, turned=needed * len(sites) > ROOM * every)
     return across, Axis.around(label, [value for line in lines for value in line.y], True, 0.08)
 
 

@@ -13,7 +13,7 @@ from workbench.bounds.prediction.expert import SHIPPED, shipped, to_bytes
 from workbench.bounds.prediction.surveyed import surveyed
 from workbench.bounds.prediction.training_fields import KINDS, training_fields
 
-CODECS = ("sz3", "zfp", "sperr", "prequantised", "interpolation")
+CODECS = ("sz3", "zfp", "sperr", "prequantised", "staged", "interpolation")
 BOUNDS = [wb.Relative(10**-power) for power in (4.0, 3.0, 2.0)]
 
 

@@ -185,7 +185,7 @@ def test_what_is_saved_is_what_the_call_makes(panel: Any, data: xarray.Dataset, 
     panel._saver.heard({"name": str(tmp_path / "saved.zip")})
     panel._saver.press()
     panel.wait(SOON)
-    assert panel._saver.content["said"] == f"saved as {tmp_path / 'saved.zip'}"
+    assert panel._saver.content["message"] == f"saved as {tmp_path / 'saved.zip'}"
     made = made_by_code(panel, data)
     saved = wb.open(tmp_path / "saved.zip")
     assert saved.nbytes == made.nbytes
@@ -208,7 +208,7 @@ def test_saving_can_be_cancelled_and_says_so(panel: Any, tmp_path: Path, monkeyp
     panel._saver.heard({"name": str(tmp_path / "saved.zip")})
     panel._saver.press()
     panel.wait(SOON)
-    assert "cancelled" in panel._saver.content["said"]
+    assert "cancelled" in panel._saver.content["message"]
     assert not list(tmp_path.iterdir())
 
 
@@ -218,7 +218,7 @@ def test_bounds_for_a_total_ratio_are_chosen_in_all_rows(panel: Any, data: xarra
     begun = panel.state.eb
     panel.find()
     panel.wait(SOON)
-    assert panel._told.content["text"].startswith("bounds of 2 variables meet 4x (4")
+    assert panel._outcome.content["text"].startswith("bounds of 2 variables meet 4x (4")
     assert "wb.find_bounds(data, wb.Ratio(4)" in panel.code()
     archive = made_by_code(panel, data)
     assert 4 <= archive.ratio < 4.4
@@ -233,7 +233,7 @@ def test_bounds_for_a_total_ratio_are_chosen_in_all_rows(panel: Any, data: xarra
     panel.change(variable="T")
     assert "wb.find_bounds" in panel.code()
     assert panel.undo()   # what the search has changed, in both
-    assert panel._told.content["text"] == ""
+    assert panel._outcome.content["text"] == ""
     assert panel.state.eb == begun
     assert "P" not in panel.state.choices   # as nobody had looked at it
 

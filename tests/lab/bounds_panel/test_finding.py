@@ -23,7 +23,7 @@ def panel() -> Any:
 
 def told(panel: Any) -> str:
     """The answer beside the button."""
-    return str(panel._told.content["text"])
+    return str(panel._outcome.content["text"])
 
 
 def find(panel: Any, **fields: Any) -> None:

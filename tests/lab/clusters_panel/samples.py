@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 import workbench as wb
-from workbench.lab.clusters_panel import Breakage, ClustersState, Halos, Kept, break_halos, groups_of, keep_halos
+from workbench.lab.clusters_panel.breakage import Breakage, Halos, break_halos, groups_of
+from workbench.lab.clusters_panel.keeping import Kept, keep_halos
+from workbench.lab.clusters_panel.state import ClustersState
 
 
 def clumps(dimensions: int, dtype: type, box: float | None, seed: int = 0, count: int = 3000) -> wb.Particles:

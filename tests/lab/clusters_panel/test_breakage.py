@@ -12,9 +12,9 @@ from lab.clusters_panel import samples
 from workbench.clusters import catalogue
 from workbench.clusters.matching import INTACT, MERGED, SPLIT
 from workbench.lab.cloud_view.fates import fates_of
-from workbench.lab.clusters_panel import ClustersState, Halos, break_halos, groups_of
-from workbench.lab.clusters_panel.breakage import Links, in_original_order
+from workbench.lab.clusters_panel.breakage import Halos, Links, break_halos, groups_of, in_original_order
 from workbench.lab.clusters_panel.curves import counted, mass_edges
+from workbench.lab.clusters_panel.state import ClustersState
 from workbench.metrics import mass_function, match_halos
 
 CLUMPS = [name for name in samples.SETS if name.endswith("-D")]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lab.clusters_panel import samples
-from workbench.lab.clusters_panel import code
+from workbench.lab.clusters_panel.code import code
 
 
 def run(source: str, **names: Any) -> tuple[dict[str, Any], str]:

@@ -12,10 +12,12 @@ from workbench.charts.description import Rule, Series, Span
 from workbench.clusters.keep.repair import Step
 from workbench.clusters.matching import SPLIT
 from workbench.lab.chart_part import ChartPart
-from workbench.lab.clusters_panel import Chosen, Trace, chosen_mark, draw, shown_outcome
 from workbench.lab.clusters_panel.curves import descent_chart, mass_function_chart
 from workbench.lab.clusters_panel.detail import MOST_POINTS, sight_of
-from workbench.lab.clusters_panel.panes import MOST_HALOS, MOST_LINKS
+from workbench.lab.clusters_panel.drawing import draw, shown_outcome
+from workbench.lab.clusters_panel.keeping import Trace
+from workbench.lab.clusters_panel.panes import MOST_HALOS, MOST_LINKS, chosen_mark
+from workbench.lab.clusters_panel.state import Chosen
 from workbench.lab.description import Marks, Picture, Shown
 from workbench.lab.projection import shown_axes
 
@@ -547,3 +549,12 @@ def test_it_is_said_where_the_result_of_descent_was_rounded():
 def test_a_window_beyond_the_particles_can_be_drawn():
     shown = drawn("periodic 2-D", window=(5.0, 6.0, 5.0, 6.0))
     assert not shown.pictures[0].pixels.any()
+
+
+@pytest.mark.parametrize("name", CLUMPS)
+def test_the_close_up_names_its_axes_and_their_unit(name: str) -> None:
+    case = samples.case(name)
+    known = wb.Particles(case.particles.positions, case.particles.box, metadata={"units": "Mpc"})
+    state = case.changed(chosen=Chosen.halo(int(case.halos.catalogue.labels[0])), axis=1)
+    axes = draw(known, state, case.halos, case.breakage).detail.axes   # type: ignore[union-attr]
+    assert (axes.across, axes.up, axes.unit) == ("Δx", "Δy" if known.dimensions == 2 else "Δz", "Mpc")

@@ -5,7 +5,9 @@ import pytest
 
 import workbench as wb
 from lab.clusters_panel import samples
-from workbench.lab.clusters_panel import ClustersState, Trace, draw, keep_halos
+from workbench.lab.clusters_panel.drawing import draw
+from workbench.lab.clusters_panel.keeping import Trace, keep_halos
+from workbench.lab.clusters_panel.state import ClustersState
 
 CLUMPS = [name for name in samples.SETS if name.endswith("-D")]
 
@@ -82,7 +84,7 @@ def test_cancelling_leaves_the_trace_where_it_was(share):
     with pytest.raises(InterruptedError):
         keep_halos(case.particles, case.state, case.halos, stop, trace)
     assert len(seen) == last
-    assert trace.told == case.kept.trace.told[: len(trace.told)]
+    assert trace.taken == case.kept.trace.taken[: len(trace.taken)]
 
 
 @pytest.mark.parametrize("solver", ["auto", "refine", "pgd"])
@@ -99,7 +101,7 @@ def test_of_several_bounds_the_trace_tells_the_one_that_was_taken():
     case, latest = samples.Case.of(particles, bound=bound), []
     trace, certificate = Trace(), case.kept.certificate
     keep_halos(particles, case.state, case.halos, lambda share, text: latest.append(trace.steps), trace)
-    tried = {step.within for step in trace.told}
+    tried = {step.within for step in trace.taken}
     assert len(tried) > 1
     assert max(tried) < bound
     assert {step.within for step in trace.steps} == {certificate["encoded_within"]}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import workbench as wb
 from lab.clusters_panel import samples
 from workbench.errors import WorkbenchError
-from workbench.lab.clusters_panel import Chosen, ClustersState
+from workbench.lab.clusters_panel.state import Chosen, ClustersState
 
 REFUSED = [
     ({"bound": 0.0}, "the error bound ξ must be a positive number; 0 is not one"),

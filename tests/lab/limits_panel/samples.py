@@ -24,7 +24,7 @@ def of_all(name):
 def in_tiles(name, tile):
     """What does not depend on bounds."""
     found, state = of_all(name), LimitsState(1.0, tile)
-    tiled = theory.tiled(found["model"], found["curves"], state)
+    tiled = theory.tiled(found["model"], found["curves"], state, quiet)
     return {"tiled": tiled, "band": theory.band(found["curves"], tiled, state, quiet)}
 
 

@@ -7,6 +7,8 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import workbench as wb
 from lab.limits_panel.samples import ALL, results, sample
@@ -15,10 +17,10 @@ from workbench.charts.description import Cells
 from workbench.charts.looks import COLOURS, area_colour
 from workbench.lab.chart_part import ChartPart
 from workbench.lab.limits_panel import LimitsState, draw
-from workbench.lab.limits_panel.causes import CAUSES
+from workbench.lab.limits_panel.causes import CAUSES, MEANINGS
 from workbench.lab.limits_panel.gap_chart import gap_chart
 from workbench.lab.limits_panel.measuring import best, codecs_for, limit_of, nearest
-from workbench.lab.limits_panel.waterfall import of_theory, to_codec, waterfall_chart
+from workbench.lab.limits_panel.waterfall import Waterfall, of_theory, to_codec, waterfall_chart
 from workbench.limits.plot import BAND, BOUND, TILES
 
 
@@ -190,7 +192,7 @@ def test_steps_to_a_codec_end_at_its_bits_exactly():
     for point in points("two"):
         fall = to_codec(limits, point)
         assert fall.rates[-1] == pytest.approx(point.bits, abs=1e-12)
-        assert fall.rates[fall.bound] == pytest.approx(limits.rate(limit_of(point) ** 2 / 3), abs=1e-12)
+        assert fall.rates[0] == fall.bound == pytest.approx(limits.rate(limit_of(point) ** 2 / 3), abs=1e-12)
         assert f"{point.bits:.3f}" in waterfall_chart(fall).words
 
 
@@ -199,14 +201,13 @@ def test_errors_larger_than_uniform_ones_are_a_step_to_the_left():
     coarse = 3 * limit_of(point) ** 2 / 4
     rate = limits.rate(coarse)
     large = dataclasses.replace(point, distortion=coarse, rate=rate, parts={"prediction and coding": point.bits - rate})
-    steps = {step.cause: step.bits for step in to_codec(limits, large).steps}
-    assert steps["larger errors"] < 0
+    assert to_codec(limits, large).steps["larger errors"] < 0
     assert to_codec(limits, large).rates[-1] == pytest.approx(point.bits, abs=1e-12)
 
 
 def test_without_a_codec_steps_are_the_known_costs():
     found = results("two")["figures"]
-    steps = {step.cause: step.bits for step in of_theory(found).steps}
+    steps = of_theory(found).steps
     assert steps["tiles"] == found.tiled - found.rate
     assert steps["model"] == found.description
     chart = draw(sample("two"), state_of("two"), results("two")).charts["waterfall"]
@@ -214,12 +215,29 @@ def test_without_a_codec_steps_are_the_known_costs():
     assert "interpolation" not in chart.words
 
 
-def test_the_best_codec_is_that_of_fewest_bits_at_the_nearest_bound():
+@given(
+    bound=st.floats(0.01, 20), borders=st.floats(0, 1), end=st.sampled_from(["zfp", "in practice"]),
+    costs=st.lists(st.floats(-30, 30), max_size=len(MEANINGS) - 1),
+)
+def test_a_waterfall_begins_at_zero_and_its_bars_are_the_rates(bound, borders, end, costs):
+    causes = [cause for cause in MEANINGS if cause != "region borders"]
+    fall = Waterfall("", bound, min(borders, bound), dict(zip(causes, costs, strict=False)), end)
+    chart = waterfall_chart(fall)
+    lowest = min(fall.rates)
+    assert chart.x.low == 0 if lowest >= 0 else chart.x.low < lowest
+    assert chart.x.high > max(fall.rates)
+    bars = {box[1]: box for part in chart.of(Cells) if not part.tooltips[0].endswith(MEANINGS["region borders"])
+            for box in part.boxes}
+    in_order = [bars[row] for row in sorted(bars, reverse=True)]
+    ends = [(0.0, bound), *itertools.pairwise(fall.rates), (0.0, fall.rates[-1])]
+    assert [(box[0], box[2]) for box in in_order] == [tuple(sorted(each)) for each in ends]
+
+
+def test_the_best_codec_is_that_of_fewest_bits_at_the_bound():
     spread = math.sqrt(results("two")["model"].limits.variance)
-    chosen = best(points("two"), 0.009 * spread)
-    assert limit_of(chosen) == 0.01 * spread
+    chosen = best(points("two"), 0.01 * spread)
     assert chosen.bits == min(point.bits for point in points("two") if limit_of(point) == 0.01 * spread)
-    assert best([], 1.0) is None
+    assert best(points("two"), 0.009 * spread) is best([], 1.0) is None
 
 
 def said(shown):
@@ -229,19 +247,27 @@ def said(shown):
 def test_the_answer_is_the_bound_and_then_the_best_codec():
     found = results("two")
     figures = found["figures"]
-    before = said(draw(sample("two"), state_of("two"), found))
-    assert before == (
-        f"A Gaussian field with this spectrum needs at least {figures.rate:.2f} ({figures.low:.2f} to {figures.high:.2f}) "
-        "bits/value at this error. Press “compare codecs” for what codecs need."
-    )
+    bound = f"Gaussian model: at least {figures.rate:.2f} ({figures.low:.2f} to {figures.high:.2f}) bits/value"
+    before = f"{bound} at this error bound. Press “compare codecs” for what codecs need."
+    assert said(draw(sample("two"), state_of("two"), found)) == before
     assert draw(sample("two"), state_of("two"), {}).answer == ()
-    point = best(points("two"), state_of("two").eb)
-    after = said(draw(sample("two"), state_of("two"), found, points("two")))
-    gap = point.bits - found["model"].limits.rate(limit_of(point) ** 2 / 3)
-    expected = f"{point.run.label}, {point.bits:.2f} ({gap:+.2f} above its bound)."
-    assert f"Best codec at the bound {limit_of(point):.3g}: {expected}" in after
-    here = said(draw(sample("two"), state_of("two", eb=limit_of(point)), found, points("two")))
-    assert f"Best codec here: {point.run.label}," in here
+    point = points("two")[0]
+    state = state_of("two", eb=limit_of(point))
+    chosen = best(points("two"), state.eb)
+    gap = chosen.bits - found["model"].limits.rate(state.distortion)
+    after = f"{bound} · best codec: {chosen.run.label}, {chosen.bits:.2f} ({gap:.2f} above the bound)"
+    assert said(draw(sample("two"), state, found, points("two"))) == after
+
+
+def test_the_answer_is_about_the_chosen_bound_only_also_while_codecs_are_compared():
+    found, chosen = results("two"), limit_of(points("two")[0])
+    others = [point for point in points("two") if limit_of(point) != chosen]
+    for measured in ([], others):
+        shown = draw(sample("two"), state_of("two", eb=chosen), found, measured)
+        assert "codec: " not in said(shown)
+        assert shown.charts["waterfall"].title == "What practice adds"
+    first = draw(sample("two"), state_of("two", eb=chosen), found, [*others, points("two")[0]])
+    assert f"best codec so far: {points('two')[0].run.label}, " in said(first)
 
 
 def test_a_negative_bound_says_nothing():
@@ -295,7 +321,7 @@ def test_facts_that_are_not_there_yet_are_dots():
 
 
 def test_the_tables_have_a_row_for_each_region_and_each_point():
-    found = draw(sample("two"), state_of("two"), results("two"), points("two"))
+    found = draw(sample("two"), state_of("two", eb=limit_of(points("two")[0])), results("two"), points("two"))
     regions, table = found.tables["regions"], found.tables["operating points"]
     assert len(regions.rows) == results("two")["model"].limits.source.regions.count
     assert len(table.rows) == len(points("two"))
@@ -321,7 +347,8 @@ def test_warnings_are_told_of_and_listed():
 
 def test_a_codec_below_the_bound_is_marked_in_the_answer():
     point = dataclasses.replace(points("two")[0], interval=(99.0, 100.0))
-    assert draw(sample("two"), state_of("two"), results("two"), [point]).answer[-2].verdict == "bad"
+    state = state_of("two", eb=limit_of(point))
+    assert draw(sample("two"), state, results("two"), [point]).answer[-2].verdict == "bad"
 
 
 @pytest.mark.parametrize("name", ["coast", "four"])

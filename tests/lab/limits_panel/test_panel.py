@@ -103,6 +103,23 @@ def test_codecs_are_compared_and_stay(panel: Any) -> None:
     assert len(panel.result["points"]) == len(points) + len(codecs)   # those at the other bounds are not run again
 
 
+def test_codecs_are_compared_at_the_chosen_bound_first(panel: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    panel.result   # noqa: B018
+    count, asked = len(measuring.codecs_for(panel.field)), panel.state.eb
+    runs, shares = measuring.iter_sweep, []
+
+    def watched(*arguments: Any, **options: Any) -> Any:
+        for run in runs(*arguments, **options):
+            shares.append((run.bound.eb == asked, panel.status.share))
+            yield run
+
+    monkeypatch.setattr(measuring, "iter_sweep", watched)
+    panel.ask("points")
+    panel.wait(SOON)
+    assert [chosen for chosen, _ in shares] == [True] * count + [False] * (len(shares) - count)
+    assert [share for _, share in shares] == sorted(share for _, share in shares)
+
+
 def test_a_cancelled_comparison_shows_what_it_got_to(panel: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     panel.result   # noqa: B018
     runs = measuring.iter_sweep

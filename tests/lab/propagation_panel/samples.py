@@ -10,7 +10,7 @@ import numpy as np
 
 import workbench as wb
 from workbench.lab.propagation_panel.state import PropagationState
-from workbench.lab.propagation_panel.travel import Baseline, Floor, Traced, Travel, floor_of, traced, travel
+from workbench.lab.propagation_panel.travel import Baseline, Floor, Trace, Travel, floor_of, traced, travel
 from workbench.propagation import Pipeline, Stage
 
 
@@ -33,7 +33,7 @@ def state_of(name: str, **choices: Any) -> PropagationState:
 def results(name: str, state: PropagationState) -> Mapping[str, Any]:
     """What the stages make of a sample, by name."""
     found: Travel = travel(sample(name), state.perturbation, state.seed, state.trial)
-    theory: Traced = traced(found, state.perturbation, floor(name))
+    theory: Trace = traced(found, state.perturbation, floor(name))
     return {"travel": found, "floor": floor(name), "trace": theory}
 
 

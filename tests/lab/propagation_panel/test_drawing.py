@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,14 @@ from workbench.charts.description import Cells, Series
 from workbench.lab.chart_part import ChartPart
 from workbench.lab.propagation_panel import draw
 from workbench.lab.propagation_panel.arrays import arrangement, largest_slice
-from workbench.lab.propagation_panel.counting import Counted
-from workbench.lab.propagation_panel.error_charts import error_chart
-from workbench.lab.propagation_panel.heat_map import cells_of, heat_map_chart
-from workbench.lab.propagation_panel.nodes import nodes
+from workbench.lab.propagation_panel.campaign_charts import WITH, WITHOUT, cells_of, heat_map_chart, outcome_chart
+from workbench.lab.propagation_panel.counting import Counted, compared
+from workbench.lab.propagation_panel.drawing import error_chart
+from workbench.lab.propagation_panel.graph import nodes
 from workbench.lab.propagation_panel.pictures import hit_indices
 from workbench.lab.propagation_panel.reading import reading
 from workbench.propagation import BitFlip
-from workbench.propagation.charts import dose_chart
+from workbench.propagation.charts import ROOM, axes, dose_chart
 
 ERRORS = [{"bit": 2}, {"bit": 14}, {"kind": "stuck at 1", "bit": 1, "count": 3}]
 
@@ -101,11 +102,22 @@ def test_the_reading_has_all_digits() -> None:
     found = results("plane", state)
     (index,) = hit_indices(found["travel"], "input")
     row, column = np.unravel_index(index, (16, 20))
-    told = reading(sample("plane"), found["travel"], state, 0, (column + 0.5, row + 0.5))
+    told = reading(sample("plane"), found["travel"], state, (column + 0.5, row + 0.5))
     before, after = (run["input"][row, column] for run in (found["travel"].original, found["travel"].changed))
     assert told is not None
     assert told.values[:2] == (str(before), str(after))
-    assert reading(sample("plane"), found["travel"], state, 0, (-1.0, 0.0)) is None
+    assert reading(sample("plane"), found["travel"], state, (-1.0, 0.0)) is None
+
+
+@pytest.mark.parametrize("look", ["input", "groups"])
+def test_the_reading_of_particles_is_their_number(look: str) -> None:
+    state = state_of("halos", look=look)
+    found, run = results("halos", state), sample("halos").run
+    place = run["input"][7, :2]
+    told = reading(sample("halos"), found["travel"], state, (float(place[0]), float(place[1])))
+    assert told is not None
+    assert int(told.values[0].split(" here")[0]) >= 1
+    assert reading(sample("halos"), found["travel"], state_of("halos", look="mass_function"), (0.5, 0.5)) is None
 
 
 def test_complex_values_are_shown_by_the_size_of_their_change() -> None:
@@ -145,7 +157,7 @@ def test_the_chart_of_errors_has_the_measured_and_the_predicted_ones() -> None:
     assert drawn == {number: found["travel"].errors[site] for number, site in enumerate(found["travel"].errors, 1)}
     predicted = curves["predicted (first order)"].y
     assert predicted == pytest.approx(list(drawn.values()), rel=0.02)
-    alone = found["trace"].trace.plot()   # the same marks and colours as in the panel
+    alone = found["trace"].plot()   # the same marks and colours as in the panel
     looks = [[(part.name, part.colour, part.marker, part.dash) for part in each.of(Series)] for each in (chart, alone)]
     assert looks[0] == looks[1]
 
@@ -163,6 +175,40 @@ def test_graph_nodes_tell_what_became_of_the_error() -> None:
     assert told["product"]["column"] == 1
 
 
+def test_the_shares_of_the_sentence_and_the_chart_are_those_of_all_possible_faults() -> None:
+    base, state = sample("plane"), state_of("plane", bits="fields")
+    faults = wb.propagation.strata(base.run.pipeline, base.run)
+    bare, protected = (
+        Counted(wb.propagation.campaign(base.run.pipeline, base.run, faults, seed, until=90), state.campaign)
+        for seed in (0, 1)
+    )
+    for outcome in ("masked", "silent"):
+        chart, said = outcome_chart(bare, protected), compared(protected, bare, outcome)
+        marks = {part.name: part for part in chart.of(Series)}
+        for name, counted in ((WITHOUT, bare), (WITH, protected)):
+            rate = counted.campaign.rate(outcome)
+            share = sum(each[outcome] for each in counted.campaign.counts) / len(counted.campaign.trials)
+            assert rate.estimate != pytest.approx(share, rel=0.01)   # mantissas have more bits than signs
+            place = wb.propagation.trials.OUTCOMES.index(outcome)
+            assert marks[name].y[place] == pytest.approx(100 * rate.estimate)
+            assert f"{100 * rate.estimate:.2g}% (95%: {100 * rate.low:.2g} to {100 * rate.high:.2g}%)" in said
+            assert f"{100 * rate.estimate:.2g}% (95%" in marks[name].tooltips[place]
+
+
+@pytest.mark.parametrize(("sites", "turned"), [
+    (["input", "contrast", "waves", "power", "spectrum"], True), (["a", "b", "c"], False),
+    (["temperature_anomaly_filtered", "x"], False), (["temperature_anomaly", "spectral_density", "zonal_mean"], True),
+    ([f"layers.{number}.feed_forward" for number in range(40)], True), ([str(number) for number in range(12)], False),
+], ids=["letters", "short", "two", "long", "many", "numbers"])
+def test_names_of_sites_do_not_touch_each_other(sites: list[str], turned: bool) -> None:
+    across, _ = axes(sites, "error", [])
+    share = ROOM / (across.high - across.low)   # letters from one site to the next
+    for (one, name), (other, further) in itertools.pairwise(across.names):
+        apart = (other - one) * share
+        assert apart >= 2 if across.turned else apart >= (len(name) + len(further)) / 2 + 1
+    assert across.turned == turned
+
+
 def test_the_heat_map_has_a_cell_for_each_site_and_bit() -> None:
     base = sample("plane")
     faults = wb.propagation.strata(base.run.pipeline, base.run, ["sign", "exponent"])
@@ -172,7 +218,7 @@ def test_the_heat_map_has_a_cell_for_each_site_and_bit() -> None:
     assert [cell.trials for cell in cells] == [sum(counts.values()) for counts in campaign.counts]
     rows = max(cell.row for cell in cells)
     assert cells[0].row == rows
-    chart = heat_map_chart(Counted(campaign, ()), "masked")
+    chart = heat_map_chart(Counted(campaign, state_of("plane").campaign), "masked")
     untried, tried = chart.of(Cells)
     counts = zip(cells, campaign.counts, strict=True)
     assert tried.texts == [f"{each['masked'] / cell.trials:.0%} of {cell.trials}" for cell, each in counts]
@@ -187,7 +233,7 @@ def test_charts_can_be_changed_from_empty_to_full() -> None:
     empty = dataclasses.replace(campaign, trials=())
     dose = wb.propagation.dose_response(base.run.pipeline, base.run, "input", [1e-3, 1e-1], codec="prequantised")
     pairs = [
-        (heat_map_chart(Counted(each, ()), "silent") for each in (empty, campaign)),
+        (heat_map_chart(Counted(each, state_of("plane").campaign), "silent") for each in (empty, campaign)),
         (dose_chart(each, 1e-3) for each in (dose.doses[:1], dose.doses)),
     ]
     for before, after in pairs:

@@ -118,7 +118,7 @@ def test_a_campaign_is_told_while_it_runs_and_gives_its_worst_error(
     panel.change(trials=150)
     seen: list[tuple[int, bool]] = []
     panel._engine.changed = lambda: seen.append(
-        (0, False) if panel.counted is None else (len(panel.counted.campaign.trials), panel.counted.campaign.complete)
+        (0, False) if (now := panel.known["campaign"]) is None else (len(now.campaign.trials), now.campaign.complete)
     )
     panel.ask("campaign")
     panel.wait(SOON)
@@ -151,11 +151,12 @@ def test_a_cancelled_campaign_shows_what_it_got_to(panel: PropagationPanel, monk
     panel.ask("campaign")
     panel.wait(SOON)
     assert panel.status.text == "cancelled"
-    assert panel.counted is None or not panel.counted.campaign.complete
+    assert not panel.known["campaign"].campaign.complete
 
 
 def test_the_bound_is_swept_and_the_largest_that_is_tolerated_is_used(panel: PropagationPanel) -> None:
-    panel.change(kind="compression", codec="prequantised", tab="sweep")
+    panel.change(kind="compression", codec="fast", tab="sweep")
+    assert "codec='fast'" in panel.code()
     assert panel.shown.remark == "Raises the bound at input until the result is no longer tolerated."
     panel.ask("doses")
     panel.wait(SOON)
@@ -329,7 +330,7 @@ def test_the_worst_sites_of_a_campaign_are_protected_by_a_button(panel: Propagat
     panel.wait(SOON)
     assert panel.state.protect == ("gradient", "input") or panel.state.protect == ("input", "gradient")
     assert panel.state.protections == ("twice", "range", "finite")
-    harm = panel.counted.campaign.rate("silent").estimate if panel.counted else 0.0
+    harm = panel.known["campaign"].campaign.rate("silent").estimate
     panel.ask("campaign")
     panel.wait(SOON)
     assert panel.result["campaign"].campaign.rate("silent").estimate < harm
@@ -409,7 +410,7 @@ def test_the_code_gives_what_is_shown(choices: dict[str, Any]) -> None:
     with wb.lab.propagation(pipeline, x, look="steepness", **choices) as panel:
         names: dict[str, Any] = {"pipeline": pipeline, "x": x}
         exec(panel.code(), names)
-        assert names["trace"]["steepness"] == panel.result["trace"].trace["steepness"]
+        assert names["trace"]["steepness"] == panel.result["trace"]["steepness"]
 
 
 def test_a_report_holds_everything(panel: PropagationPanel, tmp_path: Any) -> None:

@@ -51,7 +51,7 @@ def test_outcomes_are_those_of_a_campaign(name: str, bit: int) -> None:
         found = travel(sample(name), state.perturbation, 0, trial)
         limit = run.pipeline.tolerance or wb.propagation.within()
         given = {site: run.raw[site] for site in run.pipeline.inputs}
-        experiment = Experiment(run.pipeline, given, ((state.perturbation,),), 0, limit, floor(name).of)
+        experiment = Experiment(run.pipeline, given, ((state.perturbation,),), 0, limit, floor(name))
         with np.errstate(all="ignore"):
             assert found.outcome(floor(name)) == experiment.outcome(trial).outcome
 
@@ -59,6 +59,6 @@ def test_outcomes_are_those_of_a_campaign(name: str, bit: int) -> None:
 def test_the_trace_is_that_of_the_library() -> None:
     state = state_of("density", bit=27, trial=5)
     run = sample("density").run
-    own = results("density", state)["trace"].trace
+    own = results("density", state)["trace"]
     other = wb.propagation.trace(run.pipeline, run, state.perturbation, trial=5)
     assert [dataclasses.astuple(each) for each in own.stages] == [dataclasses.astuple(each) for each in other.stages]

@@ -11,6 +11,7 @@ from typing import Any
 
 from workbench import codecs
 from workbench.archive.archive import Archive
+from workbench.archive.choice import is_free
 from workbench.archive.collection.collection import Collection, share_of
 from workbench.archive.collection.dataset import Dataset
 from workbench.archive.collection.description import CollectionRoot
@@ -47,7 +48,7 @@ def compress_dataset(
     making: Making,
 ) -> Collection:
     """The archive of a dataset; `options` hold for members whose rule does not say otherwise."""
-    if isinstance(codec := options.get("codec", "auto"), str) and codec != "auto":
+    if isinstance(codec := options.get("codec", "auto"), str) and not is_free(codec):
         codecs.get(codec)   # a name that is none is refused, also where all members are kept exactly
     chunks = chunks_for(dataset, options.get("chunks"))
     requests = {

@@ -46,7 +46,7 @@ def curl(archives: Sequence[Archive], region: Any = None) -> FieldStatistic | tu
     >>> import workbench as wb
     >>> y, x = np.indices((20, 30), float)
     >>> u, v = (wb.compress(values, wb.Absolute(1e-3)) for values in (-x, y))
-    >>> wb.curl([u, v]).values[5, 5].round(3)
+    >>> float(wb.curl([u, v]).values[5, 5].round(3))
     2.0
     """
     _require_vector("curl", archives)

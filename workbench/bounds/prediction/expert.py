@@ -175,7 +175,7 @@ def shipped() -> Mapping[str, Expert]:
     """The experts that come with the package, by the name of their codec.
 
     >>> sorted(shipped())
-    ['interpolation', 'prequantised', 'sperr', 'sz3', 'zfp']
+    ['interpolation', 'prequantised', 'sperr', 'staged', 'sz3', 'zfp']
     """
     data = resources.files(__package__).joinpath(SHIPPED).read_bytes()
     return MappingProxyType({str(expert.codec["id"]): expert for expert in from_bytes(data)})

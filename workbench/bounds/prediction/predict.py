@@ -32,7 +32,7 @@ def predict(
 
     A field is surveyed once, however many bounds and codecs it is predicted for. `expert` is one from `wb.bounds.train`, or
     one that knows an earlier time step (`wb.bounds.calibrated`); by default the one that comes with the package, for sz3,
-    zfp, sperr, prequantised and interpolation with their usual options.
+    zfp, sperr, prequantised, staged and interpolation with their usual options.
 
     Fields may be larger than memory, as for `wb.compare`. Such a field is read once for its range, on the workers of a Dask
     `client`, and sampled in parts; SSIM is not predicted then. Arrays in memory are written to the `scratch` folder for a

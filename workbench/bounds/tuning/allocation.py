@@ -21,7 +21,7 @@ import numpy as np
 
 from workbench import backend
 from workbench.archive import Archive, Collection, Dataset, compress
-from workbench.archive.choice import middle
+from workbench.archive.choice import is_free, middle
 from workbench.archive.collection.collection import share_of
 from workbench.archive.collection.compressing import gathered
 from workbench.archive.collection.names import require_known
@@ -265,7 +265,7 @@ def _curve(name: str, member: Any, codec: str | Codec, weight: float) -> RateCur
     plain = Field(sample.values, mask=sample.mask)
     bits, errors = [], []
     for share in LADDER:
-        archive = compress(plain, Absolute(share * deviation), FAST if codec == "auto" else codec)
+        archive = compress(plain, Absolute(share * deviation), FAST if is_free(codec) else codec)
         differences = (backend.to_host(archive.decompress().values)[valid].astype(np.float64) - values[valid]) / deviation
         bits.append(8 * archive.data.nbytes / values.size)
         errors.append(float(np.square(differences).mean()))

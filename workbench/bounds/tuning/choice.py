@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench import codecs
-from workbench.archive.choice import tuned
+from workbench.archive.choice import is_free, tuned, usual
 from workbench.archive.documents import documents_nbytes
 from workbench.bounds.prediction.expert import Expert, shipped
 from workbench.bounds.prediction.surveyed import Surveyed, surveyed
@@ -45,16 +45,18 @@ def chosen_candidate(
     original: Original, given: str | Codec, target: All, limits: Limits, order: str, expert: Expert | None,
     velocities: Bound | None,
 ) -> Candidate:
-    """The requested codec; for "auto" the one that is predicted to make the best of the target.
+    """The requested codec; for "auto" the one that is predicted to make the best of the target, for "fast" the fastest.
 
     `velocities` is the bound of the velocities of particles.
     """
     data = original.data
-    free = isinstance(given, str) and given == "auto"
+    free = is_free(given)
     if isinstance(data, Particles):
         codec = _checked("lattice" if free else given)
         return Candidate(codec, _ratio_of_particles(data, codec, order, velocities), even_noise)
     known = surveyed(data)
+    if free and given == "fast" and expert is None:
+        given, free = usual(original.outline.dtype, "fast"), False
     if not free:
         return _candidate(original, known, _checked(given), limits, expert)
     if expert is not None:

@@ -41,11 +41,12 @@ from workbench.lab.bounds_panel.variables_table import NAME, Total, variables_ta
 from workbench.lab.controls import Button, Row, Toggle
 from workbench.lab.description import Charts, Shown
 from workbench.lab.engine import Fields, Results, Stage
+from workbench.lab.grid import grid_of
 from workbench.lab.jobs import Job
 from workbench.lab.saving import SaveArchive, Written
 from workbench.lab.turns import in_turn
 
-LOOKS = ("target", "goal", "axis", "index", "time", "window", "logarithmic", "pixels")   # which a search leaves as they are
+VIEW = ("target", "goal", "axis", "index", "time", "window", "logarithmic", "pixels")   # which a search leaves as they are
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,7 @@ class DatasetPanel(BoundsPanel):
 
     def opened(self, data: Any, choices: dict[str, Any]) -> tuple[str, BoundsState]:
         """Take the dataset; returns it in words, and the first state."""
-        if choices.get("model") is not None:
-            raise WorkbenchError("a model is for one field; got a dataset: wb.lab.bounds(dataset[name], model=...)")
+        _refuse_model(choices.get("model"))
         self.members = Members(data.decompress() if getattr(data, "kind", None) == "collection" else Dataset.of(data))
         self._measured: dict[tuple[str, str], reports.Row] = {}   # rows of archives, by name and rule
         self._totals: dict[str, Total] = {}               # of all of a dataset, by the rules
@@ -96,13 +96,14 @@ class DatasetPanel(BoundsPanel):
         data = self.data
         shape = data.shape if isinstance(data, Field) else (data.dimensions,)
         codecs = tuple(codec.id for codec in applicable(data))   # which are others for integers
-        kind = type(data), len(shape), shape[0] if len(shape) == 4 else 0, codecs
+        names = tuple(axis.name for axis in grid_of(data)) if isinstance(data, Field) else ()
+        kind = type(data), len(shape), names, codecs
         if kind not in self._controls:
             every = Button("compress all", lambda: self.ask("archive"), "the size of all, with what is chosen for each")
             goals = goals_of(data)
             goals |= {GOALS["total"].words: "total"} if goals else {}
-            self._controls[kind] = self._control_rows(goals, every), self._slider, self._index, self._told
-        rows, self._slider, self._index, self._told = self._controls[kind]
+            self._controls[kind] = self._control_rows(goals, every), self._slider, self._index, self._time, self._outcome
+        rows, self._slider, self._index, self._time, self._outcome = self._controls[kind]
         self._saver = self._saver or SaveArchive(f"{self.name}.zip", self.save_archive, begin=self._begin_saving)
         return [*rows, Row(self._saver, self._saver.download, place="foot")]
 
@@ -112,10 +113,8 @@ class DatasetPanel(BoundsPanel):
     def draw(self, state: BoundsState, results: Results) -> Shown:
         """What the panel of this variable shows, with the table of all variables."""
         shown, of = super().draw(state, results), _of(state)
-        total = self._totals.get(key_of_all(self._rules(state)))
-        table = variables_table(self.members, of, self._measured, total)
-        missing = self.members.left_out
-        note = [shown.note, f"not in this dataset: {', '.join(missing)}" if missing else ""]
+        table = variables_table(self.members, of, self._measured, self._totals.get(key_of_all(self._rules(state))))
+        note = [shown.note, f"not in this dataset: {', '.join(missing)}" if (missing := self.members.left_out) else ""]
         return dataclasses.replace(
             shown, charts=_named(of.variable, shown.charts), tables={NAME: table, **shown.tables},
             beside=tuple(_own(of.variable, name) for name in shown.beside), note="; ".join(filter(None, note)),
@@ -124,16 +123,14 @@ class DatasetPanel(BoundsPanel):
 
     def code_for(self, state: BoundsState) -> str:
         """The call that makes the archive of all variables."""
-        found = self.answer(state, self._engine.results(state))
-        call = found.call if isinstance(found, Allocated) else ""
-        return dataset_code(self.name, all_rules(self.members, self._rules(state)), call)
+        answer = self.answer(state, self._engine.results(state))
+        return dataset_code(self.name, all_rules(self.members, self._rules(state)), getattr(answer, "call", ""))
 
     def check(self, state: BoundsState) -> None:
         """Refuse variables that cannot be chosen, and slices that the one on display does not have."""
         for name, choices in _of(state).choices.items():
             self.members.require(name)
-            if choices.model is not None:
-                raise WorkbenchError("a model is for one field; got a dataset: wb.lab.bounds(dataset[name], model=...)")
+            _refuse_model(choices.model)
         super().check(state)
 
     def ready(self, results: Results) -> bool:
@@ -142,14 +139,11 @@ class DatasetPanel(BoundsPanel):
 
     def answer(self, state: BoundsState, results: Results) -> Answer | None:
         """What a search has found, as long as its bounds are those of the state."""
-        found = results.get("found")
-        if not isinstance(found, Allocated):
+        answer, chosen = results.get("search"), _of(state).choices
+        if not isinstance(answer, Allocated):
             return super().answer(state, results)
-        chosen = _of(state).choices
-        same = all(
-            name in chosen and self._key(name, chosen[name]) == self._key(name, own) for name, own in found.choices
-        )
-        return found if same else None
+        same = all(self._key(name, chosen.get(name)) == self._key(name, own) for name, own in answer.choices)
+        return answer if same else None
 
     def implied(self, fields: Fields) -> Fields:
         """What follows from a change; another variable comes with the choices that were made for it."""
@@ -183,7 +177,7 @@ class DatasetPanel(BoundsPanel):
             super().find()
             return
         asked = self._wanted(self.state)
-        self.ask("found", lambda: self._take(asked))
+        self.ask("search", lambda: self._take(asked))
 
     @in_turn
     def undo(self) -> bool:
@@ -200,7 +194,7 @@ class DatasetPanel(BoundsPanel):
         state = _of(self.state)
         choices, own = state.choices, self._together.get(state.variable, (None, None))[there]
         if own is None or any(
-            self._chosen(name, choices.get(name)) != self._chosen(name, ends[here]) for name, ends in self._together.items()
+            self._key(name, choices.get(name)) != self._key(name, ends[here]) for name, ends in self._together.items()
         ):
             return False
         others = dict(state.others)
@@ -211,16 +205,7 @@ class DatasetPanel(BoundsPanel):
             if name != state.variable:
                 others.pop(name, None)
                 others |= {} if (target := ends[there]) is None else {name: target}
-        looks = {name: getattr(state, name) for name in LOOKS}
-        self._travelling = True
-        try:
-            return self.request(**{**fields_of(own), **looks}, others=tuple(others.items()))
-        finally:
-            self._travelling = False
-
-    def _chosen(self, name: str, choices: BoundsState | None) -> str | None:
-        """The rule of a variable as a text; None where nobody has looked at it."""
-        return None if choices is None else self._key(name, choices)
+        return self.travel_to({**fields_of(own), **_view_of(state), "others": tuple(others.items())})
 
     def save_archive(self, path: str | Path, overwrite: bool = False) -> Path:
         """Write the archive of all variables; returns its path."""
@@ -241,8 +226,9 @@ class DatasetPanel(BoundsPanel):
     def _rules_key(self, state: BoundsState) -> Hashable:
         return key_of_all(self._rules(state))
 
-    def _key(self, name: str, choices: BoundsState) -> str:
-        return key_of(rule_of(choices, self.members.usual(name)))
+    def _key(self, name: str, choices: BoundsState | None) -> str | None:
+        """The rule of a variable as a text; None where nobody has looked at it."""
+        return None if choices is None else key_of(rule_of(choices, self.members.usual(name)))
 
     def _wanted(self, state: BoundsState) -> Hashable:
         """What a search depends on; that for all variables, on which may have errors, and on the rules of the others."""
@@ -290,19 +276,19 @@ class DatasetPanel(BoundsPanel):
             raise WorkbenchError("a ratio of all variables needs one that may have errors; all are kept exactly")
         rules = self._rules(state)
         others = _without(rules, names)
-        found = find_bounds(
+        search = find_bounds(
             self.members.dataset, Ratio(state.goal), names=names, others=others,
             progress=lambda share, what: job(share or 0.0, what),
         )
-        if not found.met:
-            return Allocated(None, f"no bounds meet {state.goal:g}x for all variables: nearest is {found.ratio:.4g}x")
+        if not search.met:
+            return Allocated(None, f"no bounds meet {state.goal:g}x for all variables: nearest is {search.ratio:.4g}x")
         chosen = {
-            name: self._allocated(state, name, found.bounds[name], found.archive[name].codec.id)
-            for name in names if found.bounds[name].eb > 0   # those whose values are all equal stay as they are
+            name: self._allocated(state, name, search.bounds[name], search.archive[name].codec.id)
+            for name in names if search.bounds[name].eb > 0   # those whose values are all equal stay as they are
         }
         beside = f", others={rules_code(others)}" if others else ""
         call = f"wb.find_bounds({self.name}, wb.Ratio({state.goal:g}), names={json.dumps(names)}{beside})"
-        words = f"bounds of {len(chosen)} variables meet {state.goal:g}x ({found.ratio:.4g}x)"
+        words = f"bounds of {len(chosen)} variables meet {state.goal:g}x ({search.ratio:.4g}x)"
         return Allocated(None, words, (), tuple(chosen.items()), call)
 
     def _allocated(self, state: BoundsState, name: str, bound: Absolute, codec: str) -> BoundsState:
@@ -315,18 +301,21 @@ class DatasetPanel(BoundsPanel):
 
     def _take(self, asked: Hashable) -> None:
         """Choose the bounds that were found, and compress with them, unless something else was chosen in the meantime."""
-        answer = self._engine.results().get("found")
+        answer = self._engine.results().get("search")
         if asked != self._wanted(self.state) or not isinstance(answer, Allocated) or not answer.choices:
             return
         state = _of(self.state)
         before = state.choices
         chosen = {**before, **dict(answer.choices)}
-        own = {**fields_of(chosen.pop(state.variable))}
-        looks = {name: getattr(state, name) for name in LOOKS}
-        self.request(**{**own, **looks}, others=tuple(chosen.items()))
+        self.request(**{**fields_of(chosen.pop(state.variable)), **_view_of(state)}, others=tuple(chosen.items()))
         after = _of(self.state).choices
         self._together = {name: (before.get(name), after[name]) for name, _ in answer.choices}
         self.ask("archive")
+
+
+def _refuse_model(model: Any) -> None:
+    if model is not None:
+        raise WorkbenchError("a model is for one field; got a dataset: wb.lab.bounds(dataset[name], model=...)")
 
 
 def _of(state: BoundsState) -> DatasetState:
@@ -334,13 +323,18 @@ def _of(state: BoundsState) -> DatasetState:
     return state
 
 
+def _view_of(state: BoundsState) -> dict[str, Any]:
+    """What a search leaves as it is."""
+    return {name: getattr(state, name) for name in VIEW}
+
+
 def _without(rules: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     return {name: rule for name, rule in rules.items() if name not in names}
 
 
-def _named(variable: str, charts: Mapping[str, Any]) -> Charts:
+def _named(variable: str, charts: Charts) -> Charts:
     """The charts of one variable, which are others than those of the next: their axes have other units."""
-    coming = [_own(variable, name) for name in getattr(charts, "coming", ())]
+    coming = [_own(variable, name) for name in charts.coming]
     return Charts({_own(variable, name): partial(charts.__getitem__, name) for name in charts}, coming)
 
 

@@ -18,6 +18,7 @@ from workbench.lab.bounds_panel.plots import charts, measures
 from workbench.lab.bounds_panel.state import KINDS, BoundsState
 from workbench.lab.bounds_panel.trial import Spectra, Trial
 from workbench.lab.description import Shown, Table
+from workbench.lab.grid import grid_of
 
 BESIDE = ("values", "rate-distortion")   # charts that stand beside the pictures: of a line, its values alone
 
@@ -29,13 +30,13 @@ def draw(
     runs: Sequence[Run] = (),
     spectra: Spectra | None = None,
     forecast: Forecast | None = None,
-    found: Answer | None = None,
+    search: Answer | None = None,
     plain: Run | None = None,
     others: Sequence[Run] = (),
 ) -> Shown:
     """The pictures, charts and figures of a trial and of earlier runs; missing results leave parts empty, in the same form.
 
-    `found` is the answer of a search, `plain` the run without the model; `others` are runs of other codecs at this bound.
+    `search` is the answer of a search, `plain` the run without the model; `others` are runs of other codecs at this bound.
 
     >>> from workbench.data.synthetic import gaussian_field
     >>> waves = gaussian_field((32, 32), seed=1)
@@ -51,10 +52,10 @@ def draw(
         pictures=pictures(data, state, trial),
         charts=drawn,
         beside=BESIDE[:1] if line else BESIDE[1:],
-        remark=smallest(data, trial, others),
+        remark=smallest_codec(data, trial, others),
         facts=() if trial is None else facts(data, trial, plain),
         tables={"tried so far": table(data, tried, None if trial is None else trial.run)},
-        note=_note(data, state, trial, spectra, found),
+        note=_note(data, state, trial, spectra, search),
         settings=settings(data, state),
     )
 
@@ -66,19 +67,22 @@ def settings(data: Particles | Field, state: BoundsState) -> dict[str, str]:
     {'codec': 'zfp', 'error bound': 'absolute 0.02'}
     """
     kind = next(words for words, kind in KINDS.items() if kind == state.kind)
-    told = {"codec": label_of(state.given), "error bound": "exact" if state.exact else f"{kind} {state.eb:.6g}"}
+    chosen = {"codec": label_of(state.given), "error bound": "exact" if state.exact else f"{kind} {state.eb:.6g}"}
     if isinstance(data, Particles):
-        told["order"] = "free" if state.order == "free" else "kept"
-        return told | ({"seen": f"along {'xyz'[state.axis]}"} if data.dimensions == 3 else {})
+        chosen["order"] = "free" if state.order == "free" else "kept"
+        return chosen | ({"seen": f"along {'xyz'[state.axis]}"} if data.dimensions == 3 else {})
     if state.model is not None:
-        told["model"] = repr(state.model)
-    if len(data.shape) >= 3:
-        told["slice"] = f"{state.index} of {data.shape[-3:][state.axis]} across axis {state.axis}"
-    return told | ({"time": f"{state.time} of {data.shape[0]}"} if len(data.shape) == 4 else {})
+        chosen["model"] = repr(state.model)
+    grid = grid_of(data)
+    if len(grid) >= 3:
+        across = grid[-3:][state.axis]
+        number = f"{state.index} of {across.count} across {across.name}"
+        chosen["slice"] = across.where(state.index) if across.texts else number
+    return chosen | ({"time": grid[0].where(state.time, time=True)} if len(grid) == 4 else {})
 
 
 def _note(
-    data: Particles | Field, state: BoundsState, trial: Trial | None, spectra: Spectra | None, found: Answer | None
+    data: Particles | Field, state: BoundsState, trial: Trial | None, spectra: Spectra | None, search: Answer | None
 ) -> str:
     if trial is not None and trial.run.error:
         return ""   # the answer says it
@@ -90,11 +94,11 @@ def _note(
         parts.append(f"no spectrum: {spectra.why_not}")
     parts += [] if trial is None else [text for text in trial.run.notes if "stored exactly" in text]
     parts += [] if trial is None or trial.outcome is None else larger_than_data(trial)
-    parts += [] if found is None else found.notes
+    parts += [] if search is None else search.notes
     return "; ".join(part for part in parts if part)
 
 
-def smallest(data: Particles | Field, trial: Trial | None, others: Sequence[Run]) -> str:
+def smallest_codec(data: Particles | Field, trial: Trial | None, others: Sequence[Run]) -> str:
     """Which codec needs the fewest bits within the bound, once codecs were compared; those that failed do not count."""
     if trial is None or trial.outcome is None or not others:
         return ""
@@ -102,8 +106,8 @@ def smallest(data: Particles | Field, trial: Trial | None, others: Sequence[Run]
     runs = [trial.run, *(run for run in others if not run.error)]
     best = min(runs, key=lambda run: float(run[size]))
     unit, bits = TITLES[size].replace(" per ", "/"), [short(float(run[size])) for run in (best, trial.run)]
-    told = f"{best.label} is the smallest of {len(runs)} codecs within this bound: {bits[0]} {unit}"
-    return told if best is trial.run else f"{told}; {trial.run.label}: {bits[1]}"
+    smallest = f"{best.label} is the smallest of {len(runs)} codecs within this bound: {bits[0]} {unit}"
+    return smallest if best is trial.run else f"{smallest}; {trial.run.label}: {bits[1]}"
 
 
 def larger_than_data(trial: Trial) -> list[str]:

@@ -82,13 +82,13 @@ class Answer:
     notes: tuple[str, ...] = ()
 
 
-def answer_of(goal: Goal, number: float, found: Found) -> Answer:
+def answer_of(goal: Goal, number: float, search: Found) -> Answer:
     """The outcome of a search, with the figure that was reached."""
-    kind, best = GOALS[goal], found.nearest
+    kind, best = GOALS[goal], search.nearest
     wanted = kind.wanted.format(f"{number:g}")
     reached = kind.reached.format(short(kind.scale * float(best[kind.figure]), 4 if goal in ("psnr", "ssim") else 3))
-    if found.met:
-        return Answer(found.bound, f"{exact(found.bound.eb)} meets {wanted} ({reached})", found.notes)
-    every = all(each.predictable and each.in_order for each in found.target.measurable)
+    if search.met:
+        return Answer(search.bound, f"{exact(search.bound.eb)} meets {wanted} ({reached})", search.notes)
+    every = all(each.predictable and each.in_order for each in search.target.measurable)
     none = "no bound" if every else "no bound that was tried"
-    return Answer(None, f"{none} meets {wanted}: nearest is {reached}, at {best.bound.eb:.3g}", found.notes)
+    return Answer(None, f"{none} meets {wanted}: nearest is {reached}, at {best.bound.eb:.3g}", search.notes)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from workbench.archive import choice
-from workbench.archive.collection.dataset import LEFT_OUT, Dataset
+from workbench.archive.collection.dataset import LEFT_OUT, Dataset, plain_values
 from workbench.archive.collection.names import require_known
 from workbench.archive.collection.rules import is_exact
 from workbench.bounds.run import Run
@@ -21,8 +22,10 @@ from workbench.bounds.sources import source_of
 from workbench.data import Field, Particles
 from workbench.data.units import UNSTATED, unit_of
 from workbench.data.variable import Variable
+from workbench.data.xarray_variables import to_variable
 from workbench.errors import WorkbenchError
 from workbench.lab.bounds_panel.examined import Examined
+from workbench.lab.grid import Coordinates, grid_of
 from workbench.lab.memory import Memory
 from workbench.run.chunked_field import ChunkedField
 
@@ -92,8 +95,23 @@ class Members:
             held = Examined.of(
                 _read(name, self.dataset[name]), self._runs.setdefault(name, {}), self._searched.setdefault(name, {})
             )
+            if isinstance(held.data, Field):
+                grid_of(held.data, partial(self._coordinates, name.rpartition("/")[0]))
             self._held.keep(name, held, size)
         return held
+
+    def _coordinates(self, group: str, dimension: str, count: int) -> Coordinates | None:
+        """The values of the member that has the name of a dimension, in this group or one around it, and their unit."""
+        name = f"{group}/{dimension}" if group else dimension
+        if name not in self.dataset:
+            return self._coordinates(group.rpartition("/")[0], dimension, count) if group else None
+        given = self.dataset[name]
+        if getattr(_array(given), "shape", None) != (count,):
+            return None
+        member: Field | Variable = _read(name, given) if isinstance(given, ChunkedField) else given   # type: ignore[assignment]
+        if member.metadata.get("calendar_coded"):
+            return to_variable(dimension, plain_values(member), member.metadata).values, ""
+        return plain_values(member), self.unit(name)
 
     def runs(self, name: str) -> Mapping[str, Run]:
         """All runs of a member."""
@@ -176,10 +194,10 @@ def _read(name: str, member: Any) -> Particles | Field:
             values, mask = part.values, part.mask
         spacing = member.spacing if member.knows_spacing else None
         member = Field(values, spacing, member.name, mask, member.metadata)
-    found = source_of(member)
-    if isinstance(found, ChunkedField):
+    source = source_of(member)
+    if isinstance(source, ChunkedField):
         raise WorkbenchError(f"{name!r} must be in memory to be looked at; got {member!r}")
-    return found
+    return source
 
 
 def _size(member: Any) -> int:

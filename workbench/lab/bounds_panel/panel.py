@@ -33,22 +33,21 @@ from workbench.lab.bounds_panel.state import (
     kind_of,
     kinds_of,
     other_questions,
-    slices,
 )
 from workbench.lab.bounds_panel.trial import Spectra, Trial, spectra_of, try_bound
 from workbench.lab.controls import Button, Choice, LogSlider, Number, Row, Steps, Toggle, Words
 from workbench.lab.description import Reading, Shown
 from workbench.lab.engine import Fields, Results, Stage
+from workbench.lab.grid import GridAxis, grid_of
 from workbench.lab.jobs import Job
 from workbench.lab.panel import Panel
 from workbench.lab.part import Part
 from workbench.lab.saving import SaveArchive
 from workbench.lab.unusual import unusual
-from workbench.lab.view import View
 
 
 class BoundsPanel(Panel[BoundsState]):
-    """The panel of `wb.lab.bounds`; its results are "trial", "forecast" and "spectra", and "found" after `find`.
+    """The panel of `wb.lab.bounds`; its results are "trial", "forecast" and "spectra", and "search" after `find`.
 
     `called` is the model of the first state as Python. With a model, "plain" has the run without it.
     """
@@ -72,7 +71,7 @@ class BoundsPanel(Panel[BoundsState]):
             Stage("forecast", lambda state: (self.part(state), state.codec), self._forecast),
             Stage("plain", self._question, self._plain),
             Stage("spectra", self._question, self._spectra),
-            Stage("found", self._wanted, self._find, on_demand=True, text="searching"),
+            Stage("search", self._wanted, self._find, on_demand=True, text="searching"),
             Stage("others", self._question, self._compare, on_demand=True, text="comparing codecs"),
         ]
 
@@ -98,7 +97,7 @@ class BoundsPanel(Panel[BoundsState]):
     def _control_rows(self, goals: Mapping[str, Goal], *more: Part) -> list[Row]:
         """The controls of the bound, of the search for one, with more behind, and of the view."""
         bound, compare = self._bound_controls(), [self._compare_button(), *more]
-        self._told = Words(wide=True)
+        self._outcome = Words(wide=True)
         view = Row(*self._view_controls(), place="strip")
         if not goals:
             return [Row(*bound, *compare), view]
@@ -120,7 +119,7 @@ class BoundsPanel(Panel[BoundsState]):
         """The controls that search for a bound, with what was found."""
         find = Button("find", self.find, "search for the bound that meets the target, with a few compressions of all data")
         return [Choice("target", "target", goals, about="target"), Number("goal", "at", about="number of the target"),
-                find, self._told]
+                find, self._outcome]
 
     def _compare_button(self) -> Button:
         return Button("compare codecs", lambda: self.ask("others"), "try all other codecs at this bound")
@@ -135,8 +134,8 @@ class BoundsPanel(Panel[BoundsState]):
 
     def answer(self, state: BoundsState, results: Results) -> Answer | None:
         """What a search has found, if the state is what it was about, or has come of it."""
-        found = results.get("found")
-        return found if isinstance(found, Answer) and found.bound in (None, state.bound) else None
+        answer = results.get("search")
+        return answer if isinstance(answer, Answer) and answer.bound in (None, state.bound) else None
 
     def code_for(self, state: BoundsState) -> str:
         """Compress, decompress, compare; after a search, the search too."""
@@ -168,21 +167,22 @@ class BoundsPanel(Panel[BoundsState]):
         """The ends of the bound are those of its kind, the ends of the slice those of its axis."""
         low, high = exponents(self.data, self.state.kind)
         self._slider.span(10.0**low, 10.0**high)
-        self._index.reach(slices(self.data, self.state.axis) - 1)
+        for slider, axis in self._of_axes():
+            slider.reach(axis.count - 1, axis.texts, axis.index)
 
-    def _show_in(self, view: View) -> None:
-        super()._show_in(view)
+    def show_parts(self) -> None:
+        """The outcome of a search, beside its button."""
         answer = self.answer(self.state, self._engine.results())
-        self._told.set(text="" if answer is None else answer.words)
+        self._outcome.set(text="" if answer is None else answer.words)
 
     def find(self) -> None:
         """Search for the bound that meets the target, and choose it."""
         asked = self._wanted(self.state)
-        self.ask("found", lambda: self._choose(asked))
+        self.ask("search", lambda: self._choose(asked))
 
     def _choose(self, asked: Hashable) -> None:
         """Choose the bound that was found, unless the user has chosen something else in the meantime."""
-        answer = self._engine.results().get("found")
+        answer = self._engine.results().get("search")
         if asked == self._wanted(self.state) and isinstance(answer, Answer) and answer.bound is not None:
             self.request(eb=answer.bound.eb)
 
@@ -210,17 +210,26 @@ class BoundsPanel(Panel[BoundsState]):
 
     def _view_controls(self) -> list[Any]:
         """The controls that choose the visible part of the data."""
-        shape = () if isinstance(self.data, Particles) else self.data.shape
-        self._index = Steps("index", "slice", 0, slices(self.data, self.state.axis) - 1)
+        self._index = Steps("index", "slice", 0, 0)
+        self._time = Steps("time", "time", 0, 0)
         if isinstance(self.data, Particles):
             axes = {"along x": 0, "along y": 1, "along z": 2} if self.data.dimensions == 3 else {}
             return [Choice("axis", "seen", axes, about="line of sight")] if axes else []
-        controls: list[Any] = [Toggle("logarithmic", "log colours")] if len(shape) > 1 else []
-        if len(shape) >= 3:
-            controls = [Choice("axis", "slice across axis", {"0": 0, "1": 1, "2": 2}), self._index, *controls]
-        if len(shape) == 4:
-            controls = [Steps("time", "time", 0, shape[0] - 1), *controls]
-        return controls
+        controls: list[Any] = [Toggle("logarithmic", "log colours")] if len(self.data.shape) > 1 else []
+        names = [axis.name.removeprefix("axis ") for axis in grid_of(self.data)[-3:]]
+        if len(names) == 3:
+            across = names if len({*names}) == 3 else "012"   # an axis may stand twice, as in a covariance
+            numbered = dict(zip(across, range(3), strict=True))
+            controls = [Choice("axis", "slice across axis", numbered), self._index, *controls]
+        for slider, axis in self._of_axes():
+            slider.reach(axis.count - 1, axis.texts, axis.index)
+        return controls if len(self.data.shape) < 4 else [self._time, *controls]
+
+    def _of_axes(self) -> list[tuple[Steps, GridAxis]]:
+        """The sliders over slices, with the axes that they move along."""
+        grid = () if isinstance(self.data, Particles) else grid_of(self.data)
+        sliders = [(self._index, grid[-3:][self.state.axis])] if len(grid) > 2 else []
+        return [*sliders, (self._time, grid[0])] if len(grid) > 3 else sliders
 
     # Stages.
 
@@ -250,32 +259,30 @@ class BoundsPanel(Panel[BoundsState]):
 
         def watch(run: Run) -> None:
             examined.note(run)
-            job.show({"found": run})
+            job.show({"search": run})
 
         target = target_of(state.target, state.goal)
-        found = find_bound(
+        search = find_bound(
             examined.data, target, state.chosen, kind=BOUNDS[state.kind].kind, order=state.order,
             progress=lambda share, what: job(share or 0.0, what), watch=watch,
         )
-        if found.met:
-            chosen = dataclasses.replace(state, eb=found.bound.eb, exact=False)
+        if search.met:
+            chosen = dataclasses.replace(state, eb=search.bound.eb, exact=False)
             examined.searched[_key(chosen)] = GOALS[state.target].code.format(state.goal)
-        return answer_of(state.target, state.goal, found)
+        return answer_of(state.target, state.goal, search)
 
     def _spectra(self, state: BoundsState, results: Results, job: Job) -> Spectra:
         return spectra_of(self.examined(state).data, results["trial"], job)
 
     def _compare(self, state: BoundsState, results: Results, job: Job) -> tuple[Run, ...]:
-        others = [question.codec for question in other_questions(self.examined(state).data, state)]
-        examined = self.examined(state)
-        found: list[Run] = []
-        runs = iter_sweep(examined.data, others, state.bound, order=state.order, cancel=job, progress=job)
-        for run in runs:
+        examined, runs = self.examined(state), []   # type: Examined, list[Run]
+        others = [question.codec for question in other_questions(examined.data, state)]
+        for run in iter_sweep(examined.data, others, state.bound, order=state.order, cancel=job, progress=job):
             examined.note(run)
-            found.append(run)
-            job.show({"others": tuple(found)})
+            runs.append(run)
+            job.show({"others": tuple(runs)})
         job(1.0, "compared")
-        return tuple(found)
+        return tuple(runs)
 
     def _question(self, state: BoundsState) -> Hashable:
         """What a trial depends on."""

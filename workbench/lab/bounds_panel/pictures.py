@@ -48,7 +48,7 @@ def _of_field(field: Field, state: BoundsState, trial: Trial | None) -> tuple[Pi
         return (original,)
     decoded, limit = trial.decoded, trial.limit
     assert isinstance(decoded, Field)
-    made = remembered(decoded, "pictures", _view(state), lambda: _decoded(field, decoded, limit, state, original))
+    made = remembered(decoded, "pictures", _view(field, state), lambda: _decoded(field, decoded, limit, state, original))
     return original, *made
 
 
@@ -56,24 +56,26 @@ def _original(field: Field, state: BoundsState) -> tuple[Picture, tuple[int, int
     """The picture, and how many values a pixel represents."""
 
     def made() -> tuple[Picture, tuple[int, int]]:
-        low, high = slices.slice_range(field, state.cut, state.logarithmic)
-        raster = slices.slice_raster(field, state.cut)
+        cut = state.cut(field)
+        low, high = slices.slice_range(field, cut, state.logarithmic)
+        raster = slices.slice_raster(field, cut)
         pixels = levels.bytes_of(raster.values, low, high, state.logarithmic, np.uint16)
         picture = Picture(
             "original", pixels, raster.window, "values", low, high, logarithmic=state.logarithmic,
-            unit=unit_of_values(field), empty=True, axes=state.cut.axes(field), quantity=field.name or "value",
+            unit=unit_of_values(field), empty=True, axes=cut.axes(field), quantity=field.name or "value",
             limits="full" if state.logarithmic or scale_of(field, *extremes(field)) == "linear" else "1-99",
         )
         return picture, raster.block
 
-    return remembered(field, "pictures", _view(state), made)
+    return remembered(field, "pictures", _view(field, state), made)
 
 
 def _decoded(field: Field, decoded: Field, limit: Limit, state: BoundsState, original: Picture) -> tuple[Picture, Picture]:
     """The decoded field, on the scale of the original and empty where that is; and the error."""
-    shown = slices.slice_raster(decoded, state.cut, like=field)
+    cut = state.cut(field)
+    shown = slices.slice_raster(decoded, cut, like=field)
     pixels = levels.bytes_of(shown.values, original.low, original.high, original.logarithmic, np.uint16)
-    error = slices.error_raster(field, decoded, limit, state.cut)
+    error = slices.error_raster(field, decoded, limit, cut)
     most, unit = (1.0, "bounds") if limit.value > 0 else (_largest(error.values), original.unit)
     difference = levels.difference_bytes(error.values, most)
     return (
@@ -90,8 +92,8 @@ def _largest(values: np.ndarray) -> float:
     return float(finite.max(initial=0.0)) or 1.0
 
 
-def _view(state: BoundsState) -> tuple[object, ...]:
-    return state.cut, state.logarithmic
+def _view(data: Particles | Field, state: BoundsState) -> tuple[object, ...]:
+    return state.cut(data), state.logarithmic
 
 
 # Particles.
@@ -102,18 +104,18 @@ def _of_particles(particles: Particles, state: BoundsState, trial: Trial | None)
         return (original,)
     decoded = trial.decoded
     assert isinstance(decoded, Particles)
-    made = remembered(decoded, "pictures", _view(state), lambda: _moved(decoded, state, original, counts))
+    made = remembered(decoded, "pictures", _view(particles, state), lambda: _moved(decoded, state, original, counts))
     return original, *made
 
 
 def _moved(decoded: Particles, state: BoundsState, original: Picture, counts: np.ndarray) -> tuple[Picture, Picture]:
     """The decoded particles in the pixels of the original, and the difference of the counts."""
     shape = original.pixels.shape
-    found = Projection.of(decoded, state.axis).within(original.window).counts(shape)
-    difference = found - counts
+    moved = Projection.of(decoded, state.axis).within(original.window).counts(shape)
+    difference = moved - counts
     most = levels.difference_range(difference)
     area = projection.pixel_area(original.window, shape)
-    pixels = density_pixels(original, found)
+    pixels = density_pixels(original, moved)
     changed = levels.difference_bytes(difference, most)
     return (
         replace(original, title="decoded", pixels=pixels),

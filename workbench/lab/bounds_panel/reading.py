@@ -7,6 +7,7 @@ from workbench.lab.bounds_panel.pictures import pictures
 from workbench.lab.bounds_panel.state import BoundsState
 from workbench.lab.bounds_panel.trial import Trial
 from workbench.lab.description import Reading
+from workbench.lab.grid import Grid, grid_of
 from workbench.lab.projection import Projection, pixel_area
 from workbench.lab.reading import NO_VALUE, cell_text, count_text, error_text, particle_reading, value_text
 
@@ -18,7 +19,7 @@ def reading(
     trial = None if trial is None or trial.outcome is None else trial
     if isinstance(data, Particles):
         return _of_particles(data, state, trial, place)
-    cell = state.cut.cell(data, *place)
+    cell = state.cut(data).cell(data, *place)
     if cell is None:
         return None
     values = [value_text(data, cell)]
@@ -27,7 +28,19 @@ def reading(
         assert isinstance(decoded, Field)
         known = values[0] != NO_VALUE
         values += [str(decoded.values[cell]) if known else NO_VALUE, error_text(data, decoded, trial.limit, cell)]
-    return Reading(tuple(values), cell_text(cell))
+    return Reading(tuple(values), place_text(grid_of(data), cell))
+
+
+def place_text(grid: Grid, cell: tuple[int, ...]) -> str:
+    """The coordinates of a cell, where there are some, and its index.
+
+    >>> import numpy as np
+    >>> from workbench.lab.grid import GridAxis
+    >>> place_text((GridAxis.of("lat", np.array([60.0, 30.0]), "degrees_north"), GridAxis("lon", 4)), (1, 2))
+    'lat 30 °N, cell [1, 2]'
+    """
+    known = (f"{axis.name} {axis.text(index)}" for axis, index in zip(grid, cell, strict=True) if axis.texts)
+    return ", ".join([*known, cell_text(cell)])
 
 
 def _of_particles(
@@ -38,11 +51,11 @@ def _of_particles(
     if trial is not None:
         assert isinstance(trial.decoded, Particles)
         shown.append(trial.decoded)
-    found = particle_reading(shown, state.axis, original.window, shape, place)
-    if len(shown) == 1 or not all(found.values):
-        return found
+    counted = particle_reading(shown, state.axis, original.window, shape, place)
+    if len(shown) == 1 or not all(counted.values):
+        return counted
     one, other = (Projection.of(each, state.axis).count_at(original.window, shape, *place) for each in shown)
     assert one is not None
     assert other is not None
     difference = count_text(other - one, pixel_area(original.window, shape), particles)
-    return Reading((*found.values, difference), found.place)
+    return Reading((*counted.values, difference), counted.place)

@@ -24,6 +24,7 @@ from workbench.lab.choices import finite, one_of, positive, told_how_to_change, 
 from workbench.lab.colour_scale import scale_of
 from workbench.lab.description import PIXELS, Window, checked_window
 from workbench.lab.extremes import extremes
+from workbench.lab.grid import grid_of
 from workbench.lab.slices import Cut
 
 Kind = Literal["absolute", "relative", "pointwise"]
@@ -147,10 +148,10 @@ class BoundsState:
         """The part of the state that a trial depends on; the rest only affects its display."""
         return Question(self.chosen, self.bound, self.order)
 
-    @property
-    def cut(self) -> Cut:
-        """The visible part of a field."""
-        return Cut(self.axis, self.index, self.time, self.window, self.pixels)
+    def cut(self, data: Particles | Field) -> Cut:
+        """The visible part of the data."""
+        grid = grid_of(data) if isinstance(data, Field) else None
+        return Cut(self.axis, self.index, self.time, self.window, self.pixels, grid)
 
     def with_kind(self, kind: Kind, data: Particles | Field) -> BoundsState:
         """The same state with another kind of bound, about as strict if values are as large as their range.

@@ -127,9 +127,9 @@ def _compared(original: Spectrum, decoded: Spectrum) -> Spectra:
     first = np.unique(np.searchsorted(original.k, edges * (1 - 1e-9)))
     modes = np.add.reduceat(original.modes, first)
     binned = [
-        replace(found, k=np.add.reduceat(found.k * found.modes, first) / modes,
-                power=np.add.reduceat(found.power * found.modes, first) / modes, modes=modes, shot_noise=None)
-        for found in (original, decoded)
+        replace(one, k=np.add.reduceat(one.k * one.modes, first) / modes,
+                power=np.add.reduceat(one.power * one.modes, first) / modes, modes=modes, shot_noise=None)
+        for one in (original, decoded)
     ]
     return Spectra(binned[0].k, spectrum_ratio(binned[0], binned[1]), original.nyquist)
 

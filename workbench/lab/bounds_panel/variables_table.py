@@ -48,16 +48,14 @@ def _row(members: Members, name: str, choices: BoundsState | None, measured: Mea
     codec = "" if choices is None else choices.given.id
     run = None if choices is None else run_of(members.runs(name), choices.question)
     row = measured.get((name, key_of({} if choices is None else rule_of(choices, members.usual(name)))))
-    remarks = [members.why_not[name]]
-    if run is not None and run.error:
-        figures, remarks = _unknown(), [*remarks, "failed"]
-    elif run is not None:
+    figures, remarks = ("",) * 4, [members.why_not[name]]   # type: tuple[str, ...], list[str]
+    if run is not None and not run.error:
         figures = _of_run(run, unit)
         remarks += ["positions alone"] if members.has_riders(name) else []
-    elif row is not None:
+    elif run is None and row is not None:
         figures, codec = _of_row(row, members.bits(name), unit), row.codec
     else:
-        figures, remarks = _unknown(), [*remarks, UNTRIED]
+        remarks.append(UNTRIED if run is None else "failed")
     return name, members.shape(name), bound, codec, *figures, "; ".join(filter(None, remarks))
 
 
@@ -88,12 +86,8 @@ def _error(largest: float, unit: str) -> str:
     return f"{largest:.3g} {unit}".strip() if largest else "0"
 
 
-def _unknown() -> tuple[str, ...]:
-    return ("",) * 4
-
-
 def _foot(count: int, total: Total | None) -> tuple[str, ...]:
     """What the archive of all of them costs; without one, nothing is claimed."""
     ratio, nbytes = ("", "") if total is None else (short(total.original_nbytes / total.nbytes), f"{total.nbytes:,}")
-    told = "not compressed yet" if total is None else "everything included"
-    return f"all {count:,}", "", "", "", "", ratio, "", nbytes, told
+    remark = "not compressed yet" if total is None else "everything included"
+    return f"all {count:,}", "", "", "", "", ratio, "", nbytes, remark

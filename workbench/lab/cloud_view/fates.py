@@ -63,15 +63,15 @@ def fates_of(particles: Particles, groups: Groups, other_groups: Groups | None =
                 "find them with wb.friends_of_friends"
             )
     min_members = whole_number("min_members", min_members, least=1)
-    found = catalogue(particles, groups, min_members)
+    every = catalogue(particles, groups, min_members)
     shown = slice(0, MOST_HALOS)
-    halos = Catalogue(found.labels[shown], found.members[shown], found.centres[shown], found.radii[shown])
+    halos = Catalogue(every.labels[shown], every.members[shown], every.centres[shown], every.radii[shown])
     number = np.zeros(len(particles), np.int32)
     number[halos.labels] = np.arange(1, len(halos) + 1)
     before = number[groups.labels]
     if other_groups is None:
         return Fates(halos, before)
-    match = match_groups(Halos(found.labels, found.members), groups.labels, other_groups, min_members)
+    match = match_groups(Halos(every.labels, every.members), groups.labels, other_groups, min_members)
     continued = match.matched[shown]
     kept = np.flatnonzero(continued)
     number[:] = 0

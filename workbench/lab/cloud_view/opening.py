@@ -1,4 +1,4 @@
-"""`wb.lab.cloud`: open a cloud of particles; everything that it needs is found or checked here."""
+"""`wb.lab.cloud`: open a cloud of particles; everything that it needs is computed or checked here."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from workbench.data import Particles
 from workbench.errors import WorkbenchError
 from workbench.lab import cells
 from workbench.lab.cloud_view.fates import Fates, fates_of
-from workbench.lab.cloud_view.look import Colouring
+from workbench.lab.cloud_view.part import HEIGHT, Cloud
 from workbench.lab.cloud_view.scene import scene_of
-from workbench.lab.cloud_view.widget import Cloud
+from workbench.lab.cloud_view.state import CloudState, Colouring
 from workbench.metrics.pairs import checked_order
 
 
@@ -40,7 +40,7 @@ def cloud(
     depth_cue: bool = True,
     rotate: bool = True,
     titles: tuple[str, str] = ("original", "decoded"),
-    height: int = 480,
+    height: int = HEIGHT,
 ) -> Cloud:
     """Particles in 3-D that can be turned, with the `coloured` largest halos in colour; beside them, `other` ones.
 
@@ -48,7 +48,8 @@ def cloud(
     `order[i]`. Groups that are not given are found by friends of friends. `halo` is the number of a halo, 1 for the
     largest, and `label` the label of its group: with either, only this halo and its surroundings are shown. There are seven
     hues, which repeat; a halo has the same one on both sides. `colouring="status"` tells intact, split and merged halos
-    apart. The halo that was clicked is in `picked`: observe it with `cloud.observe(function, "picked")`.
+    apart. The halo that was clicked is in `picked`: observe it with `cloud.observe(function, "picked")`. What the reader
+    chooses is in `state`, and `change` chooses something else.
 
     >>> from workbench.data.synthetic import cosmic_web
     >>> shown = cloud(cosmic_web(n=16, seed=1))
@@ -58,9 +59,7 @@ def cloud(
     """
     data = _in_space(particles)
     decoded = _same_particles(data, other, order)
-    for name, value in (("point_size", point_size), ("opacity", opacity)):
-        if not 0 < value <= 100:
-            raise WorkbenchError(f"{name} must be a positive number, at most 100; got {value!r}")
+    state = CloudState(colouring, coloured, point_size, opacity, box, depth_cue, rotating=rotate)
     before = friends_of_friends(data, linking_length, unit) if groups is None else groups
     after = other_groups
     if decoded is not None and after is None:
@@ -69,10 +68,7 @@ def cloud(
     if colouring == "status" and decoded is None:
         raise WorkbenchError("colouring by status needs decoded particles; got other=None: give them, or their archive")
     scene = scene_of(data, fates, decoded, _number(fates, halo, label), titles)
-    shown = Cloud(
-        scene, colouring=colouring, coloured=coloured, point_size=point_size, opacity=opacity, box=box, depth_cue=depth_cue,
-        rotating=rotate, tall=height,
-    )
+    shown = Cloud(scene, state, height)
     cells.replace_in_cell(shown)
     return shown
 
@@ -108,7 +104,7 @@ def _number(fates: Fates, halo: int | None, label: int | None) -> int | None:
         return halo
     if halo is not None:
         raise WorkbenchError(f"a halo is named by its number or by its label; got both, {halo} and {label}")
-    found = np.flatnonzero(fates.halos.labels == label)
-    if not len(found):
+    places = np.flatnonzero(fates.halos.labels == label)
+    if not len(places):
         raise WorkbenchError(f"label must be that of a halo; got {label}: groups.largest() has those of the largest")
-    return int(found[0]) + 1
+    return int(places[0]) + 1

@@ -35,8 +35,8 @@ class Halos:
     @property
     def nbytes(self) -> int:
         """Its memory in bytes."""
-        found = self.catalogue
-        return sum(array.nbytes for array in (self.groups.labels, found.labels, found.members, found.centres, found.radii))
+        own = self.catalogue
+        return self.groups.labels.nbytes + sum(each.nbytes for each in (own.labels, own.members, own.centres, own.radii))
 
     def matched(self, others: Groups, min_members: int) -> Match:
         """What has become of them in other groups of the same particles."""
@@ -49,8 +49,8 @@ class Halos:
 
     def place(self, label: int) -> int | None:
         """The place of the group with this label in the catalogue; None for single particles and unknown labels."""
-        found = np.flatnonzero(self.catalogue.labels == label)
-        return int(found[0]) if len(found) else None
+        places = np.flatnonzero(self.catalogue.labels == label)
+        return int(places[0]) if len(places) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,8 +160,8 @@ def outcome_of(
     missing, false = (Links.of(pairs, decoded, halos.groups) for pairs in (broken.missing, broken.false))
     pixels_of(decoded, state.axis, density_picture(particles, state.axis, state.window, state.pixels)[0])
     sizes = np.sort(groups.sizes[groups.sizes >= FEWEST_MEMBERS])[::-1]
-    found = halos.matched(groups, FEWEST_MEMBERS)
-    return Outcome(decoded, groups, found.status, found.counterpart_members, sizes, missing, false)
+    match = halos.matched(groups, FEWEST_MEMBERS)
+    return Outcome(decoded, groups, match.status, match.counterpart_members, sizes, missing, false)
 
 
 def positions_of(particles: Particles) -> Particles:

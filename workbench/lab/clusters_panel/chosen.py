@@ -1,4 +1,4 @@
-"""The chosen halo or link in words and figures: its name, and distances against the linking length and the error bound."""
+"""The chosen halo or link: its name, its figures against linking length and bound, and which comes next."""
 
 from __future__ import annotations
 
@@ -44,6 +44,36 @@ def name_of_link(outcome: Outcome | None, chosen: Chosen | None) -> str:
         if len(row):
             return titles_of(name, row, len(links))[0]
     return ""
+
+
+def place_of_link(outcome: Outcome, chosen: Chosen | None) -> tuple[int, str]:
+    """How many broken links there are, and which is chosen, in words."""
+    count = len(outcome.missing) + len(outcome.false)
+    return count, name_of_link(outcome, chosen) or (f"{count:,} broken links" if count else "no broken links")
+
+
+def link_after(
+    halos: Halos, outcome: Outcome, chosen: Chosen | None, last: int | None, step: int
+) -> tuple[int, Chosen] | None:
+    """The number of the next or the previous broken link, and the link; None if there is none.
+
+    All missing links come before all false ones, and those of the largest groups first. After a link comes its neighbour,
+    after a halo its own first or last link, else the neighbour of link `last`, and without it the first or the last of all.
+    """
+    pairs = np.concatenate([outcome.missing.pairs, outcome.false.pairs])
+    if not len(pairs):
+        return None
+    first = 0 if step > 0 else -1
+    if chosen is not None and chosen.kind == "halo":
+        labels = halos.groups.labels
+        own = np.flatnonzero((labels[pairs] == labels[chosen.particles[0]]).any(axis=1))
+        number = int(own[first]) if len(own) else first % len(pairs)
+    else:
+        ends = (-1, -1) if chosen is None else chosen.particles
+        here = np.flatnonzero((pairs == np.array(ends)).all(axis=1))
+        before = int(here[0]) if len(here) else last
+        number = (first if before is None else before + step) % len(pairs)
+    return number, Chosen.link(*pairs[number].tolist())
 
 
 def chosen_facts(
@@ -100,9 +130,9 @@ def _moved(particles: Particles, outcome: Outcome, chosen: Chosen) -> np.ndarray
 
 def _each(halos: Halos, ends: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """How often each label occurs among the groups of these particles."""
-    found, counts = np.unique(halos.groups.labels[ends], return_counts=True)
-    place = np.minimum(np.searchsorted(found, labels), max(len(found) - 1, 0))
-    return np.where(found[place] == labels, counts[place], 0) if len(found) else np.zeros(len(labels), int)
+    present, counts = np.unique(halos.groups.labels[ends], return_counts=True)
+    place = np.minimum(np.searchsorted(present, labels), max(len(present) - 1, 0))
+    return np.where(present[place] == labels, counts[place], 0) if len(present) else np.zeros(len(labels), int)
 
 
 def _where(halos: Halos, chosen: Chosen, min_members: int) -> str:
@@ -151,10 +181,10 @@ def _digits(share: float) -> int:
 
 
 def _halo_facts(halos: Halos, outcome: Outcome | None, place: int) -> tuple[Fact, ...]:
-    found = halos.catalogue
+    catalogue = halos.catalogue
     facts = [
-        Fact("members", f"{found.members[place]:,}", "", "members of this halo in the original", group=GROUP),
-        Fact("radius", f"{found.radii[place]:.4g}", "", meaning("radius"), group=GROUP),
+        Fact("members", f"{catalogue.members[place]:,}", "", "members of this halo in the original", group=GROUP),
+        Fact("radius", f"{catalogue.radii[place]:.4g}", "", meaning("radius"), group=GROUP),
     ]
     if outcome is None:
         return tuple(facts)

@@ -28,8 +28,8 @@ def mass_function_chart(min_members: int, sizes: Sequence[np.ndarray | None]) ->
     `sizes` are the group sizes of the original, the decoded and the kept particles, the largest first; None if not yet
     computed.
     """
-    edges = mass_edges(min_members, max((int(found[0]) for found in sizes if found is not None and len(found)), default=1))
-    counts = tuple(() if found is None else tuple(counted(found, edges).tolist()) for found in sizes)
+    edges = mass_edges(min_members, max((int(each[0]) for each in sizes if each is not None and len(each)), default=1))
+    counts = tuple(() if each is None else tuple(counted(each, edges).tolist()) for each in sizes)
     return _mass_function(tuple(edges.tolist()), counts)
 
 
@@ -128,9 +128,6 @@ def _rounded(steps: Sequence[Step]) -> list[float]:
 
 def _phases(steps: Sequence[Step], phase: str) -> list[tuple[float, float]]:
     """The spans of successive steps of a phase."""
-    found = []
-    for kind, several in itertools.groupby(enumerate(steps, start=1), key=lambda pair: pair[1].phase):
-        places = [place for place, _ in several]
-        if kind == phase:
-            found.append((places[0] - 0.5, places[-1] + 0.5))
-    return found
+    phases = itertools.groupby(enumerate(steps, start=1), key=lambda pair: pair[1].phase)
+    spans = [[place for place, _ in several] for kind, several in phases if kind == phase]
+    return [(places[0] - 0.5, places[-1] + 0.5) for places in spans]

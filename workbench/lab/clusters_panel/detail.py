@@ -19,15 +19,17 @@ from workbench.lab.clusters_panel.breakage import Halos, Links, Outcome
 from workbench.lab.clusters_panel.chosen import title_of_chosen
 from workbench.lab.clusters_panel.panes import AFTER, FALSE, JOINED, MISSING, OUTLINE, TORN, WHOLE, titles_of
 from workbench.lab.clusters_panel.state import Chosen, ClustersState
-from workbench.lab.description import Marks, Picture, Window
+from workbench.lab.description import Axes, Marks, Picture, Reading, Window
 from workbench.lab.levels import density_bytes, density_range
-from workbench.lab.projection import Projection, grid_of, shown_axes
+from workbench.lab.projection import Projection, grid_of, shown_axes, view_axes
 from workbench.lab.remembered import remembered
+from workbench.lab.units import density_unit
 
 MOST_POINTS = 1000   # particles drawn one by one; beyond, their density
 MOST_BOXES = 300     # boxes of the error bound; more would cover the particles
 MOST_LINES = 5000    # links of each kind; beyond, those nearest to breaking, or of the largest groups
 ROOM = 1.3           # around the chosen halo or link
+POINTED = 0.04       # of the close-up's half width: a particle so near to the pointer is meant
 
 LINKED, BOUND, OTHERS, PAIR, RULER = "#8a97b5", "#8f9bb8", "#b9b3c9", "#ffe14d", "#ffffff"
 EMPTY = np.zeros((64, 64), np.uint8)
@@ -62,9 +64,9 @@ class Neighbourhood:
         """The links with both ends in the cube, as numbers of particles in it, and their rows."""
         if not len(self.index):
             return np.empty((0, 2), np.intp), np.empty(0, np.intp)
-        found = np.minimum(np.searchsorted(self.index, links.pairs), len(self.index) - 1)
-        rows = np.flatnonzero((self.index[found] == links.pairs).all(axis=1))
-        return found[rows], rows
+        places = np.minimum(np.searchsorted(self.index, links.pairs), len(self.index) - 1)
+        rows = np.flatnonzero((self.index[places] == links.pairs).all(axis=1))
+        return places[rows], rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,12 +109,15 @@ def detail(particles: Particles, state: ClustersState, halos: Halos, outcome: Ou
         *_rulers(sight, halos.groups.linking_length, state.bound),
     )
     title = title_of_chosen(halos, outcome, state.chosen, state.min_members)
+    seen = view_axes(particles, state.axis)
+    apart = Axes(f"Δ{seen.across}", f"Δ{seen.up}", seen.unit)   # distances from the middle, which the ticks count
     if near.is_drawn_singly:
         marks = (*_bounds(before, state.bound), *_links_of(now, after, pair), *_particles(before, now, own), *over)
-        return Picture(title, EMPTY, sight.window, "density", 1.0, 1.0, marks=_not_empty(marks)), ""
+        return Picture(title, EMPTY, sight.window, "density", 1.0, 1.0, marks=_not_empty(marks), axes=apart), ""
     marks = (Marks("points", now[after.ends], AFTER, "ends of broken links", 1.6), *over)
     note = f"The close-up shows the density of {len(near.index):,} particles: choose a link to see single ones."
-    return _density(title, now, sight, _not_empty(marks)), note
+    picture = _density(title, now, sight, _not_empty(marks))
+    return replace(picture, axes=apart, unit=density_unit(particles)), note
 
 
 def sight_of(particles: Particles, halos: Halos, chosen: Chosen) -> Sight:
@@ -252,8 +257,7 @@ def _density(title: str, now: np.ndarray, sight: Sight, marks: tuple[Marks, ...]
     low, high = density_range(counts)
     area = (2 * sight.reach) ** 2 / counts.size
     return Picture(
-        title, density_bytes(counts, low, high), sight.window, "density", low / area, high / area, True,
-        "particles per unit area", marks=marks,
+        title, density_bytes(counts, low, high), sight.window, "density", low / area, high / area, True, marks=marks,
     )
 
 
@@ -264,3 +268,37 @@ def _not_empty(marks: tuple[Marks, ...]) -> tuple[Marks, ...]:
 
 def _ends(places: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     return np.column_stack([places[pairs[:, 0]], places[pairs[:, 1]]])
+
+
+def particle_under(
+    particles: Particles, state: ClustersState, halos: Halos, outcome: Outcome | None, place: tuple[float, float]
+) -> Reading | None:
+    """The particle of the close-up whose decoded position is nearest to a place, and how far it was moved.
+
+    None where no particle is near, or where there are so many that the close-up shows their density.
+    """
+    if state.chosen is None:
+        return None
+    sight = sight_of(particles, halos, state.chosen)
+    near = neighbourhood(particles, sight)
+    after = aftermath(particles, outcome, near, sight, halos.groups.linking_length)
+    if not len(near.index) or not near.is_drawn_singly:
+        return None
+    apart = np.hypot(*(after.places[:, shown_axes(particles, state.axis)] - place).T)
+    nearest = int(np.argmin(apart))
+    if apart[nearest] > POINTED * sight.reach:
+        return None
+    number = int(near.index[nearest])
+    decoded = particles if outcome is None else outcome.decoded
+    moved = float(np.abs(after.places[nearest] - near.places[nearest]).max())
+    return Reading(lines=(
+        f"particle {number:,}",
+        f"original  {_coordinates(particles, number)}",
+        f"decoded  {_coordinates(decoded, number)}",
+        f"error  {moved:.4g} = {moved / state.bound:.4g} bounds",
+    ))
+
+
+def _coordinates(particles: Particles, number: int) -> str:
+    """All digits of a position."""
+    return ", ".join(str(each) for each in particles.positions[number])

@@ -119,12 +119,12 @@ def _charts(
     decoded, preserved = (None if part is None else part.outcome.sizes for part in (breakage, kept))
     sizes = [halos.catalogue.members, decoded, preserved]
     steps = tuple((trace or (kept.trace if kept is not None else Trace())).steps)
-    found: dict[str, Callable[[], Chart]] = {}
+    makers: dict[str, Callable[[], Chart]] = {}
     if any(each is not None and len(each) and each[0] >= state.min_members for each in sizes):
-        found["mass function"] = lambda: mass_function_chart(state.min_members, sizes)
+        makers["mass function"] = lambda: mass_function_chart(state.min_members, sizes)
     if steps:
-        found["descent"] = lambda: descent_chart(steps, steps[-1].within / state.bound)
-    return found
+        makers["descent"] = lambda: descent_chart(steps, steps[-1].within / state.bound)
+    return makers
 
 
 def _answer(
@@ -169,21 +169,21 @@ def _frame(sight: Sight, axes: tuple[int, int]) -> Marks:
 
 def _facts(particles: Particles, state: ClustersState, halos: Halos, part: Breakage | Kept | None) -> tuple[Fact, ...]:
     count, length = halos.count(state.min_members), halos.groups.linking_length
-    told = f"groups of at least {state.min_members:,} members in the original"
-    found = [Fact("halos", f"{count:,}", "", told, group=HALOS)]
+    counted = f"groups of at least {state.min_members:,} members in the original"
+    facts = [Fact("halos", f"{count:,}", "", counted, group=HALOS)]
     if part is not None:
-        found += _breakage_facts(part.outcome, count, bool(len(halos.catalogue)))
-    found += [
+        facts += _breakage_facts(part.outcome, count, bool(len(halos.catalogue)))
+    facts += [
         Fact("linking length", _both_units(particles, length), "", meaning("linking length"), group=ARCHIVE),
         Fact("error bound", f"{state.bound:.6g} = {state.bound / length:.3g} b", "", meaning("error bound"), group=ARCHIVE),
     ]
     if part is not None:
         bits = part.bits_per_particle
-        found += [
+        facts += [
             Fact("bits per particle", f"{bits:.3f}", "", meaning("bits per particle"), group=ARCHIVE),
             Fact("ratio", f"{_ratio(particles, bits):.1f}", "", meaning("ratio"), group=ARCHIVE),
         ]
-    return (*found, *(_kept_facts(state, part) if isinstance(part, Kept) else []))
+    return (*facts, *(_kept_facts(state, part) if isinstance(part, Kept) else []))
 
 
 def _both_units(particles: Particles, length: float) -> str:
@@ -202,8 +202,8 @@ def _breakage_facts(outcome: Outcome, count: int, are_groups: bool) -> list[Fact
         "false links": (len(outcome.false), meaning("false link") + listed, are_groups),
     }
     return [
-        Fact(name, f"{number:,}", _verdict(number, could_break), told, group=HALOS)
-        for name, (number, told, could_break) in figures.items()
+        Fact(name, f"{number:,}", _verdict(number, could_break), means, group=HALOS)
+        for name, (number, means, could_break) in figures.items()
     ]
 
 
@@ -231,9 +231,10 @@ def _ratio(particles: Particles, bits: float) -> float:
 def _halo_table(state: ClustersState, halos: Halos, outcome: Outcome | None) -> Table:
     """The largest halos before and after."""
     columns: tuple[str, ...] = ("halo", "members", "members after", "status", "missing links", "false links", "radius")
-    found, total = halos.catalogue, halos.count(state.min_members)
+    catalogue, total = halos.catalogue, halos.count(state.min_members)
     places = np.arange(min(total, LARGEST_HALOS))
-    before, radii = [f"{size:,}" for size in found.members[places]], [f"{radius:.4g}" for radius in found.radii[places]]
+    before = [f"{size:,}" for size in catalogue.members[places]]
+    radii = [f"{radius:.4g}" for radius in catalogue.radii[places]]
     numbers = [f"{place + 1:,}" for place in places]
     if outcome is None:
         columns, cells = (*columns[:2], columns[-1]), [numbers, before, radii]

@@ -25,15 +25,15 @@ class Trace:
     An archive may try several bounds. Once it is made, `within` is the bound of the trial that it comes from.
     """
 
-    told: list[Step] = field(default_factory=list)
+    taken: list[Step] = field(default_factory=list)
     promised: Hashable = None
     within: float | None = None
 
     @property
     def steps(self) -> list[Step]:
         """The steps of one trial: of the latest, then of the one that was taken."""
-        within = self.told[-1].within if self.told and self.within is None else self.within
-        return [step for step in self.told if step.within == within]
+        within = self.taken[-1].within if self.taken and self.within is None else self.within
+        return [step for step in self.taken if step.within == within]
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -41,7 +41,7 @@ class Trace:
     @property
     def nbytes(self) -> int:
         """Its approximate memory."""
-        return 200 * len(self.told)
+        return 200 * len(self.taken)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,10 +89,10 @@ def keep_halos(
     outcome = outcome_of(
         particles, state, halos, decoded, lambda share, text: progress(SHARE_OF_KEEPING + rest * share, text)
     )
-    wanted, found = (kept_labels(groups, state.keep_members) for groups in (halos.groups, outcome.groups))
+    wanted, present = (kept_labels(groups, state.keep_members) for groups in (halos.groups, outcome.groups))
     (certificate,) = archive.certificate["positions"].keep
     trace.within = float(certificate["encoded_within"])
-    return Kept(archive, certificate, outcome, bool((wanted == found).all()), trace)
+    return Kept(archive, certificate, outcome, bool((wanted == present).all()), trace)
 
 
 @dataclass(eq=False)
@@ -111,6 +111,6 @@ class _Watching:
 
     def watch(self, step: Step) -> None:
         """Receive one step."""
-        self.trace.told.append(step)
+        self.trace.taken.append(step)
         what = "descent, step" if step.phase == "descent" else "moves, round"
         self.progress(self.share, f"{what} {step.number}: {step.violations:,} violations")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,12 @@ from workbench.lab.bounds_panel.state import applicable
 from workbench.lab.cells import name_of
 from workbench.lab.clusters_panel import drawing
 from workbench.lab.clusters_panel.breakage import Breakage, Halos, Outcome, break_halos, groups_of
-from workbench.lab.clusters_panel.chosen import sentence_of_chosen
-from workbench.lab.clusters_panel.cloud_of import CloudPart
+from workbench.lab.clusters_panel.chosen import link_after, place_of_link, sentence_of_chosen
+from workbench.lab.clusters_panel.cloud_of import ClustersCloud
 from workbench.lab.clusters_panel.code import code
+from workbench.lab.clusters_panel.detail import particle_under
 from workbench.lab.clusters_panel.keeping import Kept, Trace, keep_halos
-from workbench.lab.clusters_panel.link_steps import link_after, place_of_link
-from workbench.lab.clusters_panel.panes import DECODED, KEPT, ORIGINAL, chosen_mark
-from workbench.lab.clusters_panel.reading import particle_under, reading
+from workbench.lab.clusters_panel.panes import DECODED, KEPT, ORIGINAL, chosen_mark, reading
 from workbench.lab.clusters_panel.state import Chosen, ClustersState
 from workbench.lab.controls import Button, Choice, LogSlider, Number, Row, Words
 from workbench.lab.description import Reading, Shown
@@ -32,7 +30,6 @@ from workbench.lab.panel import Panel
 from workbench.lab.saving import SaveArchive
 from workbench.lab.turns import in_turn
 from workbench.lab.unusual import unusual
-from workbench.lab.view import View
 
 SHARES_OF_LENGTH = (1e-3, 1.0)   # the ends of the slider of the bound
 UNITS = {"mean spacings": "spacing", "unit of the box": "length"}   # of the linking length
@@ -67,11 +64,12 @@ class ClustersPanel(Panel[ClustersState]):
     """The panel of `wb.lab.clusters`; its results are "halos", "breakage" and, once they were preserved, "kept"."""
 
     title = "Clusters"
+    in_passing = frozenset({"window", "chosen"})
 
     def __init__(self, particles: Particles, name: str, **choices: Any) -> None:
         self.particles, self.name = particles, name
         self._last_link: int | None = None
-        self.cloud: CloudPart | None = None   # made with the controls
+        self.cloud: ClustersCloud | None = None   # made with the controls
         stages = [
             Stage("halos", _groups, lambda state, results, job: groups_of(particles, state, job)),
             Stage("breakage", _decoded, self._break),
@@ -90,10 +88,10 @@ class ClustersPanel(Panel[ClustersState]):
             "linking_length", "linking length b", *self._lengths(), about="linking length",
             spoken=lambda state: "mean spacings" if state.unit == "spacing" else "",
         )
-        self.cloud = CloudPart(particles, lambda halo: self.request(chosen=halo), self._put_aside)
+        self.cloud = ClustersCloud(particles, lambda halo: self.request(chosen=halo), self._put_aside)
         codecs = Choice("codec", "codec", [codec.id for codec in applicable(particles)])
         axes = {"along x": 0, "along y": 1, "along z": 2} if particles.dimensions == 3 else {}
-        look = [Choice("axis", "seen", axes, about="line of sight"), self.cloud.toggle] if axes else []
+        views = [Choice("axis", "seen", axes, about="line of sight"), self.cloud.toggle] if axes else []
         preserve = Button("preserve", self.preserve, "keep every halo, and watch the descent", primary=True)
         self._previous = Button("◀ previous", self.previous_link, "look at the pair before (key p)", key="p")
         self._next = Button("next ▶", self.next_link, "look at the next pair that broke (key n)", key="n")
@@ -109,8 +107,8 @@ class ClustersPanel(Panel[ClustersState]):
         ]
         return [
             Row(self._length, self._bound, codecs, preserve), Row(*seldom, place="folded"),
-            Row(*look, self._previous, self._place_of_link, self._next, self._close, place="over"),
-            Row(self.cloud.embedded, place="pictures"), Row(self._sentence, place="detail"),
+            Row(*views, self._previous, self._place_of_link, self._next, self._close, place="over"),
+            Row(self.cloud, place="pictures"), Row(self._sentence, place="detail"),
             Row(self._saving, self._saving.download, place="foot"),
         ]
 
@@ -147,7 +145,7 @@ class ClustersPanel(Panel[ClustersState]):
     def close(self) -> None:
         """Stop, and release everything."""
         if self.cloud is not None:
-            self.cloud.close()
+            self.cloud.want(False)
         super().close()
 
     def picked(self, label: str, chosen: int) -> None:
@@ -230,9 +228,9 @@ class ClustersPanel(Panel[ClustersState]):
         results, outcome = self._engine.results(), self._outcome
         if outcome is None:
             return
-        found = link_after(results["halos"], outcome, self.state.chosen, self._last_link, step)
-        if found is not None:
-            self._last_link, chosen = found
+        link = link_after(results["halos"], outcome, self.state.chosen, self._last_link, step)
+        if link is not None:
+            self._last_link, chosen = link
             self.request(chosen=chosen)
 
     @property
@@ -256,8 +254,8 @@ class ClustersPanel(Panel[ClustersState]):
         results = self._engine.results()
         return drawing.shown_outcome(self.state, results.get("breakage"), results.get("kept"))
 
-    def _show_in(self, view: View) -> None:
-        super()._show_in(view)
+    def show_parts(self) -> None:
+        """The name of the archive, and what stands beside the close-up."""
         self._saving.propose(self.archive_name)
         if self._outcome is not None:
             count, words = place_of_link(self._outcome, self.state.chosen)
@@ -266,9 +264,9 @@ class ClustersPanel(Panel[ClustersState]):
                 step.set(enabled=count > 0)
             self._close.set(enabled=self.state.chosen is not None)
             assert self.cloud is not None
-            halos = self._engine.results()["halos"]
+            halos: Halos = self._engine.results()["halos"]
             self._sentence.set(text=sentence_of_chosen(self.particles, self.state, halos, self._outcome))
-            self.cloud.show(self.state, halos, self._outcome, KEPT if self._shows_kept(self.state) else DECODED)
+            self.cloud.show_results(self.state, halos, self._outcome, KEPT if self._shows_kept(self.state) else DECODED)
 
     def _put_aside(self, aside: bool) -> None:
         """Leave the place of the pictures to the cloud, or take it back."""
@@ -292,19 +290,12 @@ class ClustersPanel(Panel[ClustersState]):
 
     def _keep(self, state: ClustersState, results: Results, job: Job) -> Kept:
         trace = Trace(promised=_promised(state))
-        return keep_halos(self.particles, state, results["halos"], _Live(job, trace), trace)
 
+        def progress(share: float, text: str) -> None:
+            job(share, text)
+            job.show({"trace": dataclasses.replace(trace, taken=list(trace.taken))})
 
-@dataclass(eq=False)
-class _Live:
-    """Progress that shows the steps so far."""
-
-    job: Job
-    trace: Trace
-
-    def __call__(self, share: float, text: str) -> None:
-        self.job(share, text)
-        self.job.show({"trace": dataclasses.replace(self.trace, told=list(self.trace.told))})
+        return keep_halos(self.particles, state, results["halos"], progress, trace)
 
 
 def _groups(state: ClustersState) -> tuple[Any, ...]:

@@ -7,7 +7,7 @@ largest groups are drawn, and a sentence says how many there are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -18,8 +18,9 @@ from workbench.data.periodic import nearest_image
 from workbench.lab.clusters_panel.breakage import Halos, Links, Outcome
 from workbench.lab.clusters_panel.state import Chosen, ClustersState
 from workbench.lab.density import density_picture, pixels_of
-from workbench.lab.description import Marks, Picture, Window
+from workbench.lab.description import Marks, Picture, Reading, Window
 from workbench.lab.projection import frame_of, shown_axes
+from workbench.lab.reading import particle_reading
 
 MOST_HALOS, MOST_LINKS = 400, 300   # drawn at once, of each kind
 SHORT = 1 / 100                     # of the window: shorter lines get a point, to be visible
@@ -57,8 +58,8 @@ def title_of(halos: Halos, place: int, outcome: Outcome | None) -> str:
     """A halo in words, by its place among all groups, the largest being number 1; with its status, if known.
 
     >>> from workbench.clusters import Catalogue, Groups
-    >>> found = Catalogue(np.array([0]), np.array([4511]), np.zeros((1, 3)), np.ones(1))
-    >>> title_of(Halos(Groups(np.zeros(4511, int), 0.2), found), 0, None)
+    >>> one = Catalogue(np.array([0]), np.array([4511]), np.zeros((1, 3)), np.ones(1))
+    >>> title_of(Halos(Groups(np.zeros(4511, int), 0.2), one), 0, None)
     'halo 1: 4,511 members'
     """
     status = "" if outcome is None else f", {STATUS[int(outcome.status[place])]}"
@@ -83,10 +84,10 @@ def panes(
     pictures, notes = [replace(original, title=ORIGINAL, marks=circles)], [note]
     for title, outcome in outcomes.items():
         circles, _ = _circles(particles, state, halos, outcome, original.window)
-        links, told = _links(particles, state, outcome, original.window)
+        links, left_out = _links(particles, state, outcome, original.window)
         pixels = pixels_of(outcome.decoded, state.axis, original)
         pictures.append(replace(original, title=title, pixels=pixels, marks=(*circles, *links)))
-        notes += told if outcome is shown else []
+        notes += left_out if outcome is shown else []
     return tuple(pictures), " ".join(filter(None, notes))
 
 
@@ -94,17 +95,17 @@ def _circles(
     particles: Particles, state: ClustersState, halos: Halos, outcome: Outcome | None, window: Window
 ) -> tuple[tuple[Marks, ...], str]:
     """A circle around each halo, in the style of its status."""
-    found, count, axes = halos.catalogue, halos.count(state.min_members), shown_axes(particles, state.axis)
-    centres = found.centres[:count][:, axes]
+    catalogue, count, axes = halos.catalogue, halos.count(state.min_members), shown_axes(particles, state.axis)
+    centres = catalogue.centres[:count][:, axes]
     inside = np.flatnonzero(_within(centres, window))
     drawn = inside[:MOST_HALOS]
     status = np.full(len(drawn), INTACT) if outcome is None else outcome.status[drawn]
-    circles = np.column_stack([centres[drawn], OUTLINE * found.radii[drawn]])
+    circles = np.column_stack([centres[drawn], OUTLINE * catalogue.radii[drawn]])
     marks = []
     for kind, (colour, dash, opacity) in HALO_MARKS.items():
         these = status == kind
         titles = [title_of(halos, int(place), outcome) for place in drawn[these]]
-        ids = found.labels[drawn][these]
+        ids = catalogue.labels[drawn][these]
         marks.append(Marks("circles", circles[these], colour, STATUS[kind], 1.4, bool(dash), ids, dash, titles, opacity))
     return tuple(marks), _left_out(len(inside), len(drawn), "halos", "the largest")
 
@@ -154,3 +155,12 @@ def _within(places: np.ndarray, window: Window) -> np.ndarray:
 
 def _left_out(count: int, drawn: int, what: str, which: str) -> str:
     return f"{drawn:,} of {count:,} {what} are drawn: {which}." if drawn < count else ""
+
+
+def reading(
+    particles: Particles, state: ClustersState, outcomes: Iterable[Outcome], place: tuple[float, float]
+) -> Reading:
+    """How many particles are in the pixel at a place, in each of the maps, and per area."""
+    density, _ = density_picture(particles, state.axis, state.window, state.pixels)
+    shown = [particles, *(outcome.decoded for outcome in outcomes)]
+    return particle_reading(shown, state.axis, density.window, density.pixels.shape, place)

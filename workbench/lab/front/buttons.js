@@ -1,9 +1,8 @@
 // Buttons in rows, words between them, and those that take something along.
 
-import { element, panelButton, saveAs } from "./dom.js";
+import { ARROWS, PREPARING, element, panelButton, saveAs } from "./dom.js";
 
 const TYPED_INTO = "input, select, textarea, [contenteditable='true']";
-const PREPARING = "preparing …";
 const COPIED = 1500; // ms that a button says so
 let views = 0;
 
@@ -56,7 +55,7 @@ export class Html {
 
   // The names of figures are one stop of the Tab key, and arrow keys go from each to the next.
   walk(event) {
-    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    const step = ARROWS[event.key];
     const at = this.terms().indexOf(event.target);
     if (!step || at < 0) return;
     event.preventDefault();
@@ -124,8 +123,8 @@ export class Download {
   }
 }
 
-function tell(output, said, failed) {
-  output.textContent = said;
+function tell(output, message, failed) {
+  output.textContent = message;
   output.classList.toggle("wb-error", failed);
   if (failed) output.setAttribute("role", "alert");
   else output.removeAttribute("role");
@@ -134,11 +133,11 @@ function tell(output, said, failed) {
 export class Report {
   constructor(channel, el) {
     panelButton("wb-button", el, "save report", "write the report where the kernel runs", () => channel.send({}));
-    this.said = element("span", "wb-said", el);
+    this.message = element("span", "wb-said", el);
   }
 
-  show({ said, failed }) {
-    tell(this.said, said, failed);
+  show({ message, failed }) {
+    tell(this.message, message, failed);
   }
 }
 
@@ -153,58 +152,15 @@ export class Saving {
     const send = (does) => () => channel.send({ does, name: this.name.value });
     this.name.addEventListener("change", () => channel.send({ name: this.name.value }));
     panelButton("wb-button", el, "save archive", "write the archive where the kernel runs", send("save"));
-    this.said = element("span", "wb-said", el);
+    this.message = element("span", "wb-said", el);
     this.asked = element("span", "wb-asked", el);
     panelButton("wb-button", this.asked, "replace it", "replace the archive of this name", send("replace"));
     panelButton("wb-button", this.asked, "keep it", "leave the archive of this name as it is", send("keep"));
   }
 
-  show({ name, said, failed, asks }) {
+  show({ name, message, failed, asks }) {
     if (document.activeElement !== this.name) this.name.value = this.name.defaultValue = name;
-    tell(this.said, said, failed);
+    tell(this.message, message, failed);
     this.asked.hidden = !asks;
-  }
-}
-
-// Another widget in the place of the pictures, of which an element with the class wb-tall has the height that they would have.
-export class Embedded {
-  constructor(channel, el) {
-    this.channel = channel;
-    this.root = element("div", "wb-embedded", el);
-  }
-
-  show({ widget }) {
-    if (widget === this.widget) return;
-    this.widget = widget;
-    this.close();
-    this.root.replaceChildren();
-    if (widget) this.render(element("div", "", this.root), widget);
-    else element("div", "wb-tall wb-note", this.root, PREPARING);
-  }
-
-  fit(tall) {
-    this.root.style.setProperty("--wb-tall", `${tall}px`);
-  }
-
-  get most() {
-    return Infinity;
-  }
-
-  around() {
-    return this.root.offsetHeight - (this.root.querySelector(".wb-tall")?.offsetHeight ?? 0);
-  }
-
-  widthOf() {
-    return screen.width; // all that there is
-  }
-
-  async render(place, widget) {
-    const closing = (this.closing = new AbortController());
-    const shown = await this.channel.host.getWidget(`anywidget:${widget}`);
-    if (!closing.signal.aborted) await shown.render({ el: place, signal: closing.signal });
-  }
-
-  close() {
-    this.closing?.abort();
   }
 }

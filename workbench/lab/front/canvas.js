@@ -56,12 +56,12 @@ export class Canvas {
   // Content from Python, and settings of the view.
 
   get settings() {
-    const { colour_map: colours, ...others } = { ...DEFAULTS, ...this.channel.looks };
+    const { colour_map: colours, ...others } = { ...DEFAULTS, ...this.channel.settings };
     return { colours, ...others };
   }
 
   set(settings) {
-    this.channel.look(settings);
+    this.channel.set(settings);
   }
 
   hear(message) {
@@ -191,7 +191,7 @@ export class Canvas {
     return this.channel.content.home;
   }
 
-  // Another home means other data: what was about to be told belongs to the data before.
+  // Another home means other data: what was about to be sent belongs to the data before.
   goHome() {
     clearTimeout(this.telling);
     for (const pane of this.panes) pane.framed = "";
@@ -209,7 +209,7 @@ export class Canvas {
     this.telling = setTimeout(() => {
       const home = this.home();
       const whole = this.view.every((edge, i) => Math.abs(edge - home[i]) < 1e-9 * Math.abs(home[1] - home[0]));
-      this.channel.send({ does: "look", window: whole ? [] : [...this.view] });
+      this.channel.send({ does: "zoom", window: whole ? [] : [...this.view] });
     }, SETTLED);
   }
 
@@ -247,19 +247,19 @@ export class Canvas {
     if (wide > 1.0001 * (home[1] - home[0])) return this.reset();
     if (wide < 1e-7 * (home[1] - home[0])) return undefined;
     const nearer = (edge, middle) => middle + (edge - middle) * factor;
-    return this.look([nearer(left, x), nearer(right, x), nearer(bottom, y), nearer(top, y)]);
+    return this.showWindow([nearer(left, x), nearer(right, x), nearer(bottom, y), nearer(top, y)]);
   }
 
   move(dx, dy) {
     const [left, right, bottom, top] = this.view;
-    this.look([left + dx, right + dx, bottom + dy, top + dy]);
+    this.showWindow([left + dx, right + dx, bottom + dy, top + dy]);
   }
 
   reset() {
-    this.look([...this.home()]);
+    this.showWindow([...this.home()]);
   }
 
-  look(view) {
+  showWindow(view) {
     this.view = view;
     this.moved = true;
     this.tell();

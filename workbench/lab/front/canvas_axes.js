@@ -20,6 +20,10 @@ export function ticksOf(low, high, most) {
   return { from, ticks: distances.map((distance) => ({ place: from + distance, text: textOf(distance, distances) })) };
 }
 
+// Those that Python names, for places that are no numbers, or those of the numbers.
+const ticksAlong = (given, low, high, most) =>
+  given?.length ? { from: 0, ticks: given.filter(([place]) => place > low && place < high).map(([place, text]) => ({ place, text })) } : ticksOf(low, high, most);
+
 function named(name, unit, from) {
   const offset = from ? ` − ${Number(from.toPrecision(12))}` : "";
   return unit ? `${name} [${unit}]${offset}` : `${name}${offset}`;
@@ -38,7 +42,7 @@ export function axisShapes(placing, width, height, axes, home) {
   const [right, bottom] = placing.from(width, height);
   const lines = [];
   const texts = [];
-  const across = ticksOf(left, right, width / 75);
+  const across = ticksAlong(axes.ticks[0], left, right, width / 75);
   const name = named(axes.across, axes.unit, across.from);
   const free = width - LETTER * (name.length + 1.5);
   for (const { place, text } of across.ticks) {
@@ -49,13 +53,13 @@ export function axisShapes(placing, width, height, axes, home) {
     texts.push({ x: Math.min(Math.max(x, half - LEFT + 2), width - half), y: height + 14, text, anchor: "middle" });
   }
   if (name) texts.push({ x: width, y: height + 14, text: name, anchor: "end", strong: true });
-  const up = ticksOf(bottom, top, height / 45);
+  const up = ticksAlong(axes.ticks[1], bottom, top, height / 45);
   const title = upName(axes, up.from);
   for (const { place, text } of up.ticks) {
     const y = placing.y(place);
     lines.push([-4, y, 0, y]);
     if (title.some(({ turn }) => !turn) && y < 20) continue;
-    texts.push({ x: -7, y: Math.min(Math.max(y + 4, 8), height), text, anchor: "end" });
+    texts.push({ x: text.length > 6 ? -5 : -7, y: Math.min(Math.max(y + 4, 8), height), text, anchor: "end" });
   }
   texts.push(...title);
   return { lines, texts, bar: scaleBar(placing, width, height, axes, home) };

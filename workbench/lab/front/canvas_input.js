@@ -71,7 +71,7 @@ function step(view, pane, forward) {
   const marks = inOrder(view.visible(pane), view.placing(pane), width, height);
   if (!marks.length) return view.say("no marks in sight");
   const { chosen } = view;
-  const same = (found) => chosen && chosen.pane === pane && found.id === chosen.id && found.label === chosen.label;
+  const same = ({ id, label }) => chosen && chosen.pane === pane && id === chosen.id && label === chosen.label;
   const before = marks.findIndex(same);
   const start = forward ? -1 : 0;
   const at = ((before < 0 ? start : before) + (forward ? 1 : -1) + marks.length) % marks.length;
@@ -93,7 +93,7 @@ export function listenToKeys(view, pane) {
       "-": () => zoomByStep(view, false),
       0: () => view.reset(),
       b: () => view.set({ blink: !view.settings.blink }),
-      "?": () => view.toolbar.help(true),
+      "?": () => view.toolbar.help.toggle(true),
       PageDown: () => step(view, pane, true),
       PageUp: () => step(view, pane, false),
       ...(view.chosen ? {

@@ -46,16 +46,16 @@ export function hit(marks, placing, px, py) {
   let round = null;
   for (const mark of marks) {
     for (let number = 0; number < (mark.ids?.length ?? 0); number++) {
-      const found = { mark, number, id: mark.ids[number], label: mark.label, title: titleOf(mark, number) };
+      const shape = { mark, number, id: mark.ids[number], label: mark.label, title: titleOf(mark, number) };
       if (mark.shape === "circles") {
         const [x, y] = middleOf(mark, number, placing);
         const away = Math.hypot(x - px, y - py);
         const radius = radiusOf(mark, number, placing);
         const smaller = !round || radius < round.radius || (radius === round.radius && away < round.away);
-        if (away <= radius + RIM && smaller) round = { ...found, radius, away };
+        if (away <= radius + RIM && smaller) round = { ...shape, radius, away };
       } else {
         const away = distanceTo(mark, number, placing, px, py);
-        if (away <= REACH && (!thin || away < thin.away)) thin = { ...found, away };
+        if (away <= REACH && (!thin || away < thin.away)) thin = { ...shape, away };
       }
     }
   }
@@ -64,17 +64,17 @@ export function hit(marks, placing, px, py) {
 
 // All marks in sight that can be picked: circles from the largest to the smallest, then the others.
 export function inOrder(marks, placing, width, height) {
-  const found = [];
+  const marked = [];
   for (const mark of marks) {
     for (let number = 0; number < (mark.ids?.length ?? 0); number++) {
       const [x, y] = middleOf(mark, number, placing);
       const size = mark.shape === "circles" ? radiusOf(mark, number, placing) : 0;
       const same = ({ id, label }) => id === mark.ids[number] && label === mark.label;
-      if (x < 0 || y < 0 || x > width || y > height || (!size && found.some(same))) continue;
-      found.push({ mark, number, id: mark.ids[number], label: mark.label, title: titleOf(mark, number), size });
+      if (x < 0 || y < 0 || x > width || y > height || (!size && marked.some(same))) continue;
+      marked.push({ mark, number, id: mark.ids[number], label: mark.label, title: titleOf(mark, number), size });
     }
   }
-  return found.sort((one, other) => other.size - one.size);
+  return marked.sort((one, other) => other.size - one.size);
 }
 
 export function outline(context, { mark, number }, placing) {

@@ -1,7 +1,7 @@
 // One picture: its elements on the page, what was sent for it, and its description in words.
 
 import { BELOW, LEFT, axisShapes, drawAxes, drawCross, withoutLeft } from "./canvas_axes.js";
-import { element } from "./dom.js";
+import { drawn, element } from "./dom.js";
 import { imageOf, levelsOf, limitsOf, mapOf, scaleColours, shown } from "./canvas_values.js";
 
 let count = 0;
@@ -16,17 +16,12 @@ export class Pane {
     this.depth = element("span", "wb-depth", head);
     this.reading = element("span", "wb-reading", head);
     this.frame = element("div", "wb-frame", this.box);
-    this.canvas = element("canvas", "wb-picture", this.frame, { role: "application", "aria-roledescription": "picture" });
-    this.canvas.tabIndex = 0;
-    this.canvas.dataset.pane = number;
-    this.canvas.dataset.drawn = 0;
-    this.canvas.setAttribute("aria-describedby", helpId);
-    this.layer = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-    this.layer.classList.add("wb-axes");
-    this.layer.setAttribute("aria-hidden", "true");
-    const group = () => this.layer.appendChild(document.createElementNS(this.layer.namespaceURI, "g"));
-    [this.axes, this.crossed] = [group(), group()];
-    this.frame.append(this.layer);
+    this.canvas = element("canvas", "wb-picture", this.frame, {
+      role: "application", tabIndex: 0, "aria-roledescription": "picture", "aria-describedby": helpId, "data-pane": number,
+      "data-drawn": 0,
+    });
+    const layer = drawn("svg", this.frame, { class: "wb-axes", "aria-hidden": "true" });
+    [this.axes, this.crossed] = [drawn("g", layer, {}), drawn("g", layer, {})];
     this.beside = element("div", "wb-beside", this.frame, { hidden: true });
     const foot = (this.foot = element("div", "wb-foot", this.box));
     this.low = element("span", "", foot);

@@ -8,10 +8,11 @@ const REST = 60; // ms without movement before Python is asked
 const AWAY = 14; // pixels from the pointer
 
 export function coordinates(pane, placing, x, y) {
-  const { across, up, unit } = pane.sent.axes;
+  const { across, up, unit, ticks } = pane.sent.axes;
   const digits = (scale) => Math.min(12, Math.max(0, Math.ceil(Math.log10(scale))));
   const one = (name, value, scale) => `${name} ${value.toFixed(digits(scale)).replace("-", "−")} ${unit}`.trim();
-  return `${one(across || "x", x, placing.scale)}   ${one(up || "y", y, placing.rise)}`;
+  const words = [ticks[0].length ? "" : one(across || "x", x, placing.scale), ticks[1].length ? "" : one(up || "y", y, placing.rise)];
+  return words.filter(Boolean).join("   "); // Python names places that are no numbers
 }
 
 function approximate({ sent, levels }, x, y) {

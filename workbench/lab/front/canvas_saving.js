@@ -3,7 +3,7 @@
 import { BELOW, LEFT, axisShapes, drawAxes } from "./canvas_axes.js";
 import { paintSample } from "./canvas_marks.js";
 import { NO_VALUE } from "./canvas_values.js";
-import { saveAs } from "./dom.js";
+import { drawn as svg, element, saveAs } from "./dom.js";
 
 const ROOM = 12;
 const HEAD = 26;
@@ -28,29 +28,26 @@ function layout(view, pane) {
 function texts(pane, { width, bar, legend }) {
   const { sent } = pane;
   const [low, high] = pane.ends();
-  const found = [
+  const all = [
     { text: sent.title, x: LEFT + ROOM, y: 18, size: 14, weight: 600, anchor: "start" },
     { text: sent.axes.depth, x: LEFT + ROOM + width, y: 18, size: 11, anchor: "end" },
     { text: low, x: bar.x, y: bar.y + 22, size: 11, anchor: "start" },
     { text: pane.caption(), x: bar.x + width / 2, y: bar.y + 22, size: 11, anchor: "middle" },
     { text: high, x: bar.x + width, y: bar.y + 22, size: 11, anchor: "end" },
   ];
-  for (const { mark, x, y } of legend) found.push({ text: mark.label, x: x + 36, y: y + 10, size: 11, anchor: "start" });
-  return found.filter(({ text }) => text);
+  for (const { mark, x, y } of legend) all.push({ text: mark.label, x: x + 36, y: y + 10, size: 11, anchor: "start" });
+  return all.filter(({ text }) => text);
 }
 
 function picture(view, pane, scale) {
-  const image = document.createElement("canvas");
-  image.width = Math.round(pane.canvas.clientWidth * scale);
-  image.height = Math.round(pane.canvas.clientHeight * scale);
+  const [width, height] = [pane.canvas.clientWidth, pane.canvas.clientHeight].map((side) => Math.round(side * scale));
+  const image = element("canvas", "", null, { width, height });
   view.paintPicture(image.getContext("2d"), pane, pane, image.width / pane.canvas.clientWidth);
   return image;
 }
 
 function sample(mark, scale) {
-  const image = document.createElement("canvas");
-  image.width = 30 * scale;
-  image.height = 14 * scale;
+  const image = element("canvas", "", null, { width: 30 * scale, height: 14 * scale });
   const context = image.getContext("2d");
   context.scale(scale, scale);
   context.fillStyle = mark.filled ?? "#1c1830";
@@ -73,23 +70,16 @@ export function svgOf(view, pane, scale) {
   const placed = layout(view, pane);
   const [width, height] = placed.total;
   const [ink, paper] = view.inkAndPaper();
-  const root = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  const set = (one, attributes) => Object.entries(attributes).forEach(([name, value]) => one.setAttribute(name, value));
-  const add = (tag, attributes, text = "") => {
-    const made = document.createElementNS(root.namespaceURI, tag);
-    set(made, attributes);
-    made.textContent = text;
-    root.append(made);
-    return made;
-  };
-  set(root, { width, height, viewBox: `0 0 ${width} ${height}`, color: ink, "font-family": FONT, role: "img" });
-  add("title", {}, pane.description());
-  add("rect", { width, height, fill: paper });
+  const root = svg("svg", null, {
+    width, height, viewBox: `0 0 ${width} ${height}`, color: ink, "font-family": FONT, role: "img",
+  });
+  svg("title", root, {}, pane.description());
+  svg("rect", root, { width, height, fill: paper });
   for (const { image, ...where } of images(view, pane, placed, scale))
-    add("image", { ...where, href: image.toDataURL(), preserveAspectRatio: "none" });
+    svg("image", root, { ...where, href: image.toDataURL(), preserveAspectRatio: "none" });
   for (const { text, x, y, size, weight = 400, anchor } of texts(pane, placed))
-    add("text", { x, y, fill: ink, "font-size": size, "font-weight": weight, "text-anchor": anchor }, text);
-  const axes = add("g", { transform: `translate(${ROOM} ${HEAD})`, "font-size": 11 });
+    svg("text", root, { x, y, fill: ink, "font-size": size, "font-weight": weight, "text-anchor": anchor }, text);
+  const axes = svg("g", root, { transform: `translate(${ROOM} ${HEAD})`, "font-size": 11 });
   drawAxes(axes, axisShapes(view.placing(pane), placed.width, placed.height, pane.sent.axes, view.home()));
   return new XMLSerializer().serializeToString(root);
 }
@@ -99,9 +89,7 @@ async function pngOf(view, pane, scale) {
   const image = new Image();
   image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svgOf(view, pane, scale))}`;
   await image.decode();
-  const canvas = document.createElement("canvas");
-  canvas.width = Math.round(image.width * scale);
-  canvas.height = Math.round(image.height * scale);
+  const canvas = element("canvas", "", null, { width: Math.round(image.width * scale), height: Math.round(image.height * scale) });
   canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
   return new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
 }

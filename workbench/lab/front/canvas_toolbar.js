@@ -1,7 +1,7 @@
 // The tools of pictures: which of them is in front, zoom, colours, saving, help, and what is under the pointer; and the legend,
 // whose entries switch layers on and off. All settings are looks of the page, so that every view and a reloaded page agree.
 
-import { choice, element, keepKeys, labelled, pushButton, sheet } from "./dom.js";
+import { Help, Tabs, choice, element, keepKeys, labelled, pushButton, sheet } from "./dom.js";
 import { KEYS, zoomByStep } from "./canvas_input.js";
 import { paintSample } from "./canvas_marks.js";
 import { savedAs } from "./canvas_saving.js";
@@ -21,13 +21,13 @@ const LIMITS = [
   ["0.1-99.9", "0.1 to 99.9 percent"],
   ["typed", "typed"],
 ];
+const ABOUT = "Drag to move, double click to show everything. A click chooses the mark that is named above the picture.";
 
 export class Toolbar {
   constructor(view) {
     this.view = view;
     this.row = element("div", "wb-toolbar", view.channel.bar ?? view.root, { role: "toolbar", "aria-label": "pictures" });
-    this.tabs = element("div", "wb-tabs", this.row, { role: "radiogroup", "aria-label": "picture" });
-    keepKeys(this.tabs);
+    this.tabs = new Tabs(this.row, "picture", (number) => view.turnTo(number));
     pushButton(this.row, "−", "zoom out", () => zoomByStep(view, false));
     pushButton(this.row, "+", "zoom in", () => zoomByStep(view, true));
     pushButton(this.row, "reset", "show everything", () => view.reset());
@@ -37,9 +37,9 @@ export class Toolbar {
     this.addColours();
     this.saving = sheet(this.row, "save picture", "save a picture as PNG or SVG");
     this.saving.root.addEventListener("toggle", () => this.listPictures());
-    const asked = pushButton(this.row, "?", "keys of a picture", () => this.help());
+    const asked = pushButton(this.row, "?", "keys of a picture", () => this.help.toggle());
     asked.title = KEYS.map(([key, meaning]) => `${key}: ${meaning}`).join("\n");
-    this.addHelp();
+    this.help = new Help(view.root, "keys on a picture", KEYS, ABOUT);
     view.place = element("output", "wb-place", this.row, { "aria-live": "off" });
   }
 
@@ -92,28 +92,8 @@ export class Toolbar {
   showTabs() {
     const { front, panes } = this.view;
     const titles = front === null ? [] : panes.map(({ sent }) => sent.title);
-    if (titles.join("\n") !== this.titles) {
-      this.titles = titles.join("\n");
-      this.tabs.replaceChildren(...titles.map((title, number) => {
-        const tab = element("button", "wb-tab", null, { type: "button", role: "radio", textContent: title });
-        tab.addEventListener("click", () => this.view.turnTo(number));
-        tab.addEventListener("keydown", (event) => this.step(event, number));
-        return tab;
-      }));
-    }
-    this.tabs.hidden = !titles.length;
-    [...this.tabs.children].forEach((tab, number) => {
-      tab.setAttribute("aria-checked", String(number === front));
-      tab.tabIndex = number === front ? 0 : -1;
-    });
-  }
-
-  step(event, number) {
-    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!by) return;
-    const next = (number + by + this.tabs.children.length) % this.tabs.children.length;
-    this.tabs.children[next].focus();
-    this.view.turnTo(next);
+    this.tabs.root.hidden = !titles.length;
+    this.tabs.show(titles, front);
   }
 
   listPictures() {
@@ -128,32 +108,6 @@ export class Toolbar {
         pushButton(row, label, title, () => savedAs(this.view, pane, format, scale));
       }
     }
-  }
-
-  addHelp() {
-    const named = { role: "dialog", "aria-label": "keys of a picture", hidden: true };
-    this.keys = element("div", "wb-help", this.view.root, named);
-    this.keys.tabIndex = -1;
-    element("b", "", this.keys, { textContent: "Keys on a picture" });
-    const list = element("dl", "", this.keys);
-    for (const [key, meaning] of KEYS) {
-      element("dt", "", list, { textContent: key });
-      element("dd", "", list, { textContent: meaning });
-    }
-    const text = "Drag to move, double click to show everything. A click chooses the mark that is named above the picture.";
-    element("p", "", this.keys, { textContent: text });
-    pushButton(this.keys, "close", "close this help", () => this.help(false));
-    keepKeys(this.keys);
-    this.keys.addEventListener("keydown", (event) => {
-      if (event.key === "Escape" || event.key === "?") this.help(false);
-    });
-  }
-
-  help(open = this.keys.hidden) {
-    if (open) this.before = document.activeElement;
-    this.keys.hidden = !open;
-    const focused = open ? this.keys : this.before;
-    focused?.focus?.();
   }
 }
 

@@ -2,18 +2,18 @@
 // is narrow, is never cut, and has the colours of the page's theme.
 
 import { GLYPH_HEIGHT, GLYPH_WIDTH, save } from "./chart_saving.js";
-import { SVG, element } from "./dom.js";
+import { drawn, element, pushButton } from "./dom.js";
 
 const ZOOM_STEP = 1.5; // by one press of a button
 
-const BUTTONS = {
-  "zoom in": ["+", "zoom in (or drag a box on the chart)", (frame) => frame.zoom(1 / ZOOM_STEP)],
-  "zoom out": ["−", "zoom out", (frame) => frame.zoom(ZOOM_STEP)],
-  reset: ["reset", "show everything again (or double-click on the chart)", (frame) => frame.reset()],
-  wheel: ["wheel", "let the wheel of the mouse zoom", (frame, button) => frame.toggleWheel(button)],
-  png: ["PNG", "save as PNG", (frame) => save(frame, "png")],
-  svg: ["SVG", "save as SVG", (frame) => save(frame, "svg")],
-};
+const BUTTONS = [
+  ["+", "zoom in (or drag a box on the chart)", (frame) => frame.zoom(1 / ZOOM_STEP)],
+  ["−", "zoom out", (frame) => frame.zoom(ZOOM_STEP)],
+  ["reset", "show everything again (or double-click on the chart)", (frame) => frame.reset()],
+  ["wheel", "let the wheel of the mouse zoom", (frame, button) => frame.toggleWheel(button)],
+  ["PNG", "save as PNG", (frame) => save(frame, "png")],
+  ["SVG", "save as SVG", (frame) => save(frame, "svg")],
+];
 
 export class Frame {
   constructor(el) {
@@ -22,19 +22,13 @@ export class Frame {
     const head = element("div", "wb-chart-head", el);
     this.name = element("span", "wb-chart-name", head);
     this.state = element("span", "wb-chart-state", head);
-    this.tools = element("div", "wb-chart-tools", head);
-    this.tools.setAttribute("role", "toolbar");
-    for (const [name, [text, title, act]] of Object.entries(BUTTONS)) {
-      const button = element("button", "wb-chart-button", this.tools, text);
-      button.type = "button";
-      button.title = title;
-      button.setAttribute("aria-label", title);
-      button.dataset.does = name;
-      button.addEventListener("click", () => act(this, button));
+    this.tools = element("div", "wb-chart-tools", head, { role: "toolbar" });
+    for (const [text, title, act] of BUTTONS) {
+      const button = pushButton(this.tools, text, title, () => act(this, button));
+      button.className = "wb-chart-button";
     }
     this.key = element("ul", "wb-chart-key", el);
-    this.plot = element("div", "wb-chart-plot", el);
-    this.plot.setAttribute("role", "img");
+    this.plot = element("div", "wb-chart-plot", el, { role: "img" });
     this.plot.addEventListener("dblclick", () => this.reset());
     this.theme = new MutationObserver(() => this.view?.request_paint?.());
     this.theme.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-name", "data-jp-theme-light"] });
@@ -48,8 +42,7 @@ export class Frame {
   // A new element for Bokeh to draw in.
   place(root) {
     this.describe(root);
-    const made = element("div", "", this.plot);
-    made.style.display = "contents";
+    const made = element("div", "", null, { style: "display: contents" });
     this.plot.replaceChildren(made);
     return made;
   }
@@ -57,10 +50,10 @@ export class Frame {
   // The words that Python has put beside the plot.
   describe(root, view = this.view) {
     [this.root, this.view] = [root, view];
-    const told = root.tags[0] ?? {};
-    if (told === this.told) return;
-    this.told = told;
-    const { name = "", key = [], about = "" } = told;
+    const words = root.tags[0] ?? {};
+    if (words === this.described) return;
+    this.described = words;
+    const { name = "", key = [], about = "" } = words;
     this.words = { name, key };
     this.name.textContent = name;
     this.plot.setAttribute("aria-label", about || name || "chart");
@@ -70,14 +63,9 @@ export class Frame {
   }
 
   entry({ name, glyph, meaning }) {
-    const row = document.createElement("li");
-    row.title = meaning;
-    const mark = document.createElementNS(SVG, "svg");
-    for (const [trait, value] of Object.entries({ width: GLYPH_WIDTH, height: GLYPH_HEIGHT, "aria-hidden": "true" })) {
-      mark.setAttribute(trait, value);
-    }
-    mark.innerHTML = glyph;
-    row.append(mark, name);
+    const row = element("li", "", null, { title: meaning });
+    drawn("svg", row, { width: GLYPH_WIDTH, height: GLYPH_HEIGHT, "aria-hidden": "true" }).innerHTML = glyph;
+    row.append(name);
     return row;
   }
 

@@ -6,7 +6,7 @@ import { Frame } from "./cloud_frame.js";
 import { Halos } from "./cloud_halos.js";
 import { MOST_CHANGED, Points, ROUND, Unsupported } from "./cloud_points.js";
 import { Tools } from "./cloud_tools.js";
-import { element, saveAs } from "./dom.js";
+import { Asking, PREPARING, counted, element, saveAs } from "./dom.js";
 
 const [SMALLEST_SIGN, LARGEST_SIGN] = [4.5, 11]; // pixels of the sign of a particle that changed
 const RESTS = 160; // ms without movement
@@ -17,34 +17,41 @@ const FEWEST = 4096; // points of a moving picture
 const TURN = 24000; // ms of a whole turn
 const GAP = 4; // pixels between two sides
 const [SMALLEST, LARGEST] = [1.25, 4]; // pixels of a point
-const ASKED_AGAIN = 5000; // ms, and twice as long each time
-const MOST_ASKED = 6;
+const AGAIN = 5000; // ms until points are asked for again, and twice as long each time
 const MARKS_MOVING = 3000; // of the particles that changed, while the cloud turns
 const DRAGGED = 4; // pixels that make a drag of a click
 
-class CloudView {
-  constructor(model, el) {
-    this.model = model;
+export class Cloud {
+  constructor(channel, el) {
+    this.channel = channel;
     this.root = element("div", "wb-cloud", el);
-    this.listeners = [];
+    this.asking = new Asking(() => this.scene && !this.complete, () => {
+      this.channel.send({ does: this.unsupported ? "still" : "points", scene: this.scene.id, from: this.received });
+    }, AGAIN, Infinity);
+    this.close();
+  }
+
+  // From Python. Without a scene, the memory and the graphics processor are free for others.
+
+  show({ scene }) {
+    if (!scene.id) return this.close();
+    if (!this.stage) this.open();
+    return scene.id === this.scene?.id || this.load(scene);
+  }
+
+  hear(message, buffers) {
+    if (!this.scene || message.scene !== this.scene.id) return undefined;
+    return message.html ? this.showStill(message.html) : this.take(message, buffers);
+  }
+
+  open() {
+    this.root.replaceChildren();
     this.frame = { wanted: 0, last: 0, movedAt: -Infinity, moving: false };
     this.budget = { points: 60000, slice: 60000 };
     this.visible = true;
-    this.tools = new Tools(model, this.root, {
-      rotate: () => this.turn(!model.get("rotating")), reset: () => this.reset(), save: () => this.save(),
-    });
+    this.tools = new Tools(this);
     this.build();
-    this.still = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    if (this.still && model.get("rotating")) this.turn(false);
-    for (const trait of ["point_size", "opacity", "depth_cue"]) this.listen(trait, () => this.touch());
-    for (const trait of ["colouring", "coloured", "changes"]) this.listen(trait, () => this.recolour());
-    this.listen("box", () => this.touch());
-    this.listen("rotating", () => this.wake());
-    this.listen("camera", () => this.look());
-    this.listen("tall", () => this.resize());
-    this.listen("scene", () => this.load());
-    this.receive = (message, buffers) => this.take(message, buffers);
-    model.on("msg:custom", this.receive);
+    if (this.channel.content.height) this.fit(this.channel.content.height);
     this.sized = new ResizeObserver(() => this.resize());
     this.sized.observe(this.stage);
     this.watched = new IntersectionObserver((entries) => {
@@ -53,66 +60,69 @@ class CloudView {
     });
     this.watched.observe(this.stage);
     this.start();
-    this.load();
-  }
-
-  listen(trait, action) {
-    this.model.on(`change:${trait}`, action);
-    this.listeners.push([trait, action]);
   }
 
   build() {
     this.stage = element("div", "wb-cloud-stage wb-tall", this.root);
-    this.canvas = element("canvas", "wb-cloud-points", this.stage);
-    this.over = element("canvas", "wb-cloud-over", this.stage);
-    this.over.setAttribute("aria-hidden", "true");
-    this.titles = element("div", "wb-cloud-titles", this.stage);
+    this.canvas = element("canvas", "wb-cloud-points", this.stage, {
+      tabIndex: 0, role: "application", "aria-roledescription": "cloud of particles",
+    });
+    this.over = element("canvas", "wb-cloud-over", this.stage, { "aria-hidden": "true" });
     this.foot = element("div", "wb-cloud-foot", this.root);
-    this.reading = element("span", "wb-cloud-reading", this.foot);
-    this.reading.setAttribute("aria-live", "polite");
+    this.reading = element("span", "wb-cloud-reading", this.foot, { "aria-live": "polite" });
     this.progress = element("span", "wb-cloud-progress", this.foot);
     this.root.append(this.tools.legend);
-    this.canvas.tabIndex = 0;
-    this.canvas.setAttribute("role", "application");
-    this.canvas.setAttribute("aria-roledescription", "cloud of particles");
     const touched = this.pointer();
-    this.handlers = [
-      ["pointerdown", touched.down], ["pointermove", touched.moved], ["pointerup", touched.up], ["pointercancel", touched.up],
-      ["pointerleave", () => this.name(0)], ["dblclick", (event) => this.centre(event)], ["wheel", (event) => this.wheel(event)],
-      ["keydown", (event) => this.key(event)], ["contextmenu", (event) => event.preventDefault()],
-      ["webglcontextlost", (event) => this.lose(event)], ["webglcontextrestored", () => this.start()],
-    ];
-    for (const [name, action] of this.handlers) this.canvas.addEventListener(name, action, { passive: false });
+    for (const [name, action] of Object.entries({
+      pointerdown: touched.down, pointermove: touched.moved, pointerup: touched.up, pointercancel: touched.up,
+      pointerleave: () => this.name(0), dblclick: (event) => this.centre(event), wheel: (event) => this.wheel(event),
+      keydown: (event) => this.key(event), contextmenu: (event) => event.preventDefault(),
+      webglcontextlost: (event) => this.lose(event), webglcontextrestored: (event) => event.target === this.canvas && this.start(),
+    })) this.canvas.addEventListener(name, action, { passive: false });
   }
 
   close() {
-    for (const [trait, action] of this.listeners) this.model.off(`change:${trait}`, action);
-    for (const [name, action] of this.handlers) this.canvas.removeEventListener(name, action);
-    this.model.off("msg:custom", this.receive);
-    this.tools.close();
-    this.sized.disconnect();
-    this.watched.disconnect();
-    cancelAnimationFrame(this.frame.wanted);
-    clearTimeout(this.asking);
+    this.sized?.disconnect();
+    this.watched?.disconnect();
+    cancelAnimationFrame(this.frame?.wanted);
+    this.asking.stop();
     clearTimeout(this.telling);
     this.points?.free();
-    this.points = null;
-    this.arrays = [];
+    Object.assign(this, { points: null, stage: null, canvas: null, scene: null, halos: null, arrays: [], styled: "", followed: "" });
+    this.root.replaceChildren(element("div", "wb-tall wb-note", null, PREPARING));
+  }
+
+  // The height in pixels, and what stands around it: for a panel, where the pictures would be.
+
+  fit(tall) {
+    this.root.style.setProperty("--wb-tall", `${tall}px`);
+  }
+
+  get most() {
+    return Infinity;
+  }
+
+  around() {
+    return this.root.offsetHeight - this.root.querySelector(".wb-tall").offsetHeight;
+  }
+
+  widthOf() {
+    return screen.width; // all that there is
   }
 
   // The graphics processor: at the beginning, and again after it was taken away.
 
   start() {
     try {
-      const densities = this.model.get("densities");
-      this.points = new Points(this.canvas, this.model.get("look"), new Uint8Array(densities.buffer, densities.byteOffset, 768));
+      const { shading, densities } = this.channel.content;
+      this.points = new Points(this.canvas, shading, new Uint8Array(densities.buffer, densities.byteOffset, 768));
     } catch (error) {
       if (!(error instanceof Unsupported)) throw error;
       this.unsupported = error.message;
       return;
     }
-    this.size = "";
-    if (!this.arrays?.length) return;
+    this.unsupported = this.size = "";
+    if (!this.scene) return;
     this.points.allocate(this.arrays.length, this.scene.count);
     this.arrays.forEach((points, side) => this.points.add(side, 0, points.subarray(0, 4 * this.received)));
     this.recolour();
@@ -121,42 +131,32 @@ class CloudView {
 
   lose(event) {
     event.preventDefault(); // so that it can be given back
-    this.points = null;
+    if (event.target === this.canvas) this.points = null; // else that of a scene which is gone
   }
 
   // The scene and its points.
 
-  load() {
-    const scene = this.model.get("scene");
-    if (!scene.id || scene.id === this.scene?.id) return;
-    const sameFrame = this.scene && [...this.scene.lower, ...this.scene.lengths].join() === [...scene.lower, ...scene.lengths].join();
+  load(scene) {
+    const frame = [...scene.lower, ...scene.lengths].join();
+    if (frame !== this.framed || !this.camera) this.camera = new Camera(this.channel.content.shading, scene.lengths);
+    this.framed = frame;
     this.scene = scene;
-    this.halos = new Halos(scene, this.model.get("look"));
+    this.halos = new Halos(scene, this.channel.content.shading);
     this.box = new Frame(scene);
-    if (!sameFrame) this.camera = new Camera(this.model.get("look"), scene.lengths);
-    this.received = 0;
-    this.named = 0;
+    this.received = this.named = 0;
     this.arrays = scene.titles.map(() => new Uint16Array(4 * scene.count));
-    this.titles.replaceChildren(...scene.titles.map((title) => element("span", "", null, title)));
     this.describe();
-    if (this.unsupported) return this.ask("stills");
+    this.complete = false;
+    if (this.unsupported) return this.asking.now();
     this.points?.allocate(this.arrays.length, scene.count);
-    this.recolour();
-    this.look();
+    this.styled = this.followed = "";
+    this.restyle();
+    if (this.state.rotating && matchMedia("(prefers-reduced-motion: reduce)").matches) this.turn(false);
     this.resize();
-    this.ask("points");
-  }
-
-  ask(what, times = 0) {
-    clearTimeout(this.asking);
-    if (times === MOST_ASKED || (what === "points" && this.received >= this.scene.count)) return;
-    this.model.send({ ask: what, scene: this.scene.id, from: this.received });
-    this.asking = setTimeout(() => this.ask(what, times + 1), ASKED_AGAIN * 2 ** times);
+    return this.asking.now();
   }
 
   take(message, buffers) {
-    if (message.scene !== this.scene?.id) return;
-    if (message.stills) return this.showStills(buffers);
     if (message.from !== this.received) return; // asked for twice
     buffers.forEach((data, side) => {
       const points = new Uint16Array(data.buffer.slice(data.byteOffset, data.byteOffset + data.byteLength));
@@ -164,28 +164,20 @@ class CloudView {
       this.points?.add(side, message.from, points);
     });
     this.received += message.count;
-    this.ask("points");
+    this.complete = this.received >= this.scene.count;
+    this.asking.now();
     this.tell();
     this.wake();
   }
 
-  showStills(pictures) {
-    clearTimeout(this.asking);
+  showStill(html) {
     if (!this.unsupported) return;
-    this.stage.classList.add("wb-cloud-still");
-    const sentence = `A still picture, because ${this.unsupported}: the cloud cannot be turned here.`;
-    const images = pictures.map((data, side) => {
-      const figure = element("figure", "");
-      element("figcaption", "", figure, this.scene.titles[side]);
-      const image = element("img", "", figure);
-      image.alt = `cloud of particles, ${this.scene.titles[side]}`;
-      image.src = URL.createObjectURL(new Blob([data], { type: "image/png" }));
-      image.onload = () => URL.revokeObjectURL(image.src);
-      return figure;
-    });
-    const note = element("p", "", null, sentence);
-    note.setAttribute("role", "status");
-    this.stage.replaceChildren(note, ...images);
+    this.complete = true;
+    this.asking.check();
+    this.stage.className = "wb-cloud-still wb-tall";
+    const text = `A still picture, because ${this.unsupported}: the cloud cannot be turned here.`;
+    this.stage.replaceChildren(element("p", "", null, { textContent: text, role: "status" }));
+    element("div", "", this.stage).innerHTML = html;
     this.tools.row.hidden = true;
   }
 
@@ -194,48 +186,60 @@ class CloudView {
     const what = halo ? `halo ${halo} and its surroundings` : "all particles";
     this.canvas.setAttribute(
       "aria-label",
-      `${titles.join(" and ")}: ${what}, ${total.toLocaleString("en")} particles, ${this.halos.count.toLocaleString("en")} halos. ` +
+      `${titles.join(" and ")}: ${what}, ${counted(total)} particles, ${counted(this.halos.count)} halos. ` +
         "Arrows turn, + and - zoom, 0 shows all, Space rotates, Page Down names the next halo, Enter chooses it.",
     );
   }
 
   tell() {
     const { count, total, exact, unit } = this.scene;
-    const number = (value) => value.toLocaleString("en");
     const { moving } = this.frame;
     const drawn = moving ? Number(this.drawn.toPrecision(1)) : Math.min(this.drawn ?? 0, this.received);
-    const share = drawn < total ? `${moving ? "while it turns, " : ""}${number(drawn)} of ` : "";
-    const sample = total > count && !moving ? `, of which ${number(count)} can be drawn` : "";
-    const text = `${share}${number(total)} particles${sample}; places to ±${exact.toPrecision(1)} ${unit}`.trim();
+    const share = drawn < total ? `${moving ? "while it turns, " : ""}${counted(drawn)} of ` : "";
+    const sample = total > count && !moving ? `, of which ${counted(count)} can be drawn` : "";
+    const text = `${share}${counted(total)} particles${sample}; places to ±${exact.toPrecision(1)} ${unit}`.trim();
     if (this.progress.textContent !== text) this.progress.textContent = text;
     const { dataset } = this.canvas;
     Object.assign(dataset, { points: this.drawn ?? 0, received: this.received, moving });
     if (this.pictures) dataset.drawn = this.pictures;
   }
 
+  // What is chosen: as Python began, and as the reader has changed it since.
+
+  choose(choices) {
+    this.channel.set(choices);
+  }
+
+  restyle() {
+    if (!this.scene || this.unsupported) return;
+    const { camera, ...state } = { ...this.channel.content.state, ...this.channel.settings };
+    this.state = state;
+    if (camera.join() !== this.followed) {
+      this.followed = camera.join();
+      this.camera.state = camera;
+      this.touch();
+    }
+    const styled = JSON.stringify(state);
+    if (styled === this.styled) return;
+    this.styled = styled;
+    this.tools.show(state);
+    this.recolour();
+  }
+
   recolour() {
-    if (!this.halos) return;
-    const [colouring, coloured] = [this.model.get("colouring"), this.model.get("coloured")];
-    this.points?.colour(this.halos.palette(colouring, coloured));
-    this.tools.follow(this.scene, this.halos);
+    this.points?.colour(this.halos.palette(this.state.colouring, this.state.coloured));
     this.touch();
   }
 
   // The camera.
 
-  look() {
-    const state = this.model.get("camera");
-    if (!this.camera) return;
-    if (state.length === 6) this.camera.state = state;
-    this.touch();
-  }
-
   moved() {
     this.frame.movedAt = performance.now();
+    this.canvas.dataset.moving = true;
     clearTimeout(this.telling);
     this.telling = setTimeout(() => {
-      this.model.set("camera", this.camera.state);
-      this.model.save_changes();
+      this.followed = this.camera.state.join();
+      this.choose({ camera: this.camera.state });
     }, 2 * RESTS);
     this.wake();
   }
@@ -248,16 +252,16 @@ class CloudView {
 
   turn(on) {
     this.turned = 0;
-    if (this.model.get("rotating") === on) return;
+    if (this.state.rotating === on) return;
     this.byHand = on;
-    this.model.set("rotating", on);
-    this.model.save_changes();
+    this.choose({ rotating: on });
   }
 
   // Time.
 
   touch() {
     this.stale = true;
+    this.canvas.dataset.points = 0; // of the picture that is wanted
     this.wake();
   }
 
@@ -271,7 +275,7 @@ class CloudView {
     if (!this.points || !this.received || !this.pane || this.points.gl.isContextLost()) return;
     const took = now - frame.last;
     frame.last = now;
-    if (this.model.get("rotating")) this.rotate(took);
+    if (this.state.rotating) this.rotate(took);
     const moving = performance.now() - frame.movedAt < RESTS;
     if (moving) this.paintMoving(took);
     else this.paintResting(took);
@@ -314,25 +318,24 @@ class CloudView {
 
   // Add points up to this one, and show the sum.
   add(to, moving) {
-    const { pane, camera, points } = this;
-    const get = (trait) => this.model.get(trait);
-    const { light, haze, contrast, span, distance, lens } = get("look");
+    const { pane, camera, points, state } = this;
+    const { light, haze, contrast, span, distance, lens } = this.channel.content.shading;
     const area = 1.5 * ((lens * Math.min(pane.width, pane.height)) / 2 / Math.max(camera.distance, 0.02 * distance)) ** 2;
     const shown = moving ? to : this.scene.count;
     const coarse = moving && this.coarse;
     const ratio = coarse ? this.ratio / 2 : this.ratio;
     const wide = Math.min(Math.max(0.8 * Math.sqrt(area / shown), SMALLEST), LARGEST);
-    const size = Math.min(Math.max(wide * get("point_size") * ratio, 1), 40);
+    const size = Math.min(Math.max(wide * state.point_size * ratio, 1), 40);
     const matrix = camera.matrix(pane);
     const changes = this.marksChanges();
-    const seen = { size, haze: [get("depth_cue") ? haze : 0, camera.distance] };
+    const seen = { size, haze: [state.depth_cue ? haze : 0, camera.distance] };
     this.arrays.forEach((_, side) => {
       points.draw(side, this.view(side, ratio), matrix, this.drawn, to, { ...seen, changes: changes && side });
     });
     this.drawn = to;
     const covered = size * size * (size < ROUND ? 1 : Math.PI / 8);
     const mean = light.none * Math.max((to * covered) / (area * ratio ** 2), 0.15);
-    points.show((contrast * get("opacity")) / mean, contrast * span, get("colouring") === "density", coarse);
+    points.show((contrast * state.opacity) / mean, contrast * span, state.colouring === "density", coarse);
     if (changes) this.paintMarks(matrix, moving, area);
     this.pictures = (this.pictures ?? 0) + 1;
     this.paintOver();
@@ -346,10 +349,10 @@ class CloudView {
   }
 
   marksChanges() {
-    return this.model.get("changes") && this.model.get("colouring") !== "density" && this.arrays.length > 1;
+    return this.state.changes && this.state.colouring !== "density" && this.arrays.length > 1;
   }
 
-  // Particles that changed are told by their colour and, where there is room between them, by a sign; on the second side.
+  // Particles that changed are marked by their colour and, where there is room between them, by a sign; on the second side.
   paintMarks(matrix, moving, area) {
     const size = Math.min(0.25 * Math.sqrt(area / Math.max(this.points.sides[1].marks, 1)), LARGEST_SIGN);
     if (size < SMALLEST_SIGN) return;
@@ -361,14 +364,15 @@ class CloudView {
     const context = this.over.getContext("2d");
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, this.over.width, this.over.height);
-    this.arrays.forEach((_, side) => {
+    this.scene.titles.forEach((title, side) => {
       context.save();
       context.translate(side * (pane.width + GAP), 0);
       context.beginPath();
       context.rect(0, 0, pane.width, pane.height);
       context.clip();
-      if (this.model.get("box")) this.box.paint(context, camera, pane);
+      if (this.state.box) this.box.paint(context, camera, pane);
       this.box.paintBar(context, camera, pane);
+      this.box.paintTitle(context, title);
       if (this.named) this.box.paintRing(context, camera, pane, this.halos.place(this.named), this.halos.radius(this.named));
       context.restore();
       if (side) context.clearRect(side * (pane.width + GAP) - GAP, 0, GAP, pane.height);
@@ -376,10 +380,8 @@ class CloudView {
   }
 
   resize() {
-    const width = this.stage.clientWidth;
-    if (!width || !this.scene) return;
-    this.stage.style.height = `var(--wb-tall, ${this.model.get("tall")}px)`; // in a panel, as high as its pictures
-    const height = this.stage.clientHeight;
+    if (!this.stage?.clientWidth || !this.scene || this.unsupported) return;
+    const { clientWidth: width, clientHeight: height } = this.stage;
     this.ratio = Math.min(window.devicePixelRatio || 1, 2);
     const sides = this.arrays.length;
     this.pane = { width: (width - GAP * (sides - 1)) / sides, height };
@@ -455,10 +457,7 @@ class CloudView {
   }
 
   pick(side) {
-    if (!this.named) return;
-    const times = (this.model.get("picked").times ?? 0) + 1;
-    this.model.set("picked", { number: this.named, label: this.halos.labels[this.named - 1], side, times });
-    this.model.save_changes();
+    if (this.named) this.channel.send({ does: "pick", scene: this.scene.id, number: this.named, side });
   }
 
   centre(event) {
@@ -486,8 +485,8 @@ class CloudView {
       "+": () => this.camera.zoom(0.8), "=": () => this.camera.zoom(0.8), "-": () => this.camera.zoom(1.25), 0: () => this.camera.reset(),
     };
     const acts = {
-      " ": () => this.turn(!this.model.get("rotating")), PageDown: named(1), PageUp: named(-1), Enter: () => this.pick(0),
-      "?": () => this.tools.showKeys(this.tools.keys.hidden),
+      " ": () => this.turn(!this.state.rotating), PageDown: named(1), PageUp: named(-1), Enter: () => this.pick(0),
+      "?": () => this.tools.help.toggle(),
     };
     const act = moves[event.key] ?? acts[event.key];
     if (event.ctrlKey || event.metaKey || event.altKey || !act || !this.camera) return;
@@ -499,21 +498,8 @@ class CloudView {
   }
 
   save() {
-    const whole = document.createElement("canvas");
-    [whole.width, whole.height] = [this.canvas.width, this.canvas.height];
-    const context = whole.getContext("2d");
-    context.drawImage(this.canvas, 0, 0);
-    context.drawImage(this.over, 0, 0);
-    context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
-    this.scene.titles.forEach((title, side) => {
-      const at = side * (this.pane.width + GAP) + this.pane.width / 2;
-      this.box.write(context, title, at, 14);
-    });
+    const whole = element("canvas", "", null, { width: this.canvas.width, height: this.canvas.height });
+    for (const layer of [this.canvas, this.over]) whole.getContext("2d").drawImage(layer, 0, 0);
     whole.toBlob((data) => saveAs("cloud.png", data));
   }
-}
-
-export function cloud({ model, el }) {
-  const view = new CloudView(model, el);
-  return () => view.close();
 }

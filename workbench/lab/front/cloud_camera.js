@@ -9,15 +9,15 @@ const inner = (a, b) => a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 export const within = (value, low, high) => Math.min(high, Math.max(low, value));
 
 export class Camera {
-  constructor(look, lengths) {
-    this.look = look;
+  constructor(shading, lengths) {
+    this.shading = shading;
     const longest = Math.max(...lengths);
     this.sides = lengths.map((length) => length / longest);
     this.reset();
   }
 
   reset() {
-    Object.assign(this, { yaw: this.look.yaw, pitch: this.look.pitch, distance: this.look.distance, target: [0, 0, 0] });
+    Object.assign(this, { yaw: this.shading.yaw, pitch: this.shading.pitch, distance: this.shading.distance, target: [0, 0, 0] });
   }
 
   get state() {
@@ -34,7 +34,7 @@ export class Camera {
   }
 
   zoom(factor) {
-    this.distance = within(this.distance * factor, NEAREST * this.look.distance, 4 * this.look.distance);
+    this.distance = within(this.distance * factor, NEAREST * this.shading.distance, 4 * this.shading.distance);
   }
 
   // By so many pixels of a pane, in the plane of the target.
@@ -53,15 +53,15 @@ export class Camera {
 
   // How many pixels of a pane a length seen from as far away as it is long has.
   pixels({ width, height }) {
-    return (this.look.lens * Math.min(width, height)) / 2;
+    return (this.shading.lens * Math.min(width, height)) / 2;
   }
 
   // From a place in the frame (0 to 1 along each axis) to the coordinates of WebGL, column by column.
   matrix(pane) {
     const [right, away, up] = this.axes();
     const least = Math.min(pane.width, pane.height);
-    const wide = (this.look.lens * least) / pane.width;
-    const high = (this.look.lens * least) / pane.height;
+    const wide = (this.shading.lens * least) / pane.width;
+    const high = (this.shading.lens * least) / pane.height;
     const near = NEAR * this.distance;
     const start = this.sides.map((side, i) => -side / 2 - this.target[i]);
     const depth = this.distance + inner(away, start);

@@ -1,19 +1,12 @@
 // What is written over a cloud: the edges of the box with ticks and names, a bar of known length, and a ring around a halo.
 
+import { roundStep, textOf, ticksBetween } from "./ticks.js";
+
 const NAMES = ["x", "y", "z"];
 const EDGE = "rgba(190, 200, 235, 0.38)";
 const TICK = "rgba(205, 214, 245, 0.75)";
 const WRITING = "#d6dcf5";
 const FONT = "11px system-ui, sans-serif";
-
-const written = (value, step) => Number(value.toFixed(Math.max(0, Math.ceil(-Math.log10(step) - 1e-9)))).toString();
-
-// The step of 1, 2 or 5 times a power of ten that divides a length into at most so many parts.
-function roundStep(length, parts) {
-  const raw = length / parts;
-  const power = 10 ** Math.floor(Math.log10(raw));
-  return power * [1, 2, 5, 10].find((factor) => factor * power >= raw * (1 - 1e-9));
-}
 
 export class Frame {
   constructor(scene) {
@@ -69,19 +62,19 @@ export class Frame {
     let out = [-(to[1] - from[1]) / long, (to[0] - from[0]) / long];
     if (out[0] * mid[0] + out[1] * mid[1] < 0) out = [-out[0], -out[1]];
     const { lower, lengths, unit } = this.scene;
-    const step = roundStep(lengths[axis], long > 220 ? 5 : long > 110 ? 3 : 2);
+    const ticks = ticksBetween(lower[axis], lower[axis] + lengths[axis], false, long > 220 ? 5 : long > 110 ? 3 : 2);
     context.strokeStyle = TICK;
     context.beginPath();
-    for (let value = Math.ceil(lower[axis] / step - 1e-6) * step; value <= lower[axis] + lengths[axis] * 1.00001; value += step) {
+    for (const value of ticks) {
       const which = [...edge.start];
       which[axis] = (value - lower[axis]) / lengths[axis];
       const [x, y] = camera.seen(this.corner(which), pane);
       context.moveTo(x, y);
       context.lineTo(x + 5 * out[0], y + 5 * out[1]);
-      this.write(context, written(value, step), x + 15 * out[0], y + 13 * out[1]);
+      this.write(context, textOf(value, ticks), x + 15 * out[0], y + 13 * out[1]);
     }
     context.stroke();
-    const name = unit ? `${NAMES[axis]} (${unit})` : NAMES[axis];
+    const name = unit ? `${NAMES[axis]} [${unit}]` : NAMES[axis];
     const half = context.measureText(name).width / 2;
     const far = 30 + Math.abs(out[0]) * (axis === 2 ? 4 : half);
     const inside = (place, room, size) => Math.min(Math.max(place, room), size - room); // the pane is narrow in a panel
@@ -105,14 +98,19 @@ export class Frame {
     context.restore();
   }
 
+  paintTitle(context, title) {
+    context.font = FONT;
+    this.write(context, title, 10 + context.measureText(title).width / 2, 14);
+  }
+
   // A bar of a round length, true in the depth of the centre of rotation.
   paintBar(context, camera, pane) {
     const pixels = camera.pixels(pane) / camera.distance / this.longest; // of a unit of length
-    const length = roundStep((0.1 * pane.width) / pixels, 1); // so that the bar has 0.1 to 0.25 of the width
+    const length = roundStep((0.1 * pane.width) / pixels); // so that the bar has 0.1 to 0.25 of the width
     const [left, y] = [14, pane.height - 14];
     context.fillStyle = WRITING;
     context.fillRect(left, y, length * pixels, 2);
-    const text = `${written(length, length)} ${this.scene.unit}`.trim();
+    const text = `${textOf(length, [length])} ${this.scene.unit}`.trim();
     context.font = FONT;
     const half = Math.max(length * pixels, context.measureText(text).width) / 2; // neither is cut off
     this.write(context, text, left + half, y - 10);

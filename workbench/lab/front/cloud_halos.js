@@ -2,6 +2,7 @@
 
 import { within } from "./cloud_camera.js";
 import { HALO_BITS, hex } from "./cloud_points.js";
+import { counted } from "./dom.js";
 
 const LOOKED_AT = 262144; // points that are searched under the pointer
 const NEARBY = 9; // pixels
@@ -9,25 +10,24 @@ const NEARBY = 9; // pixels
 const column = (bytes, Kind) => bytes && new Kind(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength));
 
 export class Halos {
-  constructor(scene, look) {
+  constructor(scene, shading) {
     const { halos } = scene;
-    this.look = look;
+    this.shading = shading;
     this.words = scene.words;
     this.ranks = column(halos.ranks, Int32Array);
-    this.labels = column(halos.labels, Int32Array);
     this.members = column(halos.members, Int32Array);
     this.sizes = column(halos.sizes, Int32Array);
     this.status = column(halos.status, Uint8Array);
     this.centres = column(halos.centres, Float32Array);
     this.radii = column(halos.radii, Float32Array);
-    this.count = this.labels.length;
+    this.count = this.members.length;
     const longest = Math.max(...scene.lengths);
     this.sides = scene.lengths.map((length) => length / longest);
     this.steps = scene.steps;
   }
 
   hue(number, coloured) {
-    const { hues, other } = this.look;
+    const { hues, other } = this.shading;
     const rank = this.ranks[number - 1];
     return rank < coloured ? hues[rank % hues.length] : other;
   }
@@ -44,7 +44,7 @@ export class Halos {
   // The colour and light of each halo, for the graphics processor.
   palette(colouring, coloured) {
     const bytes = new Uint8Array(128 * 128 * 4);
-    const { light, status, none } = this.look;
+    const { light, status, none } = this.shading;
     const put = (number, hue, share) => bytes.set([...hex(hue), Math.round(255 * share)], 4 * number);
     put(0, none, light.none);
     for (let number = 1; number <= this.count; number++) {
@@ -63,12 +63,11 @@ export class Halos {
   }
 
   name(number) {
-    const members = this.members[number - 1].toLocaleString("en");
-    const told = `halo ${number}: ${members} members`;
-    if (!this.status) return told;
+    const name = `halo ${number}: ${counted(this.members[number - 1])} members`;
+    if (!this.status) return name;
     const [word, after] = [this.words[this.status[number - 1]], this.sizes[number - 1]];
-    if (word === "intact") return `${told}, intact`;
-    return `${told}, ${word} (${after ? `${after.toLocaleString("en")} afterwards` : "now part of a larger group"})`;
+    if (word === "intact") return `${name}, intact`;
+    return `${name}, ${word} (${after ? `${counted(after)} afterwards` : "now part of a larger group"})`;
   }
 
   place(number) {

@@ -97,14 +97,14 @@ void main() {
 export class Unsupported extends Error {}
 
 export class Points {
-  constructor(canvas, look, densities) {
+  constructor(canvas, shading, densities) {
     const gl = canvas.getContext("webgl2", { alpha: false, antialias: false, depth: false, preserveDrawingBuffer: true });
     if (!gl) throw new Unsupported("this browser has no WebGL 2");
     if (!gl.getExtension("EXT_color_buffer_float") && !gl.getExtension("EXT_color_buffer_half_float")) {
       throw new Unsupported("this browser's WebGL cannot add up light");
     }
     this.gl = gl;
-    this.look = look;
+    this.shading = shading;
     this.sides = [];
     this.programs = {
       points: this.program(LIT, ADDED), discs: this.program(LIT, ADDED_DISC),
@@ -183,7 +183,7 @@ export class Points {
   }
 
   hue(which) {
-    return hex(this.look[which]).map((channel) => channel / 255);
+    return hex(this.shading[which]).map((channel) => channel / 255);
   }
 
   // The colour and light of each halo, as 128 x 128 x 4 bytes.
@@ -230,7 +230,7 @@ export class Points {
     gl.uniformMatrix4fv(places.camera, false, matrix);
     gl.uniform1f(places.size, size);
     gl.uniform2f(places.haze, ...haze);
-    for (const which of ["left", "joined"]) gl.uniform4f(places[which], ...this.hue(which), changes ? this.look.changed : 0);
+    for (const which of ["left", "joined"]) gl.uniform4f(places[which], ...this.hue(which), changes ? this.shading.changed : 0);
     gl.bindVertexArray(this.sides[number].all.array);
     gl.drawArrays(gl.POINTS, from, to - from);
     gl.disable(gl.BLEND);

@@ -2,7 +2,6 @@
 
 const BUSY = "kernel busy: the change waits";
 const LOST = `not connected: ${document.body.dataset.voila ? "reload this page" : "run the cell again"}`;
-const NOTHING = -1; // the number of a page that shows nothing
 const ASKING = ".wb-above, .wb-row, .wb-saving > :not(:has(.wb-copy))"; // what asks the kernel for something; copying needs none
 
 // Some pages do not know their kernel; they know whether a model is connected.
@@ -53,7 +52,7 @@ export class Connection {
   // Nobody answers any more: the controls show what the figures are of. Somebody answers again: what was missed is asked for.
   change(alone) {
     this.alone = alone;
-    if (!alone) return this.view.store.ask(NOTHING);
+    if (!alone) return this.view.store.askAll();
     this.unanswered.clear();
     for (const control of this.view.controls()) control.giveUp();
     for (const entry of this.view.root.querySelectorAll(".wb-control-entry")) entry.value = entry.defaultValue;

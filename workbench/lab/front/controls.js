@@ -2,7 +2,7 @@
 // number, and shows what Python answers. Answers to earlier requests change nothing. One request is under way at a time;
 // of those made meanwhile, the newest is sent next.
 
-import { element } from "./dom.js";
+import { Tabs, element } from "./dom.js";
 
 const PATIENCE = 5000; // ms after which a request without an answer no longer holds back the next one
 const SLOW = 500; // ms after which the panel says that a request has no answer yet
@@ -32,7 +32,7 @@ export class Control {
     if (kind !== "toggle" && text) element(tabs ? "span" : "label", "wb-control-name", this.root, tabs ? { ...label, id } : label);
     if (kind === "slider") this.addSlider(id, name, title);
     if (kind === "text") this.addEntry({ id, title });
-    if (kind === "choice" && tabs) this.addTabs(name, title);
+    if (kind === "choice" && tabs) this.tabs = new Tabs(this.root, name, (position) => this.choose(position), title);
     else if (kind === "choice") this.addList(id, title);
     if (!text) (this.range ?? this.entry ?? this.list)?.setAttribute("aria-label", name);
     if (kind === "toggle") {
@@ -73,35 +73,6 @@ export class Control {
   addList(id, title) {
     this.list = element("select", "", this.root, { id, title });
     this.list.addEventListener("change", () => this.choose(this.list.selectedIndex));
-  }
-
-  // One of several buttons is pressed; arrows go from one to the next.
-  addTabs(text, title) {
-    this.tabs = element("div", "wb-tabs", this.root, { role: "radiogroup", "aria-label": text, title });
-    this.tabs.addEventListener("keydown", (event) => {
-      const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
-      if (!step) return;
-      event.preventDefault();
-      const buttons = [...this.tabs.children];
-      const at = buttons.findIndex((button) => button.getAttribute("aria-checked") === "true");
-      const next = buttons[(at + step + buttons.length) % buttons.length];
-      next.focus();
-      next.click();
-    });
-  }
-
-  fillTabs(texts, position) {
-    if (this.tabs.children.length !== texts.length || texts.some((text, i) => this.tabs.children[i].textContent !== text)) {
-      this.tabs.replaceChildren(...texts.map((text, i) => {
-        const tab = element("button", "wb-tab", null, { type: "button", role: "radio", textContent: text });
-        tab.addEventListener("click", () => this.choose(i));
-        return tab;
-      }));
-    }
-    [...this.tabs.children].forEach((tab, i) => {
-      tab.setAttribute("aria-checked", String(i === position));
-      tab.tabIndex = i === position ? 0 : -1;
-    });
   }
 
   // Requests.
@@ -184,7 +155,7 @@ export class Control {
     this.answered();
     if (this.list) this.fill(texts);
     if (this.list) this.list.selectedIndex = position;
-    if (this.tabs) this.fillTabs(texts, position);
+    if (this.tabs) this.tabs.show(texts, position);
     if (this.box) this.box.checked = position === 1;
     if (this.range) {
       this.range.max = positions - 1;

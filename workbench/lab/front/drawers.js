@@ -48,8 +48,7 @@ class Drawer {
   constructor(title, parent) {
     this.box = element("details", "wb-drawer", parent);
     this.box.addEventListener("toggle", () => this.box.open && this.opened?.());
-    this.title = element("summary", "", this.box);
-    this.title.textContent = title;
+    this.title = element("summary", "", this.box, title);
     this.inside = element("div", "wb-sideways", this.box);
   }
 }
@@ -85,22 +84,19 @@ export class Drawers {
       if (!this.code || box.open) held.drawer.opened(); // rows of a closed drawer are made when it is opened
     }
     if (!this.code) return;
-    const code = element("pre", "", null, text);
-    code.tabIndex = 0; // so that long lines can be read by the keyboard
-    this.code.inside.replaceChildren(code);
+    this.code.inside.replaceChildren(element("pre", "", null, { textContent: text, tabIndex: 0 })); // so that keys scroll it
   }
 
   fill(place, table) {
     const focus = place.contains(document.activeElement) ? document.activeElement.dataset.place : null;
-    const made = element("table", "wb-table");
-    made.setAttribute("aria-label", table.title);
+    const made = element("table", "wb-table", null, { "aria-label": table.title });
     const head = element("tr", "", element("thead", "", made));
     table.columns.forEach((name, column) => this.heading(head, table, name, column, place));
     const body = element("tbody", "", made);
     for (const row of this.order(table)) this.row(body, table, row);
     if (table.foot.length) {
       const line = element("tr", "", element("tfoot", "", made));
-      table.foot.forEach((text, column) => (element("td", table.numeric[column] ? "number" : "", line).textContent = text));
+      table.foot.forEach((text, column) => element("td", table.numeric[column] ? "number" : "", line, text));
     }
     const { scrollTop, scrollLeft } = place;
     place.replaceChildren(made);
@@ -115,15 +111,11 @@ export class Drawers {
   }
 
   heading(head, table, name, column, place) {
-    const cell = element("th", table.numeric[column] ? "number" : "", head);
-    cell.scope = "col";
+    const cell = element("th", table.numeric[column] ? "number" : "", head, { scope: "col" });
     const { column: sorted, down } = this.sorted.get(table.name) ?? {};
     if (sorted === column) cell.setAttribute("aria-sort", down ? "descending" : "ascending");
     if (!name) return;
-    const button = element("button", "", cell);
-    button.type = "button";
-    button.textContent = name;
-    button.dataset.place = `head-${column}`;
+    const button = element("button", "", cell, { type: "button", textContent: name, "data-place": `head-${column}` });
     button.addEventListener("click", () => {
       this.sorted.set(table.name, { column, down: sorted === column && !down });
       this.fill(place, table);
@@ -149,11 +141,7 @@ export class Drawers {
         if (!this.code) cell.title = text; // which may be cut
         return;
       }
-      const button = element("button", "", cell);
-      button.type = "button";
-      button.textContent = text;
-      button.title = action;
-      button.dataset.place = `row-${row}`;
+      element("button", "", cell, { type: "button", textContent: text, title: action, "data-place": `row-${row}` });
     });
     if (!action) return;
     line.classList.add("wb-choosable");

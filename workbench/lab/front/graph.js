@@ -1,7 +1,7 @@
 // The graph of a pipeline: sites as buttons that share the width, arrows between them, the error of each below it on one
 // logarithmic axis, and an error that travels from site to site.
 
-import { drawn, element, keepKeys, panelButton } from "./dom.js";
+import { ARROWS, drawn, element, keepKeys, panelButton } from "./dom.js";
 
 const HIGH = 44; // of a site, in pixels
 const PLOTS = [54, 36, 28]; // of the errors below, by the number of rows and lines
@@ -12,7 +12,7 @@ const [NEAR, FAR] = [8, 30]; // between columns
 const ARC = 9; // the height of an arrow over other sites, for each column that it passes
 const STEP = 1000; // ms for each site while the error travels
 const INSET = 6; // of the axis, within the height of the errors
-const MOVES = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, Home: -Infinity, End: Infinity };
+const MOVES = { ...ARROWS, Home: -Infinity, End: Infinity };
 
 // The first word of most names, such as "layers.", which need not be repeated where there is little room.
 function sharedStart(names) {
@@ -74,7 +74,7 @@ export class Graph {
   }
 
   look(site) {
-    this.channel.send({ look: site, playing: Boolean(this.timer) || this.at === 0 });
+    this.channel.send({ look: site });
   }
 
   choose(site) {
@@ -246,8 +246,8 @@ export class Graph {
     const own = node.site.startsWith(this.shared) ? node.site.slice(this.shared.length) : node.site;
     name.textContent = `${node.hit && !this.tight ? "⚡ " : ""}${own.replace(/[_/=]|\.(?!\d)/g, "$&\u200b")}`; // may break there
     const sign = [node.sign, this.width < ROOM ? "" : short].filter(Boolean).join(" ");
-    const told = this.tight ? [node.brief] : [node.error, sign].filter(Boolean);
-    error.textContent = ahead ? "" : told.join(this.width < ROOM ? " " : " · ");
+    const words = this.tight ? [node.brief] : [node.error, sign].filter(Boolean);
+    error.textContent = ahead ? "" : words.join(this.width < ROOM ? " " : " · ");
     button.setAttribute("aria-label", button.title + (node.hit ? "; the error is put in here" : ""));
   }
 

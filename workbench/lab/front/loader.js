@@ -11,7 +11,7 @@ function link(sources) {
   const address = (name) => (addresses[name] ??= URL.createObjectURL(new Blob([
     sources[name].replace(IMPORT, (_, other) => `from "${address(other)}"`), `\n//# sourceURL=lossbench/${name}`,
   ], { type: "text/javascript" })));
-  return import(address("widgets.js"));
+  return import(address("page.js"));
 }
 
 function addStyle(text) {

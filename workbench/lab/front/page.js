@@ -1,9 +1,10 @@
 // A panel: its parts, where they are, and what is around them. Parts are drawn by a class for each kind, which has `show`, and
 // `hear` for messages that are no content.
 
-import { Button, Copy, Download, Embedded, Html, Report, Saving, Words } from "./buttons.js";
+import { Button, Copy, Download, Html, Report, Saving, Words } from "./buttons.js";
 import { Canvas } from "./canvas.js";
 import { ChartView } from "./charts.js";
+import { Cloud } from "./cloud.js";
 import { Connection } from "./connection.js";
 import { Control } from "./controls.js";
 import { element, panelButton } from "./dom.js";
@@ -13,8 +14,8 @@ import { Graph } from "./graph.js";
 import { storeOf } from "./store.js";
 
 const KINDS = {
-  "": Html, button: Button, canvas: Canvas, chart: ChartView, choice: Control, copy: Copy, download: Download,
-  drawers: Drawers, embedded: Embedded, graph: Graph, report: Report, saving: Saving, slider: Control, text: Control,
+  "": Html, button: Button, canvas: Canvas, chart: ChartView, choice: Control, cloud: Cloud, copy: Copy, download: Download,
+  drawers: Drawers, graph: Graph, report: Report, saving: Saving, slider: Control, text: Control,
   toggle: Control, words: Words,
 };
 const STEPS = [
@@ -26,7 +27,7 @@ const STEPS = [
 class Channel {
   constructor(view, key) {
     [this.view, this.key] = [view, key];
-    [this.front, this.host] = [view.store.front, view.host];
+    this.front = view.store.front;
     this.bar = key === "canvas" ? view.bar : undefined; // a place for tools,
     this.legends = view.bar; // and for what marks mean
     this.name = key === "detail" ? "close-up" : "";
@@ -36,16 +37,20 @@ class Channel {
     return this.view.store.parts[this.key];
   }
 
-  get looks() {
-    return this.view.store.looks(this.key);
+  get settings() {
+    return this.view.store.settings(this.key);
   }
 
-  look(settings) {
-    this.view.store.look(this.key, settings);
+  set(settings) {
+    this.view.store.set(this.key, settings);
   }
 
-  send(said) {
-    this.view.store.send(this.key, said);
+  askAll() {
+    this.view.store.askAll();
+  }
+
+  send(message) {
+    this.view.store.send(this.key, message);
   }
 
   waits(control, unanswered) {
@@ -59,8 +64,8 @@ class Channel {
 
 // Parts by key, each in an element of its own.
 class Parts {
-  constructor(store, host) {
-    [this.store, this.host] = [store, host];
+  constructor(store) {
+    this.store = store;
     this.parts = new Map();
     this.keys = [];
   }
@@ -88,8 +93,8 @@ class Parts {
     }
   }
 
-  hear(key, said, buffers) {
-    this.parts.get(key)?.part.hear?.(said, buffers);
+  hear(key, message, buffers) {
+    this.parts.get(key)?.part.hear?.(message, buffers);
   }
 
   restyle() {
@@ -119,8 +124,8 @@ const remember = (key, value) => {
 };
 
 class Panel extends Parts {
-  constructor(store, el, host) {
-    super(store, host);
+  constructor(store, el) {
+    super(store);
     this.root = el;
     el.classList.add("wb-panel", store.parts.frame.live);
     this.above = element("div", "wb-above", el);
@@ -307,11 +312,11 @@ class Panel extends Parts {
   press(event) {
     if (!this.root.contains(event.target) || event.altKey) return;
     if (event.ctrlKey || event.metaKey) return this.travel(event);
-    const found = this.keys.find(({ key, except }) => key === event.key && !event.target.closest(except));
-    if (!found) return;
+    const pressed = this.keys.find(({ key, except }) => key === event.key && !event.target.closest(except));
+    if (!pressed) return;
     event.preventDefault();
     event.stopImmediatePropagation();
-    found.action();
+    pressed.action();
   }
 
   // Steps back and forth, except in an entry that is being edited.
@@ -334,14 +339,15 @@ class Panel extends Parts {
 }
 
 export function panel(given) {
-  const view = new Panel(storeOf(given), given.el, given.host);
+  const view = new Panel(storeOf(given), given.el);
   return () => view.close();
 }
 
 // A part alone, such as a chart.
 export function part(given) {
   const store = storeOf(given);
-  const view = new Parts(store, given.host);
+  const view = new Parts(store);
+  for (const { live } of Object.values(store.parts)) if (live) given.el.classList.add("wb-panel", live);
   for (const key of Object.keys(store.parts)) given.el.append(view.place(key));
   store.enter(view);
   return () => view.close();

@@ -1,7 +1,9 @@
 // The content of a page in the browser, for all its views. Python sends what differs as numbered messages; if one is missed,
 // the whole content is asked for. Settings of a view are kept for other views, and for a page that is loaded again.
 
-const [SOON, LATEST] = [300, 30_000]; // ms between two questions to Python: the first interval and the longest one
+import { Asking } from "./dom.js";
+
+const NOTHING = -1; // the number of a page that shows nothing
 const stores = new Map(); // by the name of the widget
 
 // A value as it was before its bytes were moved to the buffers of a message.
@@ -22,11 +24,12 @@ class Store {
   constructor(model, missed, front) {
     [this.model, this.front] = [model, front];
     this.views = new Set();
+    this.asking = new Asking(() => this.number !== this.newest, () => this.ask());
     this.take();
     this.hear = this.hear.bind(this);
     for (const message of missed) this.hear(...message);
     model.on("change:content", () => this.take());
-    model.on("change:looks", () => this.restyle());
+    model.on("change:settings", () => this.restyle());
     model.on("msg:custom", this.hear);
     model.on("destroy", () => stores.delete(model.get("own_id"))); // else closed panels would stay until the page is left
     this.seen = () => document.hidden || this.ask(); // a machine that slept may have missed anything
@@ -42,8 +45,7 @@ class Store {
     this.views.delete(view);
     if (this.views.size) return;
     document.removeEventListener("visibilitychange", this.seen);
-    clearTimeout(this.asking);
-    this.asking = undefined;
+    this.asking.stop();
   }
 
   // From Python.
@@ -52,17 +54,17 @@ class Store {
     const { number, parts } = this.model.get("content");
     [this.number, this.newest, this.parts] = [number, Math.max(number, this.newest ?? 0), parts];
     this.tell(Object.keys(parts));
-    this.compare();
+    this.asking.check();
   }
 
   hear(message, buffers) {
     if (message.part !== undefined) {
-      for (const view of this.views) view.hear(message.part, message.said, buffers);
+      for (const view of this.views) view.hear(message.part, message.message, buffers);
       return;
     }
     this.newest = Math.max(this.newest, message.number);
     if (message.parts && message.number === this.number + 1) this.merge(message, buffers);
-    this.compare();
+    this.asking.check();
   }
 
   merge({ number, parts, removed }, buffers) {
@@ -76,38 +78,28 @@ class Store {
     for (const view of this.views) view.show(keys);
   }
 
-  // Ask for the content until it is the newest.
-  compare() {
-    if (this.number === this.newest) {
-      clearTimeout(this.asking);
-      this.asking = this.wait = undefined;
-    } else if (!this.asking) {
-      this.wait = Math.min(2 * (this.wait ?? SOON / 2), LATEST);
-      this.asking = setTimeout(() => {
-        this.asking = undefined;
-        this.ask();
-        this.compare();
-      }, this.wait);
-    }
-  }
-
   ask(shown = this.number) {
     this.model.send({ number: shown });
   }
 
+  // The whole content, for one who has missed something.
+  askAll() {
+    this.ask(NOTHING);
+  }
+
   // To Python.
 
-  send(part, said) {
-    this.model.send({ part, said });
+  send(part, message) {
+    this.model.send({ part, message });
   }
 
-  looks(part) {
-    return this.model.get("looks")[part] ?? {};
+  settings(part) {
+    return this.model.get("settings")[part] ?? {};
   }
 
-  look(part, settings) {
-    const looks = this.model.get("looks");
-    this.model.set("looks", { ...looks, [part]: { ...looks[part], ...settings } });
+  set(part, changed) {
+    const settings = this.model.get("settings");
+    this.model.set("settings", { ...settings, [part]: { ...settings[part], ...changed } });
     this.model.save_changes();
     this.restyle();
   }

@@ -1,10 +1,11 @@
-"""The Python code that reproduces the figures of the limits panel, with public names only, for a script."""
+"""The Python code that reproduces the figures of the limits panel."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
 from workbench.lab.limits_panel.state import LimitsState
+from workbench.lab.script import call, script
 
 
 def code(state: LimitsState, name: str, compared: Collection[float] = (), fixed: bool = False) -> str:
@@ -23,21 +24,16 @@ def code(state: LimitsState, name: str, compared: Collection[float] = (), fixed:
     print(tiled.rate(distortion))
     print(limits.pointwise(eb), limits.instance(eb), limits.gaussianity)
     """
-    regions = "" if state.regions == "auto" else f", regions={state.regions}"
-    lines = [
-        "import workbench as wb",
-        "",
+    ends = [f'tiled.{bound}(distortion, {state.eps!r}, per="tile")' for bound in ("converse", "achievable")]
+    bounds = sorted(compared, reverse=True)
+    return script([
         f"eb = {state.eb!r}",
         "distortion = eb**2 / 3   # the mean square of errors spread evenly within the bound",
-        f"limits = wb.rate_distortion({name}{regions})",
+        f"limits = {call('wb.rate_distortion', name, regions=None if state.regions == 'auto' else state.regions)}",
         f"tiled = limits.tiled({state.tile})",
         "print(limits.rate(distortion), limits.interval(distortion), limits.price_of_one_model(distortion))",
         "print(tiled.rate(distortion))",
         "print(limits.pointwise(eb), limits.instance(eb), limits.gaussianity)",
-    ]
-    if fixed:
-        bounds = (f'tiled.{bound}(distortion, {state.eps!r}, per="tile")' for bound in ("converse", "achievable"))
-        lines.append(f"print({', '.join(bounds)})")
-    if compared:
-        lines.append(f"points = limits.compare(bounds=[wb.Absolute(each) for each in {sorted(compared, reverse=True)}])")
-    return "\n".join(lines)
+        *([f"print({', '.join(ends)})"] if fixed else []),
+        *([f"points = limits.compare(bounds=[wb.Absolute(each) for each in {bounds}])"] if compared else []),
+    ])

@@ -10,20 +10,16 @@ from workbench.bounds import Run
 from workbench.data import Field
 from workbench.lab.bounds_panel.state import size_of
 from workbench.lab.description import Fact, Shown, Table
-from workbench.lab.glossary import meaning
-from workbench.lab.limits_panel.measuring import Measured, best, limit_of
+from workbench.lab.figures import figure, group
+from workbench.lab.limits_panel.measuring import Measured, all_compared, best
 from workbench.lab.limits_panel.pictures import note, pictures
 from workbench.lab.limits_panel.plots import charts
-from workbench.lab.limits_panel.rate_chart import Theory
 from workbench.lab.limits_panel.state import LimitsState
 from workbench.lab.limits_panel.theory import Figures, FixedLength, Model, News
 from workbench.limits.comparison import row
 from workbench.limits.operating_point import OperatingPoint
 from workbench.limits.pointwise import uniform_mse
 
-COMING = "…"   # in place of a figure that is still being computed
-BOUND, PRACTICE, SURE, THEORY = "the bound", "what practice adds", "how sure", "theory"   # the groups of figures
-NOTHING = "says nothing"   # a bound that is negative
 BITS = "bits/value"
 SHOWN_COLUMNS = {   # of the table of operating points, with the names of `comparison.row`
     "codec": "codec", "error bound": "error bound", "mean square error": "mean square error", "bits": "bits per value",
@@ -44,18 +40,14 @@ def draw(field: Field, state: LimitsState, results: Mapping[str, Any], measured:
     (['field'], [])
     """
     model, news = results.get("model"), results.get("news")
-    known = Theory(*(results.get(name) for name in ("curves", "tiled", "band", "figures")))
-    points = sorted(
-        (each for each in measured if isinstance(each, OperatingPoint)),
-        key=lambda point: (point.run.label, -point.distortion),
-    )
+    points = points_of(measured)
     shown = pictures(field, state, model, news)
     titles = [picture.title for picture in shown]
     return Shown(
-        answer=answer(state, model, results.get("figures"), points),
+        answer=answer(field, state, model, results.get("figures"), measured),
         pictures=shown,
         front=titles.index(state.picture) if state.picture in titles else 0 if shown else None,
-        charts=charts(field, state, model, known, news, points),
+        charts=charts(field, state, results, points),
         beside=("rate-distortion",),
         facts=facts(field, state, results),
         tables={
@@ -101,35 +93,30 @@ def _note(field: Field, state: LimitsState, news: News | None, measured: Sequenc
 # The answer.
 
 def answer(
-    state: LimitsState, model: Model | None, found: Figures | None, points: Sequence[OperatingPoint]
+    field: Field, state: LimitsState, model: Model | None, found: Figures | None, measured: Sequence[Measured]
 ) -> tuple[str | Fact, ...]:
-    """What the model needs at the mean square error of the bound, and what the best measured codec does."""
+    """What the model needs at the mean square error of the bound, and what the best codec measured at this bound does."""
     if model is None or found is None:
         return ()
     sure = f"({_short(found.low)} to {_short(found.high)}) " if math.isfinite(found.high) else ""
-    least = Fact("Gaussian-model bound", _short(found.rate), "", _of_the_mean(state), f"{sure}{BITS}")
-    said = ("A Gaussian field with this spectrum needs at least", least, "at this error.")
-    point = best(points, state.eb)
+    mean = f"; on average, at a mean square error of {state.distortion:.3g}, which errors spread evenly within it have"
+    least = figure("Gaussian-model bound", _short(found.rate), f"{sure}{BITS}", more=mean)
+    point = best(points_of(measured), state.eb)
     if point is None:
-        return *said, "Press “compare codecs” for what codecs need."
-    return *said, *_best_codec(state, model, point)
-
-
-def _of_the_mean(state: LimitsState) -> str:
-    return (
-        f"{meaning('Gaussian-model bound')}; on average, at a mean square error of {state.distortion:.3g}, which errors "
-        "spread evenly within the error bound have"
-    )
-
-
-def _best_codec(state: LimitsState, model: Model, point: OperatingPoint) -> tuple[str | Fact, ...]:
-    """The codec of fewest bits, at this error bound or at the nearest that was measured; its bound is at the same one."""
-    limit = limit_of(point)
-    gap = point.bits - model.limits.rate(uniform_mse(limit))
-    here = "Best codec here:" if limit == state.eb else f"Best codec at the bound {limit:.3g}:"
+        return "Gaussian model: at least", least, "at this error bound. Press “compare codecs” for what codecs need."
+    gap = point.bits - model.limits.rate(uniform_mse(state.eb))
+    side = "above" if gap >= 0 else "below"
+    so_far = "" if all_compared(field, measured, state.eb) else " so far"
     below = ", less than the bound: the model does not describe the field" if point.below else ""
-    bits = Fact("bits", _short(point.bits), "bad" if point.below else "", f"bits per value{below}")
-    return f"{here} {point.run.label},", bits, f"({gap:+.2f} above its bound)."
+    bits = figure("bits", _short(point.bits), verdict="bad" if point.below else "", about="bits per value", more=below)
+    codec = f"· best codec{so_far}: {point.run.label},"
+    return "Gaussian model: at least", least, codec, bits, f"({abs(gap):.2f} {side} the bound)"
+
+
+def points_of(measured: Sequence[Measured]) -> list[OperatingPoint]:
+    """The operating points among what was measured, by codec, the coarsest first."""
+    points = [each for each in measured if isinstance(each, OperatingPoint)]
+    return sorted(points, key=lambda point: (point.run.label, -point.distortion))
 
 
 def _short(bits: float) -> str:
@@ -142,95 +129,67 @@ def facts(field: Field, state: LimitsState, results: Mapping[str, Any]) -> tuple
     """All figures at the error bound, in groups; dots stand for missing results, except those that are on request."""
     model, found, fixed, news = (results.get(name) for name in ("model", "figures", "fixed length", "news"))
     return (
-        *_of_the_question(field, state),
-        *_of_the_bound(state, model, found, news),
-        *_of_practice(state, found),
-        _interval(found),
-        _verdict(news),
-        *([] if fixed is None else _of_fixed_length(state, fixed)),
+        *group("the bound", _of_the_bound(field, state, found, model if news is not None else None)),
+        *group("what practice adds", _of_practice(state, found)),
+        *group("how sure", (_interval(found), _gaussian(news))),
+        *group("theory", [] if fixed is None else _of_fixed_length(state, fixed)),
     )
 
 
-def _of_the_question(field: Field, state: LimitsState) -> list[Fact]:
-    psnr = 20 * math.log10(size_of(field)) - 10 * math.log10(state.distortion)
+def _of_the_bound(field: Field, state: LimitsState, found: Figures | None, model: Model | None) -> list[Fact]:
     unit = str(field.metadata.get("units", ""))
-    squared = f"({unit})²" if unit else ""
+    psnr = 20 * math.log10(size_of(field)) - 10 * math.log10(state.distortion)
     return [
-        Fact("mean square error", f"{state.distortion:.3g}", "", meaning("mean square error"), squared, BOUND),
-        Fact("PSNR", f"{psnr:.1f}", "", meaning("PSNR"), "dB", BOUND),
-    ]
-
-
-def _of_the_bound(
-    state: LimitsState, model: Model | None, found: Figures | None, news: News | None
-) -> list[Fact]:
-    rate = COMING if found is None else _bits(found.rate)
-    this = None if news is None or model is None else model.limits.instance(state.eb)
-    return [
-        Fact("Gaussian-model bound", rate, "", meaning("Gaussian-model bound"), BITS, BOUND),
+        figure("mean square error", state.distortion, f"({unit})²" if unit else ""),
+        figure("PSNR", psnr, "dB", ".1f"),
+        figure("Gaussian-model bound", None if found is None else found.rate, BITS, ".3f"),
         _unless_negative("each value bounded", None if found is None else found.pointwise),
-        _unless_negative("this field alone", this),
+        _unless_negative("this field alone", None if model is None else model.limits.instance(state.eb)),
     ]
 
 
 def _unless_negative(name: str, bits: float | None) -> Fact:
     """A bound that is negative at coarse error bounds, where it says nothing."""
     if bits is not None and bits <= 0:
-        return Fact(name, NOTHING, "", f"{meaning(name)}; at error bounds as coarse as this it is below 0", "", BOUND)
-    return Fact(name, COMING if bits is None else _bits(bits), "", meaning(name), BITS, BOUND)
+        return figure(name, "says nothing", more="; at error bounds as coarse as this it is below 0")
+    return figure(name, bits, BITS, ".3f")
 
 
 def _of_practice(state: LimitsState, found: Figures | None) -> list[Fact]:
-    tiles, price, pooled, borders, described = [COMING] * 5
+    here, about = ("bound without tiles", "Gaussian-model bound") if state.tile is None else (
+        f"bound in tiles of {state.tile}", "bound in tiles"
+    )
+    bound = tiles = pooled = borders = described = None
     if found is not None:
-        tiles, borders = _bits(found.tiled), _bits(found.borders)
-        price, pooled = _more(found.tiled - found.rate), _more(found.pooled)
-        described = _more(found.description)
-    here, of = "bound without tiles", "Gaussian-model bound"
-    if state.tile is not None:
-        here, of = f"bound in tiles of {state.tile}", "bound in tiles"
+        bound, borders, described = found.tiled, found.borders, found.description
+        tiles, pooled = max(found.tiled - found.rate, 0.0), max(found.pooled, 0.0)
     return [
-        Fact(here, tiles, "", meaning(of), BITS, PRACTICE),
-        Fact("tiles add", price, "", meaning("tiles add"), BITS, PRACTICE),
-        Fact("one variance adds", pooled, "", meaning("one variance adds"), BITS, PRACTICE),
-        Fact("region borders add", borders, "", meaning("region borders add"), BITS, PRACTICE),
-        Fact("the model itself adds", described, "", meaning("the model itself adds"), BITS, PRACTICE),
+        figure(here, bound, BITS, ".3f", about=about), figure("tiles add", tiles, BITS, "+.3f"),
+        figure("one variance adds", pooled, BITS, "+.3f"), figure("region borders add", borders, BITS, ".3f"),
+        figure("the model itself adds", described, BITS, "+.3f"),
     ]
 
 
 def _of_fixed_length(state: LimitsState, fixed: FixedLength) -> list[Fact]:
-    least, most, about = (_bits(bits, 4) for bits in (fixed.converse, fixed.achievable, fixed.normal))
     whose = "" if state.tile is None else " in any tile"
     fails = f"; the error is exceeded{whose} at most {100 * state.eps:.3g}% of the time"
-    found = {"fixed length ≥": least, "fixed length ≤": most, "fixed length ≈": about}
-    return [Fact(name, bits, "", f"{meaning(name)}{fails}", BITS, THEORY) for name, bits in found.items()]
+    ends = {"fixed length ≥": fixed.converse, "fixed length ≤": fixed.achievable, "fixed length ≈": fixed.normal}
+    return [figure(name, bits, BITS, ".4f", more=fails) for name, bits in ends.items()]
 
 
 def _interval(found: Figures | None) -> Fact:
-    name, text, unit = "95% interval of the bound", COMING, BITS
-    if found is not None:
-        known = math.isfinite(found.high)
-        text, unit = (f"{_bits(found.low)} to {_bits(found.high)}", BITS) if known else ("too small to tell", "")
-    return Fact(name, text, "", meaning(name), unit, SURE)
+    if found is None or math.isfinite(found.high):
+        return figure("95% interval of the bound", None if found is None else f"{found.low:.3f} to {found.high:.3f}", BITS)
+    return figure("95% interval of the bound", "too small to tell")
 
 
-def _verdict(news: News | None) -> Fact:
-    name, said = "Gaussian?", meaning("Gaussian?")
-    if news is None:
-        return Fact(name, COMING, meaning=said, group=SURE)
-    if news.gaussianity is None:
-        return Fact(name, "too small to tell", meaning=said, group=SURE)
-    visibly_not = news.gaussianity.visibly_not
-    text = "visibly not" if visibly_not else "no deviation seen"
-    return Fact(name, text, "bad" if visibly_not else "good", f"{said}: {news.gaussianity}", group=SURE)
-
-
-def _bits(bits: float, digits: int = 3) -> str:
-    return f"{bits:.{digits}f}"
-
-
-def _more(bits: float) -> str:
-    return f"+{max(bits, 0.0):.3f}"
+def _gaussian(news: News | None) -> Fact:
+    if news is None or news.gaussianity is None:
+        return figure("Gaussian?", None if news is None else "too small to tell")
+    more = f": {news.gaussianity}"
+    if news.gaussianity.visibly_not:
+        return figure("Gaussian?", "visibly not", verdict="bad", more=more)
+    return figure("Gaussian?", "no deviation seen", verdict="good", more=more)
 
 
 # Tables.

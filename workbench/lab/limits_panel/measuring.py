@@ -28,15 +28,20 @@ def codecs_for(field: Field) -> list[Codec]:
 def measure(
     limits: FieldLimits, field: Field, eb: float, known: Collection[str], job: Job
 ) -> Iterator[tuple[str, Measured]]:
-    """Every codec at every bound of `compare` and at `eb`, each with a unique name, as soon as it is measured.
+    """Every codec at `eb` and then at every bound of `compare`, each with a unique name, as soon as it is measured.
 
     Bounds at which all codecs are `known` by name are left out.
     """
     spread, codecs = math.sqrt(limits.variance), codecs_for(field)
-    asked = [Absolute(each) for each in dict.fromkeys([*(step * spread for step in STEPS), eb])]
+    asked = [Absolute(each) for each in dict.fromkeys([eb, *(step * spread for step in STEPS)])]
     bounds = [bound for bound in asked if any(_name(codec.to_dict(), bound) not in known for codec in codecs)]
-    for run in iter_sweep(bare(field), codecs, bounds, cancel=job, progress=job) if bounds else ():
-        yield _name(run.codec, run.bound), place(limits, field, run) if has_place(run) else run
+    total, done = len(bounds) * len(codecs), 0
+    first = [bound for bound in bounds if bound.eb == eb]   # all codecs there come first: the answer is about that
+    for some in (first, bounds[len(first):]):
+        for run in iter_sweep(bare(field), codecs, some, cancel=job) if some else ():
+            yield _name(run.codec, run.bound), place(limits, field, run) if has_place(run) else run
+            done += 1
+            job(done / total, str(run))
 
 
 def _name(codec: Mapping[str, Any], bound: Bound) -> str:
@@ -52,10 +57,14 @@ def nearest(points: Sequence[OperatingPoint], distortion: float) -> list[Operati
 
 
 def best(points: Sequence[OperatingPoint], eb: float) -> OperatingPoint | None:
-    """The point of fewest bits at the error bound nearest to `eb`; None if there is no point."""
-    near = min((abs(math.log(limit_of(point) / eb)) for point in points), default=0.0)
-    here = [point for point in points if abs(math.log(limit_of(point) / eb)) == near]
-    return min(here, key=lambda point: point.bits, default=None)
+    """The point of fewest bits at this error bound; None if no codec was measured there."""
+    return min((point for point in points if limit_of(point) == eb), key=lambda point: point.bits, default=None)
+
+
+def all_compared(field: Field, measured: Sequence[Measured], eb: float) -> bool:
+    """Whether every codec was measured at this error bound: a comparison may be running, or have been cancelled."""
+    here = [each for each in measured if (each if isinstance(each, Run) else each.run).bound.eb == eb]
+    return len(here) >= len(codecs_for(field))
 
 
 def limit_of(point: OperatingPoint) -> float:

@@ -20,8 +20,7 @@ from workbench.lab.jobs import Job
 from workbench.lab.limits_panel import drawing, theory
 from workbench.lab.limits_panel.code import code
 from workbench.lab.limits_panel.measuring import Measured, measure
-from workbench.lab.limits_panel.pictures import pictures
-from workbench.lab.limits_panel.reading import reading
+from workbench.lab.limits_panel.pictures import pictures, reading
 from workbench.lab.limits_panel.state import LEAST_EPS, MOST_EPS, MOST_REGIONS, LimitsState, require_field, tile_sides
 from workbench.lab.limits_panel.theory import Model
 from workbench.lab.limits_panel.tile_slider import TileSlider
@@ -61,12 +60,27 @@ class LimitsPanel(Panel[LimitsState]):
         self.measured: dict[Hashable, dict[str, Measured]] = {}   # by the choice of regions, which determines the bound
         stages = [
             Stage("model", _regions, self._fit, text="finding regions, fitting their spectra"),
-            Stage("curves", _regions, lambda state, results, job: theory.curves(results["model"], job)),
-            Stage("tiled", _tiles, self._tile, text="components of the tiles"),
-            Stage("figures", _question, self._figures),
+            Stage("curves", _regions, lambda state, found, job: theory.curves(found["model"], job)),
+            Stage(
+                "tiled", lambda state: (state.regions, state.tile),
+                lambda state, found, job: theory.tiled(found["model"], found["curves"], state, job),
+                text="components of the tiles",
+            ),
+            Stage(
+                "figures", lambda state: (state.regions, state.tile, state.eb),
+                lambda state, found, job: theory.figures(found["model"], found["tiled"], state),
+            ),
             Stage("news", _regions, self._news),
-            Stage("fixed length", _fixed, self._fixed, on_demand=True, text="fixed-length codes: converse"),
-            Stage("band", _failing, self._band, on_demand=True, text="fixed-length codes at other errors"),
+            Stage(
+                "fixed length", lambda state: (state.regions, state.tile, state.eps, state.eb),
+                lambda state, found, job: theory.fixed_length(found["tiled"], state, job), True,
+                "fixed-length codes: converse",
+            ),
+            Stage(
+                "band", lambda state: (state.regions, state.tile, state.eps),
+                lambda state, found, job: theory.band(found["curves"], found["tiled"], state, job), True,
+                "fixed-length codes at other errors",
+            ),
             Stage("points", _regions, self._compare, on_demand=True, text="comparing codecs"),
         ]
         super().__init__(repr(field), LimitsState.for_(field, **choices), stages)
@@ -152,23 +166,10 @@ class LimitsPanel(Panel[LimitsState]):
         pictures(self.field, state, model, None)   # cached, so that drawing takes no time
         return model
 
-    def _tile(self, state: LimitsState, results: Results, job: Job) -> theory.Tiled:
-        job(0.0, "components of the tiles")
-        return theory.tiled(results["model"], results["curves"], state)
-
-    def _figures(self, state: LimitsState, results: Results, job: Job) -> theory.Figures:
-        return theory.figures(results["model"], results["tiled"], state)
-
-    def _fixed(self, state: LimitsState, results: Results, job: Job) -> theory.FixedLength:
-        return theory.fixed_length(results["tiled"], state, job)
-
     def _news(self, state: LimitsState, results: Results, job: Job) -> theory.News:
         news = theory.news(results["model"], job)
         pictures(self.field, state, results["model"], news)
         return news
-
-    def _band(self, state: LimitsState, results: Results, job: Job) -> theory.Band:
-        return theory.band(results["curves"], results["tiled"], state, job)
 
     def _compare(self, state: LimitsState, results: Results, job: Job) -> tuple[Measured, ...]:
         """Every run is kept as soon as it is measured, so that a cancelled comparison shows its partial results."""
@@ -182,19 +183,3 @@ class LimitsPanel(Panel[LimitsState]):
 
 def _regions(state: LimitsState) -> Hashable:
     return state.regions
-
-
-def _tiles(state: LimitsState) -> Hashable:
-    return state.regions, state.tile
-
-
-def _question(state: LimitsState) -> Hashable:
-    return state.regions, state.tile, state.eb
-
-
-def _failing(state: LimitsState) -> Hashable:
-    return state.regions, state.tile, state.eps
-
-
-def _fixed(state: LimitsState) -> Hashable:
-    return state.regions, state.tile, state.eps, state.eb

@@ -1,10 +1,11 @@
-"""The pictures of the limits panel: the field, the region of each value, and the bits spent on each value.
+"""The pictures of the limits panel: the field, the region of each value, and the bits spent on each; values at a place.
 
 A picture is made once for each view setting; later calls return the same object, so a view need not send it again.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -14,10 +15,11 @@ from workbench.data import Field
 from workbench.data.units import unit_of_values
 from workbench.lab import levels, slices
 from workbench.lab.colour_scale import scale_of
-from workbench.lab.description import Picture
+from workbench.lab.description import Picture, Reading
 from workbench.lab.extremes import extremes
 from workbench.lab.limits_panel.state import LimitsState
 from workbench.lab.limits_panel.theory import Model, News
+from workbench.lab.reading import NO_VALUE, cell_text, value_text
 from workbench.lab.remembered import remembered
 from workbench.lab.slices import Cut
 
@@ -36,8 +38,25 @@ def pictures(field: Field, state: LimitsState, model: Model | None, news: News |
     if news is None:
         return original, regions
     bits = remembered(news, "bits", state.cut, lambda: _bits(field, news.bits, state.cut))
-    shift = float(np.log2(2 * state.eb))   # doubling the bound saves one bit per value: only the scale changes
+    shift = math.log2(2 * state.eb)   # doubling the bound saves one bit per value: only the scale changes
     return original, regions, replace(bits, low=bits.low - shift, high=bits.high - shift)
+
+
+def reading(
+    field: Field, state: LimitsState, model: Model | None, news: News | None, place: tuple[float, float]
+) -> Reading | None:
+    """Value, region and new information of the cell at a place; None beyond the field."""
+    cell = state.cut.cell(field, *place)
+    if cell is None:
+        return None
+    values = [value_text(field, cell)]
+    if model is not None:
+        label = int(model.limits.source.regions.labels[cell])
+        values.append(NO_VALUE if label < 0 else f"region {label + 1}")
+    if model is not None and news is not None:
+        bits = float(news.bits[cell]) - math.log2(2 * state.eb)   # they are those of an error bound of 1/2
+        values.append(f"{bits:.4g} bits" if math.isfinite(bits) else NO_VALUE)
+    return Reading(tuple(values), cell_text(cell))
 
 
 def note(field: Field, state: LimitsState) -> str:

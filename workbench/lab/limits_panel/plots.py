@@ -6,7 +6,8 @@ A chart without data does not exist; codecs are compared on request only.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,12 +17,11 @@ from workbench.data import Field
 from workbench.lab.description import Charts
 from workbench.lab.limits_panel.gap_chart import gap_chart
 from workbench.lab.limits_panel.measuring import best, nearest
-from workbench.lab.limits_panel.rate_chart import Theory, lines
+from workbench.lab.limits_panel.rate_chart import lines
 from workbench.lab.limits_panel.spectra_chart import HEIGHT, spectra_chart
 from workbench.lab.limits_panel.state import LimitsState
-from workbench.lab.limits_panel.theory import Model, News
 from workbench.lab.limits_panel.waterfall import of_theory, to_codec, waterfall_chart
-from workbench.lab.remembered import remembered
+from workbench.lab.remembered import remembered_with
 from workbench.lab.slices import envelope
 from workbench.limits.operating_point import OperatingPoint
 from workbench.limits.plot import rate_chart
@@ -30,64 +30,48 @@ from workbench.limits.plot import rate_chart
 def charts(
     field: Field,
     state: LimitsState,
-    model: Model | None,
-    known: Theory,
-    news: News | None,
+    results: Mapping[str, Any],
     points: Sequence[OperatingPoint],
 ) -> Charts:
     """All charts by name; a line of values has two more. Unchanged charts are the same objects as before."""
-    level = math.inf if known.figures is None else known.figures.level
-    spectra = () if model is None else model.spectra
-    here = math.nan if known.figures is None else known.figures.distortion
-    theory = known.tiled, known.band, known.figures
-    close, chosen, found = tuple(nearest(points, state.distortion)), best(points, state.eb), known.figures
+    names = "model", "curves", "tiled", "band", "figures", "news"
+    model, curves, tiled, band, found, news = (results.get(name) for name in names)
+    close, chosen = tuple(nearest(points, state.distortion)), best(points, state.eb)
+    level, here = (math.inf, math.nan) if found is None else (found.level, found.distortion)
     makers: dict[str, Callable[[], Chart]] = {}   # in the order in which they come
-    if model is not None and spectra:
-        makers["spectra"] = lambda: _kept(model, "spectra", (), level, lambda: spectra_chart(spectra, level))
-    if known.curves is not None:
-        makers["rate-distortion"] = lambda: _kept(
-            known.curves, "rates", (*theory, *points), state.above,
-            lambda: rate_chart(lines(known, state.above), points, state.above, here),
+
+    def add(name: str, owner: object, parts: tuple[object, ...], key: Hashable, make: Callable[[], Chart]) -> None:
+        """Models and limits refer to the field, so it owns only charts of its values and of runs."""
+        makers[name] = lambda: remembered_with(owner, f"limits: {name} chart", parts, key, make)
+
+    if model is not None and model.spectra:
+        add("spectra", model, (), level, lambda: spectra_chart(model.spectra, level))
+    if curves is not None:
+        add(
+            "rate-distortion", curves, (tiled, band, found, *points), state.above,
+            lambda: rate_chart(lines(curves, tiled, band, found, state.above), points, state.above, here),
         )
     if model is not None and chosen is not None:
-        makers["waterfall"] = lambda: _kept(
-            model, "waterfall", (chosen,), None, lambda: waterfall_chart(to_codec(model.limits, chosen))
-        )
+        add("waterfall", model, (chosen,), None, lambda: waterfall_chart(to_codec(model.limits, chosen)))
     elif model is not None and found is not None:
-        makers["waterfall"] = lambda: _kept(
-            model, "waterfall", (found,), None, lambda: waterfall_chart(of_theory(found))
-        )
+        add("waterfall", model, (found,), None, lambda: waterfall_chart(of_theory(found)))
     if close:
-        makers["gap"] = lambda: _kept(field, "gap", close, None, lambda: gap_chart(close))
+        add("gap", field, close, None, lambda: gap_chart(close))
     if len(field.shape) == 1:
-        makers["values"] = lambda: _kept(field, "values", (), state.window, lambda: values_chart(field, state))
-    if len(field.shape) == 1 and news is not None:
-        makers["new information"] = lambda: _kept(
-            news, "news", (), (state.window, state.eb), lambda: news_chart(field, state, news)
-        )
-    sources = {"spectra": model, "rate-distortion": known.curves, "new information": news, "waterfall": found}
+        name = field.name or "value"
+        add("values", field, (), state.window, lambda: _along("Values", name, field, field.values, state, GREY))
+        if news is not None:
+            title, shift = "New information in each value", math.log2(2 * state.eb)
+            add(
+                "new information", news, (), (state.window, state.eb),
+                lambda: _along(title, "bits per value", field, news.bits - shift, state, COLOURS[0]),
+            )
+    sources = {"spectra": model, "rate-distortion": curves, "new information": news, "waterfall": found}
     return Charts(makers, [name for name, source in sources.items() if source is None])
 
 
-def _kept(owner: object, kind: str, parts: tuple[object, ...], more: object, make: Callable[[], Chart]) -> Chart:
-    """The cached chart of these parts of an owner; they are kept with it, so that their ids stay valid.
-
-    No part may refer to the owner. Models and limits refer to the field, so it owns only charts of its values and of runs.
-    """
-    return remembered(owner, f"limits: {kind} chart", (*map(id, parts), more), lambda: (make(), parts))[0]
-
-
-def values_chart(field: Field, state: LimitsState) -> Chart:
-    """The values along a line."""
-    return _along("Values", field.name or "value", envelope(field, field.values, state.window), GREY)
-
-
-def news_chart(field: Field, state: LimitsState, news: News) -> Chart:
-    """The new information in each value at the error bound."""
-    where = envelope(field, news.bits - math.log2(2 * state.eb), state.window)
-    return _along("New information in each value", "bits per value", where, COLOURS[0])
-
-
-def _along(name: str, up: str, drawn: tuple[np.ndarray, np.ndarray], shade: str) -> Chart:
-    axes = Axis.around("position", drawn[0], room=0.01), Axis.around(up, drawn[1])
-    return Chart(name, *axes, (Series("", *drawn, shade, width=1.2),), height=HEIGHT)
+def _along(title: str, up: str, field: Field, values: np.ndarray, state: LimitsState, colour: str) -> Chart:
+    """Values along a line."""
+    where, drawn = envelope(field, values, state.window)
+    axes = Axis.around("position", where, room=0.01), Axis.around(up, drawn)
+    return Chart(title, *axes, (Series("", where, drawn, colour, width=1.2),), height=HEIGHT)

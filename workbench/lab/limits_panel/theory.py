@@ -74,11 +74,6 @@ class Curves:
     high: np.ndarray
     pooled: np.ndarray
 
-    @property
-    def nbytes(self) -> int:
-        """Its approximate memory."""
-        return 5 * int(self.rate.nbytes)
-
 
 @dataclass(frozen=True, eq=False)
 class Tiled:
@@ -101,7 +96,6 @@ class Band:
     rate: np.ndarray   # the bound of the whole field there
     converse: np.ndarray
     achievable: np.ndarray
-    nbytes: int = 2**10
 
 
 @dataclass(frozen=True)
@@ -118,7 +112,6 @@ class Figures:
     borders: float     # the part of the rate that the borders of regions cost
     pointwise: float
     description: float   # the map of the regions and the parameters, which no bound counts
-    nbytes: int = 2**10
 
 
 @dataclass(frozen=True)
@@ -128,7 +121,6 @@ class FixedLength:
     converse: float
     achievable: float
     normal: float
-    nbytes: int = 2**10
 
 
 def fit_model(field: Field, state: LimitsState, progress: Progress) -> Model:
@@ -181,10 +173,11 @@ def rates(spectrum: Spectrum, distortions: Sequence[float] | np.ndarray) -> np.n
     return np.array([spectrum.rate(float(each)) for each in distortions])
 
 
-def tiled(model: Model, found: Curves, state: LimitsState) -> Tiled:
+def tiled(model: Model, found: Curves, state: LimitsState, progress: Progress) -> Tiled:
     """The limits in tiles; without tiles, the known limits of the whole field."""
     if state.tile is None:
         return Tiled(model.limits, found.rate)
+    progress(0.0, "components of the tiles")
     limits = model.limits.tiled(state.tile)
     return Tiled(limits, rates(limits.spectrum, found.distortions))
 

@@ -6,8 +6,7 @@ Complex numbers are shown by their size. Labels of particles are shown where the
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -17,14 +16,14 @@ from workbench.errors import WorkbenchError
 from workbench.lab.propagation_panel.state import PropagationState
 from workbench.lab.propagation_panel.travel import Baseline, Travel
 from workbench.lab.remembered import remembered
+from workbench.propagation.error_sizes import root_mean_square
 
 Form = Literal["positions", "labels", "field", "line"]
 FEWEST_POINTS = 4
 
 
-@dataclass(frozen=True)
-class Arrangement:
-    """How a site is shown, and for labels, the site of the positions that they belong to."""
+class Arrangement(NamedTuple):
+    """How a site is shown, and of particles and their labels, the site of the positions."""
 
     form: Form
     positions: str = ""
@@ -93,23 +92,18 @@ def difference_fields(travel: Travel, site: str) -> tuple[Field, Field]:
 
 def largest_change(travel: Travel, site: str) -> float:
     """The largest finite change of a value at a site."""
-
-    def found() -> float:
-        change = _change(travel, site)
-        finite = change[np.isfinite(change)]
-        return float(finite.max(initial=0.0))
-
-    return remembered(travel, "propagation: largest change", site, found)
+    change = _change(travel, site)
+    return remembered(
+        travel, "propagation: largest change", site, lambda: float(change.max(initial=0.0, where=np.isfinite(change)))
+    )
 
 
 def typical_size(base: Baseline, site: str) -> float:
     """The root mean square of the finite values at a site; 1 where all are zero."""
 
     def found() -> float:
-        values = abs(_shaped(base.run[site]).astype(np.float64))
-        finite = values[np.isfinite(values)]
-        largest = float(finite.max(initial=0.0))
-        return largest * math.sqrt(float(np.mean((finite / largest) ** 2))) if largest > 0 else 1.0
+        values = _shaped(base.run[site]).astype(np.float64)
+        return root_mean_square(values[np.isfinite(values)]) or 1.0
 
     return remembered(base, "propagation: size", site, found)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,18 +25,11 @@ NAMED = 2   # sites whose bounds are in the sentence; the table has all
 
 @dataclass(frozen=True, eq=False)
 class Budgeted:
-    """A budget, the ranges of its sites, its bounds as shares of these, in few digits, and what was asked."""
+    """A budget, the ranges of its sites, and its bounds as shares of these, in few digits."""
 
     budget: Budget
     ranges: dict[str, float]
     shares: dict[str, float]
-    asked: Hashable
-    nbytes: int = 0
-
-
-def asked_of(state: PropagationState) -> Hashable:
-    """What a budget depends on."""
-    return state.budgeted, state.codec, state.tolerance
 
 
 def sites_of(run: Run, state: PropagationState) -> list[str]:
@@ -60,7 +52,7 @@ def found_budget(run: Run, state: PropagationState, job: Job) -> Budgeted:
     for site, bound in found.bounds.items():
         job(1.0, f"rounding the bound of {site}")
         shares[site] = _rounded(run, site, bound.eb / ranges[site], state.codec, tolerance)
-    return Budgeted(found, ranges, shares, asked_of(state))
+    return Budgeted(found, ranges, shares)
 
 
 def _rounded(run: Run, site: str, share: float, codec: str, tolerance: Tolerance) -> float:

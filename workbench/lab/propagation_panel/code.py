@@ -1,12 +1,13 @@
-"""The Python code that reproduces what the propagation panel shows, with public names only, for a script."""
+"""The Python code that reproduces what the propagation panel shows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from workbench.lab.propagation_panel.state import UNPROTECTED, ChosenProtection, PropagationState
+from workbench.lab.propagation_panel.state import ChosenProtection, PropagationState
 from workbench.lab.propagation_panel.travel import tolerance_of
+from workbench.lab.script import call, script
 from workbench.propagation import Bounded, Pipeline
 
 
@@ -29,49 +30,44 @@ def code(
     tolerance = wb.propagation.within(0.01)
     print(tolerance.damage(trace.original.results, trace.changed.results))
     """
-    drawn = "".join(f", {name}={value}" for name, value in (("seed", state.seed), ("trial", state.trial)) if value)
-    analysis, x = names
-    tried = "protected" if state.protections else analysis
+    known, error, drawn = results or {}, state.perturbation, {"seed": state.seed or None, "trial": state.trial or None}
+    put_in = repr(error)
+    if isinstance(error, Bounded):
+        codec = None if state.codec == "auto" else state.codec
+        put_in = call("Bounded", repr(state.site), f"wb.Relative({state.bound!r})", codec=codec)
     lines = [
-        "import workbench as wb",
-        "",
         *_protected(state.protection, *names),
-        f"error = wb.propagation.{_perturbation(state)}",
-        f"trace = wb.propagation.trace({tried}, {x}, error{drawn})",
+        f"error = wb.propagation.{put_in}",
+        f"trace = {call('wb.propagation.trace', _tried(state.protection, names[0]), names[1], 'error', **drawn)}",
         "print(trace)",
         f'print(trace["{looked_at}"].error, trace["{looked_at}"].predicted, trace["{looked_at}"].badge)',
-        f"tolerance = {_tolerance(pipeline, analysis, state.tolerance)}",
+        f"tolerance = {_tolerance(pipeline, names[0], state.tolerance)}",
         "print(tolerance.damage(trace.original.results, trace.changed.results))",
     ]
-    known = results or {}
     if doses := known.get("doses"):
-        shares = ", ".join(repr(each.bound.eb) for each in doses.doses)
-        lines += [
-            f"bounds = [wb.Relative(share) for share in ({shares},)]",
-            f"sweep = wb.propagation.dose_response({analysis}, {x}, {state.site!r}, bounds, {state.codec!r}, tolerance)",
-            "print(sweep.largest)",
-        ]
+        bounds = ", ".join(repr(each.bound.eb) for each in doses.doses)
+        sweep = call("wb.propagation.dose_response", *names, repr(state.site), "bounds", repr(state.codec), "tolerance")
+        lines += [f"bounds = [wb.Relative(share) for share in ({bounds},)]", f"sweep = {sweep}", "print(sweep.largest)"]
     if found := known.get("budget"):
-        sites = list(found.budget.bounds)
-        lines += [f"print(wb.propagation.budget({analysis}, {x}, tolerance, {sites!r}, {state.codec!r}))"]
+        sites = repr(list(found.budget.bounds))
+        lines.append(f"print({call('wb.propagation.budget', *names, 'tolerance', sites, repr(state.codec))})")
     if counted := known.get("campaign"):
         lines += _campaign(counted.asked, state, pipeline, names)
-    return "\n".join(lines)
+    return script(lines)
 
 
 def _campaign(asked: Any, state: PropagationState, pipeline: Pipeline, names: tuple[str, str]) -> list[str]:
     """The campaign that was asked for, which may have been before the state of now."""
-    analysis, x = names
-    again = asked.protection != state.protection
-    tried = "protected" if asked.protection != UNPROTECTED else analysis
-    kind = "" if asked.kind == "flip" else f", kind={asked.kind!r}"
+    tried = _tried(asked.protection, names[0])
     same = asked.tolerance == state.tolerance
-    tolerance = "tolerance" if same else _tolerance(pipeline, analysis, asked.tolerance)
+    tolerance = "tolerance" if same else _tolerance(pipeline, names[0], asked.tolerance)
+    kind = None if asked.kind == "flip" else asked.kind
+    counted = f"{tried}, {names[1]}, faults, {asked.seed}, until, tolerance={tolerance}"
     return [
-        *(_protected(asked.protection, *names) if again else []),
-        f"faults = wb.propagation.strata({tried}, {x}, {asked.bits!r}{kind})",
+        *(_protected(asked.protection, *names) if asked.protection != state.protection else []),
+        f"faults = {call('wb.propagation.strata', tried, names[1], repr(asked.bits), kind=kind)}",
         f"until = {asked.trials} * len(faults)",
-        f"campaign = wb.propagation.campaign({tried}, {x}, faults, {asked.seed}, until, tolerance={tolerance})",
+        f"campaign = wb.propagation.campaign({counted})",
         f'print(campaign.rate("{state.outcome}"))',
     ]
 
@@ -84,19 +80,13 @@ def _tolerance(pipeline: Pipeline, name: str, limit: float | None) -> str:
     return f"{name}.tolerance" if limit is None else f"{name}.tolerance.with_limit({limit!r})"
 
 
+def _tried(protection: ChosenProtection, pipeline: str) -> str:
+    return "protected" if protection[0] else pipeline
+
+
 def _protected(protection: ChosenProtection, pipeline: str, x: str) -> list[str]:
     """The line that makes the protected pipeline, if anything protects it."""
     how, where = protection
-    if not how:
-        return []
-    sites = "" if where is None else f", sites={list(where)!r}"
     named = repr(how[0] if len(how) == 1 else list(how))
-    return [f"protected = wb.propagation.protected({pipeline}, {x}, {named}{sites})"]
-
-
-def _perturbation(state: PropagationState) -> str:
-    error = state.perturbation
-    if not isinstance(error, Bounded):
-        return repr(error)
-    codec = "" if state.codec == "auto" else f", codec={state.codec!r}"
-    return f"Bounded({state.site!r}, wb.Relative({state.bound!r}){codec})"
+    sites = None if where is None else list(where)
+    return [f"protected = {call('wb.propagation.protected', pipeline, x, named, sites=sites)}"] if how else []

@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 from workbench import backend
 from workbench.lab.jobs import Job
-from workbench.lab.propagation_panel.state import Bits, ChosenProtection, Kind, PropagationState
+from workbench.lab.propagation_panel.state import CampaignChoices, Kind, PropagationState
 from workbench.lab.propagation_panel.travel import tolerance_of
 from workbench.propagation import BitFlip, Campaign, CampaignPlan, Run, strata
 from workbench.propagation.draws import draws_of
 from workbench.propagation.executor import Threads
+from workbench.propagation.intervals import Rate
 from workbench.propagation.trials import Outcome, Trial
 
 OFTEN = 0.8   # seconds between two states that are shown
 FAULTS: Mapping[Kind, str] = {"flip": "bit flips", "stuck at 0": "bits stuck at 0", "stuck at 1": "bits stuck at 1"}
-
-
-class Asked(NamedTuple):
-    """What a campaign depends on."""
-
-    kind: Kind
-    bits: Bits
-    trials: int
-    seed: int
-    protection: ChosenProtection
-    tolerance: float | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,12 +26,7 @@ class Counted:
     """A campaign, and what it was asked for."""
 
     campaign: Campaign
-    asked: Asked
-
-    @property
-    def nbytes(self) -> int:
-        """About the size of its trials."""
-        return 400 * len(self.campaign.trials)
+    asked: CampaignChoices
 
 
 @dataclass(eq=False)
@@ -59,11 +44,11 @@ class Latest:
         return due
 
 
-def count(run: Run, state: PropagationState, job: Job, show: Callable[[Counted], object]) -> Counted:
+def count(run: Run, state: PropagationState, job: Job, show: Callable[[Counted], object]) -> None:
     """Run the campaign of this state, showing its trials now and then; raises `Cancelled` when the job is cancelled."""
     where = "" if state.protections else " without protection"
     tried = strata(run.pipeline, run, state.bits, kind=state.fault)
-    wanted, asked, latest = state.trials * len(tried), asked_of(state), Latest()
+    wanted, asked, latest = state.trials * len(tried), state.campaign, Latest()
 
     def watch(batches: list[list[Trial]]) -> None:
         trials = *latest.campaign.trials, *(trial for batch in batches for trial in batch)
@@ -77,12 +62,7 @@ def count(run: Run, state: PropagationState, job: Job, show: Callable[[Counted],
     plan = CampaignPlan(run.pipeline, run, tried, state.seed, wanted, tolerance=tolerance)
     for campaign in plan.rounds(Threads(backend.threads(), watch), cancel=job):
         latest.campaign = campaign
-    return Counted(latest.campaign, asked)
-
-
-def asked_of(state: PropagationState) -> Asked:
-    """What the campaign of this state depends on."""
-    return Asked(state.kind, state.bits, state.trials, state.seed, state.protection, state.tolerance)
+    show(Counted(latest.campaign, asked))
 
 
 def in_words(counted: Counted, state: PropagationState) -> str:
@@ -91,22 +71,32 @@ def in_words(counted: Counted, state: PropagationState) -> str:
     so_far = "" if counted.campaign.complete else " so far"
     text = f"{found:,} of {tried:,} {FAULTS[counted.asked.kind]} ended {state.outcome}{so_far}"
     if rate.trials and rate.estimate == rate.estimate:
-        low, high = f"{100 * rate.low:.2g}", f"{100 * rate.high:.2g}%"
-        text += f" (95%: up to {high} of all that are possible)" if not found else (
-            f"; of all that are possible, {100 * rate.estimate:.2g}% (95%: {low} to {high})"
-        )
-    now = asked_of(state)
+        up_to = f" (95%: up to {100 * rate.high:.2g}% of all possible ones)"
+        text += f"; of all possible ones, {share_text(rate)}" if found else up_to
+    now = state.campaign
     other = [name for name in now._fields if getattr(now, name) != getattr(counted.asked, name)]
     return f"{text}. Counted before {' and '.join(other)} changed" if other else text
 
 
+def share_text(rate: Rate) -> str:
+    """The share of all possible faults that end in one way, as `Campaign.rate` defines it: sentences and charts show this.
+
+    >>> share_text(Rate(0.036, 0.028, 0.063, 720))
+    '3.6% (95%: 2.8 to 6.3%)'
+    """
+    if math.isnan(rate.estimate):
+        return "a share not known yet"
+    return f"{100 * rate.estimate:.2g}% (95%: {100 * rate.low:.2g} to {100 * rate.high:.2g}%)"
+
+
 def compared(counted: Counted, bare: Counted | None, outcome: Outcome) -> str:
-    """How many faults ended so with protection, and in the same campaign without it."""
+    """The share of all possible faults that ends so with protection, and in the same campaign without it."""
     if bare is None:
         return ""
-    (found, tried), (before, of) = ended(counted, outcome), ended(bare, outcome)
-    told = f"{before:,} of {of:,} {FAULTS[counted.asked.kind]} ended {outcome} without protection"
-    return f"{told}, {found:,} of {tried:,} with it{'' if counted.campaign.complete else ' so far'}"
+    before, after = (share_text(each.campaign.rate(outcome)) for each in (bare, counted))
+    so_far = "" if counted.campaign.complete else " so far"
+    faults = FAULTS[counted.asked.kind]
+    return f"of all possible {faults}, {before} end {outcome} without protection, {after} with it{so_far}"
 
 
 def ended(counted: Counted, outcome: Outcome) -> tuple[int, int]:

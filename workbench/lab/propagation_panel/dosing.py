@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from workbench.guarantees import Relative
@@ -19,11 +19,9 @@ CLOSER = 3   # halvings between the largest bound that is tolerated and the next
 
 @dataclass(frozen=True, eq=False)
 class Doses:
-    """What was measured so far at rising bounds, and what was asked."""
+    """What was measured so far at rising bounds."""
 
-    doses: tuple[Dose, ...]
-    asked: Hashable
-    nbytes: int = 0
+    doses: tuple[Dose, ...] = ()
 
     @property
     def best(self) -> Dose | None:
@@ -36,14 +34,9 @@ class Doses:
         return next((each for each in self.doses if not each.damage <= 1), None)
 
 
-def asked_of(state: PropagationState) -> Hashable:
-    """What the doses depend on."""
-    return state.site, state.codec, state.tolerance
-
-
 def dose(run: Run, state: PropagationState, job: Job, tell: Callable[[Doses], object]) -> Doses:
     """Compress the site within each bound, then closer to the largest that is tolerated, and measure the damage."""
-    found = Doses((), asked_of(state))
+    found = Doses()
     steps, tolerance = len(SHARES) + CLOSER, tolerance_of(run.pipeline, state.tolerance)
     for number in range(steps):
         share = SHARES[number] if number < len(SHARES) else _between(found)
@@ -52,7 +45,7 @@ def dose(run: Run, state: PropagationState, job: Job, tell: Callable[[Doses], ob
         job(number / steps, f"compressing {state.site} within {share:g} of its range")
         response = dose_response(run.pipeline, run, state.site, [Relative(share)], state.codec, tolerance)
         doses = sorted((*found.doses, *response.doses), key=lambda each: each.bound.eb)
-        found = Doses(tuple(doses), found.asked)
+        found = Doses(tuple(doses))
         tell(found)
     return found
 
@@ -69,7 +62,7 @@ def tolerated(doses: Doses) -> str:
     """Up to which bound the damage is tolerated, and where it is too much.
 
     >>> dose = lambda eb, damage: Dose("waves", Relative(eb), 8.0, 100, damage)
-    >>> tolerated(Doses((dose(1e-3, 0.2), dose(1e-2, 3.0)), None))
+    >>> tolerated(Doses((dose(1e-3, 0.2), dose(1e-2, 3.0))))
     'waves: tolerated up to 0.001 of the range (ratio 8 x), too much at 0.01'
     """
     if not doses.doses:

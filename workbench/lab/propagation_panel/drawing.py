@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
+from workbench.charts.description import Chart
 from workbench.lab.description import Charts, Shown
 from workbench.lab.propagation_panel import budgeting, tabs
 from workbench.lab.propagation_panel.arrays import arrangement
-from workbench.lab.propagation_panel.counting import Counted
+from workbench.lab.propagation_panel.campaign_charts import heat_map_chart, outcome_chart
 from workbench.lab.propagation_panel.dosing import SHARES
-from workbench.lab.propagation_panel.error_charts import error_chart
 from workbench.lab.propagation_panel.figures import answer, facts
-from workbench.lab.propagation_panel.heat_map import heat_map_chart
-from workbench.lab.propagation_panel.outcome_chart import outcome_chart
 from workbench.lab.propagation_panel.pictures import pictures, view_note
 from workbench.lab.propagation_panel.state import IN_BITS, PropagationState, number_format
 from workbench.lab.propagation_panel.tables import SITES, budget_table, campaign_table, site_table
-from workbench.lab.propagation_panel.travel import Baseline, Travel, tolerance_of
+from workbench.lab.propagation_panel.travel import Baseline, Floor, Travel, tolerance_of
 from workbench.lab.propagation_panel.value_charts import change_chart, value_chart
-from workbench.lab.remembered import remembered
+from workbench.lab.remembered import remembered_with
+from workbench.propagation import Trace
+from workbench.propagation import charts as propagation_charts
 from workbench.propagation.charts import dose_chart
 from workbench.propagation.protected import Protection
 
@@ -58,38 +58,44 @@ def draw(base: Baseline, state: PropagationState, results: Mapping[str, Any]) ->
 
 def charts(base: Baseline, state: PropagationState, results: Mapping[str, Any]) -> Charts:
     """The chart of the tab, and those of a line of values. Unchanged charts are the same objects as before."""
-    travel, floor, traced = (results.get(name) for name in ("travel", "floor", "trace"))
-    makers: dict[str, Callable[[], Any]] = {}
+    names = "travel", "floor", "trace", "campaign", "unprotected", "doses", "budget"
+    travel, floor, traced, counted, bare, doses, found = (results.get(name) for name in names)
+    makers: dict[str, Callable[[], Chart]] = {}
 
-    def kept(kind: str, owner: object, parts: tuple[object, ...], more: object, make: Callable[[], Any]) -> Any:
-        return remembered(owner, f"propagation: {kind} chart", (*map(id, parts), more), lambda: (make(), parts))[0]
+    def add(name: str, owner: object, parts: tuple[object, ...], key: Hashable, make: Callable[[], Chart]) -> None:
+        makers[name] = lambda: remembered_with(owner, f"propagation: {name} chart", parts, key, make)
 
     if arrangement(base, state.look).form == "line":
-        makers["values"] = lambda: kept("values", travel or base, (), state.look, lambda: value_chart(base, travel, state))
+        add("values", travel or base, (), state.look, lambda: value_chart(base, travel, state))
         if travel is not None and state.look in travel.reached:
-            makers["change"] = lambda: kept("change", travel, (), state.look, lambda: change_chart(travel, state))
+            add("change", travel, (), state.look, lambda: change_chart(travel, state))
     chart = tabs.CHARTS[state.tab]
-    counted, bare, doses, found = (results.get(name) for name in ("campaign", "unprotected", "doses", "budget"))
     if not tabs.suits(state.tab, state.kind):
         return Charts(makers)
     if chart == "errors" and travel is not None:
-        makers[chart] = lambda: kept(
-            chart, travel, (floor, traced), state.look, lambda: error_chart(travel, floor, traced, state.look)
-        )
+        add(chart, travel, (floor, traced), state.look, lambda: error_chart(travel, floor, traced, state.look))
     elif chart == "doses" and doses is not None:
-        makers[chart] = lambda: kept(chart, doses, (), state.bound, lambda: dose_chart(doses.doses, state.bound, SHARES))
+        add(chart, doses, (), state.bound, lambda: dose_chart(doses.doses, state.bound, SHARES))
     elif chart == "campaign" and counted is not None:
-        makers[chart] = lambda: kept(chart, counted, (), state.outcome, lambda: heat_map_chart(counted, state.outcome))
+        add(chart, counted, (), state.outcome, lambda: heat_map_chart(counted, state.outcome))
     elif chart == "budget" and found is not None:
-        makers[chart] = lambda: kept(chart, found, (), None, lambda: budgeting.budget_chart(found))
+        add(chart, found, (), None, lambda: budgeting.budget_chart(found))
     elif chart == "protection" and counted is not None:
-        makers[chart] = lambda: kept(chart, counted, (bare,), None, lambda: outcome_chart(*_both(counted, bare)))
-    return Charts(makers, ["errors"] if chart == "errors" and travel is None else [])
+        protected = None if counted is bare else counted
+        add(chart, counted, (bare,), None, lambda: outcome_chart(bare, protected))
+    return Charts(makers, ["errors"] if chart == "errors" else [])
 
 
-def _both(counted: Counted, bare: Counted | None) -> tuple[Counted | None, Counted | None]:
-    """The campaign without protection, and that with it, as far as they are known."""
-    return (bare, counted) if counted.asked.protection[0] else (counted, None)
+def error_chart(travel: Travel, floor: Floor | None, traced: Trace | None, look: str) -> Chart:
+    """The relative error at each site that the error can reach, measured and predicted, with the floor and the limits."""
+    predicted = {} if traced is None else {each.site: each.predicted for each in traced.stages}
+    limits = {} if traced is None else traced.limits
+    measured, foreseen, limit = (
+        {site: of.get(site) for site in travel.reached} for of in (travel.errors, predicted, limits)
+    )
+    return propagation_charts.error_chart(
+        [*travel.errors], measured, foreseen, {} if floor is None else floor, limit, look
+    )
 
 
 # Words.
@@ -123,5 +129,6 @@ def protection_text(state: PropagationState) -> str:
     >>> protection_text(PropagationState("a", "a", twice=True, finite=True, protect=("a",)))
     'stages are computed twice, values that are not finite become 0; at a'
     """
-    told = ", ".join(PROTECTED[each] for each in state.protections) or "none"
-    return told if state.protect is None or not state.protections else f"{told}; at {', '.join(state.protect)}"
+    how, sites = state.protection
+    words = ", ".join(PROTECTED[each] for each in how) or "none"
+    return words if sites is None else f"{words}; at {', '.join(sites)}"

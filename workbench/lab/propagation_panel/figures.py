@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 
 from workbench.lab.description import Fact, Severity
-from workbench.lab.glossary import meaning
-from workbench.lab.propagation_panel.nodes import brief_text, error_text
+from workbench.lab.figures import figure, group
+from workbench.lab.propagation_panel.graph import brief_text, error_text
 from workbench.lab.propagation_panel.state import IN_BITS, PropagationState
-from workbench.lab.propagation_panel.travel import Baseline, Floor, Traced, Travel, tolerance_of
+from workbench.lab.propagation_panel.travel import Baseline, Floor, Travel, tolerance_of
+from workbench.propagation import Trace
 from workbench.propagation.trials import Outcome
 
-COMING = "…"
 MANY = 1e5   # times the tolerance, from which on a power of ten says it
-PUT_IN, HERE, END = "error put in", "at the site shown", "at the end"
 VERDICTS: Mapping[Outcome, Severity] = {"masked": "good", "benign": "good", "silent": "bad", "detected": "", "crash": "bad"}
 
 
@@ -38,78 +37,64 @@ def any_values_pass(state: PropagationState) -> bool:
 
 
 def facts(
-    base: Baseline, state: PropagationState, travel: Travel | None, floor: Floor | None, traced: Traced | None
+    base: Baseline, state: PropagationState, travel: Travel | None, floor: Floor | None, traced: Trace | None
 ) -> tuple[Fact, ...]:
     """All figures, always the same ones for a kind of error; dots stand for missing results."""
-    put_in = _of_what_is_put_in(base, state, travel)
-    if state.protections:
-        found = COMING if travel is None else str(travel.found)
-        put_in.append(Fact("faults found", found, "", meaning("faults found"), "", PUT_IN))
-    return (*put_in, *_here(state, travel, floor, traced), *_at_the_end(state, travel, floor))
+    error, damage, outcome = _end(state, travel, floor)
+    return (
+        *group("error put in", _of_what_is_put_in(base, state, travel)),
+        *group("at the site shown", _here(state, travel, floor, traced)),
+        *group("at the end", [error, figure("growth", None if travel is None else _growth(travel), "x"), damage, outcome]),
+    )
 
 
 def _of_what_is_put_in(base: Baseline, state: PropagationState, travel: Travel | None) -> list[Fact]:
     note = next(iter(travel.changed.notes.get(state.site, ())), {}) if travel is not None else {}
     if state.kind in IN_BITS:
-        before, after = (_value(note.get(name)) for name in ("before", "after"))
-        place = place_text(base, state.site, note["index"]) if "index" in note else COMING
-        return [
-            Fact("value before", before, "", meaning("value before"), "", PUT_IN),
-            Fact("value after", after, "", meaning("value after"), "", PUT_IN),
-            Fact("place", place, "", meaning("place"), "", PUT_IN),
-        ]
-    if state.kind == "noise":
-        return [Fact("amplitude", _value(note.get("amplitude")), "", meaning("amplitude"), "", PUT_IN)]
-    return [
-        Fact("ratio", f"{note['ratio']:.3g}" if "ratio" in note else COMING, "good", meaning("ratio"), "x", PUT_IN),
-        Fact("largest error", _value(note.get("largest_error")), "", meaning("largest error"), "", PUT_IN),
-    ]
+        place = place_text(base, state.site, note["index"]) if "index" in note else None
+        values = [figure(f"value {name}", _value(note.get(name))) for name in ("before", "after")]
+        put_in = [*values, figure("place", place)]
+    elif state.kind == "noise":
+        put_in = [figure("amplitude", _value(note.get("amplitude")))]
+    else:
+        put_in = [figure("ratio", note.get("ratio"), "x", verdict="good"),
+                  figure("largest error", _value(note.get("largest_error")))]
+    found = [figure("faults found", None if travel is None else str(travel.found))] if state.protections else []
+    return [*put_in, *found]
 
 
-def _here(state: PropagationState, travel: Travel | None, floor: Floor | None, traced: Traced | None) -> list[Fact]:
-    error = COMING
-    if travel is not None:
-        error = error_text(travel.errors[state.look]) if state.look in travel.reached else "none"
-    rounding = COMING if floor is None else error_text(floor.of[state.look])
-    told = None if traced is None or travel is None or state.look not in travel.reached else traced.trace[state.look]
-    none = COMING if traced is None else "none"
+def _here(state: PropagationState, travel: Travel | None, floor: Floor | None, traced: Trace | None) -> list[Fact]:
+    reached = travel is not None and state.look in travel.reached
+    told = traced[state.look] if traced is not None and reached else None
+    none = None if traced is None else "none"
+    error = None if travel is None else error_text(travel.errors[state.look]) if reached else "none"
     predicted = none if told is None or told.predicted is None else error_text(told.predicted)
     limit = none if told is None or told.guaranteed is None else error_text(told.guaranteed)
     broken: Severity = "bad" if told is not None and told.holds is False else ""
     return [
-        Fact("relative error", error, "", meaning("relative error"), "", HERE),
-        Fact("predicted error", predicted, "", meaning("predicted error"), "", HERE),
-        Fact("round-off floor", rounding, "", meaning("round-off floor"), "", HERE),
-        Fact("guaranteed limit", limit, broken, meaning("guaranteed limit"), "", HERE),
+        figure("relative error", error), figure("predicted error", predicted),
+        figure("round-off floor", None if floor is None else error_text(floor[state.look])),
+        figure("guaranteed limit", limit, verdict=broken),
     ]
 
 
-def _at_the_end(state: PropagationState, travel: Travel | None, floor: Floor | None) -> list[Fact]:
-    growth = COMING
-    if travel is not None:
-        ends, first = _reached(travel), next(iter(travel.errors.values()))
-        growth = "none" if not ends or first == 0 or math.isinf(first) else f"{max(ends) / first:.3g}"
-    error, damage, outcome = _end(state, travel, floor)
-    return [error, Fact("growth", growth, "", meaning("growth"), "x", END), damage, outcome]
+def _growth(travel: Travel) -> float | str:
+    """The error at the end in units of that where it was put in."""
+    ends, first = _reached(travel), next(iter(travel.errors.values()))
+    return "none" if not ends or first == 0 or math.isinf(first) else max(ends) / first
 
 
 def _end(state: PropagationState, travel: Travel | None, floor: Floor | None) -> tuple[Fact, Fact, Fact]:
     """The error of the result, its damage by what is tolerated, and the outcome."""
-    error = damage = outcome = COMING
-    verdict: Severity = ""
-    unit = ""
-    if travel is not None:
-        ends, harm = _reached(travel), travel.damage(state.tolerance)
-        error = error_text(max(ends, default=0.0)) if ends or not _ends(travel) else "not reached"
-        damage = "none" if math.isnan(harm) else damage_text(harm)
-        unit = f"of the tolerance: {tolerance_of(travel.original.pipeline, state.tolerance).name}"
-        if floor is not None:
-            found = travel.outcome(floor, state.tolerance)
-            outcome, verdict = found, VERDICTS[found]
+    if travel is None:
+        return figure("error at the end", None), figure("damage", None), figure("outcome", None)
+    ends, harm = _reached(travel), travel.damage(state.tolerance)
+    unit = f"of the tolerance: {tolerance_of(travel.original.pipeline, state.tolerance).name}"
+    outcome = None if floor is None else travel.outcome(floor, state.tolerance)
     return (
-        Fact("error at the end", error, "", meaning("error at the end"), "", END),
-        Fact("damage", damage, "", meaning("damage"), unit, END),
-        Fact("outcome", outcome, verdict, meaning("outcome"), "", END),
+        figure("error at the end", error_text(max(ends, default=0.0)) if ends or not _ends(travel) else "not reached"),
+        figure("damage", "none" if math.isnan(harm) else damage_text(harm), unit),
+        figure("outcome", outcome, verdict="" if outcome is None else VERDICTS[outcome]),
     )
 
 
@@ -150,5 +135,5 @@ def place_text(base: Baseline, site: str, index: int) -> str:
     return f"[{', '.join(str(int(each)) for each in np.unravel_index(index, array.shape))}]{part}"
 
 
-def _value(value: Any) -> str:
-    return COMING if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+def _value(value: Any) -> str | None:
+    return None if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -7,9 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from workbench import codecs
+from workbench.archive.choice import FREE
 from workbench.charts.ticks import texts
 from workbench.errors import WorkbenchError
 from workbench.lab.cells import name_of
+from workbench.lab.choices import within
 from workbench.lab.controls import Button, Choice, LogSlider, Number, Row, Steps, Toggle, Words
 from workbench.lab.description import Reading, Shown
 from workbench.lab.engine import Fields, Results, Stage
@@ -18,18 +20,14 @@ from workbench.lab.panel import Panel
 from workbench.lab.part import Part
 from workbench.lab.propagation_panel import budgeting, dosing, drawing, tables, tabs
 from workbench.lab.propagation_panel.arrays import arrangement, field_shape, shown_slice
-from workbench.lab.propagation_panel.bit_slider import BitSlider
 from workbench.lab.propagation_panel.budgeting import Budgeted
 from workbench.lab.propagation_panel.code import code
-from workbench.lab.propagation_panel.counting import Asked, Counted, asked_of, count, drawn_bit, worst_trial
+from workbench.lab.propagation_panel.counting import Counted, count, drawn_bit, worst_trial
+from workbench.lab.propagation_panel.entries import BitSlider, ProtectedSites, SliceSlider, ToleranceEntry
 from workbench.lab.propagation_panel.figures import any_values_pass
-from workbench.lab.propagation_panel.graph import StageGraph
-from workbench.lab.propagation_panel.layout import arrows
-from workbench.lab.propagation_panel.nodes import explained, nodes, scale
+from workbench.lab.propagation_panel.graph import StageGraph, arrows, explained, nodes, scale
 from workbench.lab.propagation_panel.pictures import pictures
-from workbench.lab.propagation_panel.protected_sites import ProtectedSites
 from workbench.lab.propagation_panel.reading import reading
-from workbench.lab.propagation_panel.slice_slider import SliceSlider
 from workbench.lab.propagation_panel.state import (
     IN_BITS,
     LEAST_BOUND,
@@ -37,30 +35,27 @@ from workbench.lab.propagation_panel.state import (
     MOST_TRIALS,
     MOST_VALUES,
     UNPROTECTED,
+    CampaignChoices,
     PropagationState,
     Tab,
     number_format,
 )
-from workbench.lab.propagation_panel.tolerance_entry import ToleranceEntry
 from workbench.lab.propagation_panel.travel import (
     Baseline,
     Floor,
-    Traced,
     Travel,
     floor_of,
     protected_run,
     traced,
     travel,
 )
-from workbench.lab.view import View
-from workbench.propagation import Pipeline, Run
+from workbench.propagation import Pipeline, Run, Trace
 from workbench.propagation.campaign_result import HARMFUL
 from workbench.propagation.trials import OUTCOMES
 
 KINDS = {   # as verbs: the first row reads as a sentence
     "flip": "flip", "clear": "stuck at 0", "set": "stuck at 1", "compress": "compression", "add noise to": "noise",
 }
-ON_REQUEST = "campaign", "doses", "budget"   # results that are shown for the kind of error they belong to
 WORST = 2   # sites that are protected as the most vulnerable ones
 
 
@@ -77,7 +72,7 @@ def propagation(pipeline: Pipeline, x: Any, **choices: Any) -> PropagationPanel:
     >>> panel = propagation(derivatives(waves), waves, bit=20)
     >>> panel.change(look="laplacian")
     True
-    >>> panel.result["trace"].trace.badges["laplacian"]
+    >>> panel.result["trace"].badges["laplacian"]
     'linear'
     >>> panel.close()
     """
@@ -94,22 +89,25 @@ def propagation(pipeline: Pipeline, x: Any, **choices: Any) -> PropagationPanel:
 
 
 class PropagationPanel(Panel[PropagationState]):
-    """The panel of `wb.lab.propagation`; its results are "travel", "floor", "trace", and those `ON_REQUEST`."""
+    """The panel of `wb.lab.propagation`; its results are "travel", "floor" and "trace".
+
+    On request also "campaign", "doses" and "budget": these are `kept`, by what they depend on, the latest last.
+    """
 
     title = "Propagation"
+    on_screen = frozenset({"pixels", "tab"})
 
     def __init__(self, run: Run, names: tuple[str, str], **choices: Any) -> None:
         self.base, self.names = Baseline(run), names
-        self.counted: Counted | None = None   # the latest campaign, whatever is shown
-        self._unprotected: dict[Asked, Counted] = {}   # to compare those with protection
+        self.kept: dict[Hashable, Any] = {}
         self._looking = False
         stages = [
-            Stage("travel", _error, self._put_in),
+            Stage("travel", lambda state: state.error, self._put_in),
             Stage("floor", lambda state: None, self._measure, later=True),
-            Stage("trace", _error, self._predict, later=True),
-            Stage("doses", dosing.asked_of, self._dose, on_demand=True, text="sweeping the bound"),
-            Stage("budget", budgeting.asked_of, self._find_budget, on_demand=True, text="looking for the budget"),
-            Stage("campaign", asked_of, self._count_outcomes, on_demand=True, text="counting outcomes"),
+            Stage("trace", lambda state: state.error, self._predict, later=True),
+            Stage("doses", lambda state: state.sweep, self._dose, True, "sweeping the bound"),
+            Stage("budget", lambda state: state.budget, self._find_budget, True, "looking for the budget"),
+            Stage("campaign", lambda state: state.campaign, self._count_outcomes, True, "counting outcomes"),
         ]
         subject = f"{run.pipeline.name}: {', '.join(run.pipeline.sites)}"
         super().__init__(subject, PropagationState.for_(run, **choices), stages)
@@ -141,53 +139,41 @@ class PropagationPanel(Panel[PropagationState]):
     def _make_sentence(self) -> None:
         """The parts of the sentence of the error, such as: flip bit 26 of a random value, trial 0, at the input."""
         sites = self.run.pipeline.sites
-        self._of = Choice("site", "", sites, about="site of the error")
-        self._at = Choice("site", "at", sites, about="site of the error")
+        self._of, self._at = (Choice("site", label, sites, about="site of the error") for label in ("", "at"))
         self._bit = BitSlider("bit", "bit", number_format(self.run, self.state.site))
         self._which = Words("of a random value,")
-        self._bound = LogSlider(
-            "bound", "within", LEAST_BOUND, MOST_BOUND, unit="of its range", about="share of the range"
-        )
-        self._codec = Choice(
-            "codec", "with", ["auto", *(name for name in codecs.available() if name != "numcodecs")], about="codec"
-        )
+        self._bound = LogSlider("bound", "within", LEAST_BOUND, MOST_BOUND, "of its range", "share of the range")
+        offered = [name for name in codecs.available() if name != "numcodecs"]
+        self._codec = Choice("codec", "with", [*FREE, *offered], about="codec")
         self._trial = Steps("trial", "trial", 0, MOST_TRIALS)
         self._count_of = Steps("count", "values hit", 1, MOST_VALUES)
 
     def _make_view(self) -> None:
         """What chooses the part of an array that is seen."""
-        self._index = SliceSlider("index", "slice", 0)
+        self._index = SliceSlider("index", "slice", 0, 0)
         self._axis = Choice("axis", "across axis", {"0": 0, "1": 1, "2": 2}, about="slice across axis")
-        self._component = SliceSlider("component", "component", 0)
+        self._component = SliceSlider("component", "component", 0, 0)
         self._along = Choice("axis", "seen", {"along z": 0, "along y": 1, "along x": 2}, about="line of sight")
         self._scale = Choice("scale", "difference", {"size, log scale": "size", "with its sign": "sign"})
 
     def _make_tabs(self) -> None:
         """The controls of each tab, in rows."""
-        self._sweep = Button(
-            "sweep the bound", lambda: self.ask("doses"), "compress this site within many bounds", True
-        )
+        self._sweep = Button("sweep the bound", lambda: self.ask("doses"), "compress this site within many bounds", True)
         self._use = Button("use this bound", self.use_tolerated, "the largest bound of the sweep that is tolerated")
-        self._start = Button(
-            "run campaign", lambda: self.ask("campaign"), "try such faults everywhere, and count outcomes", primary=True
-        )
+        self._start = Button("run campaign", lambda: self.ask("campaign"), "try such faults at every site", True)
         self._find = Button("find bounds", lambda: self.ask("budget"), "the largest bounds that are tolerated", True)
-        self._use_budget = Button("use", self.use_budget, "compress the site within its bound of the budget")
+        self._use_budget = Button("apply", self.use_budget, "compress the site within its bound of the budget")
         self._compare = Button("compare", lambda: self.ask("campaign"), "run the campaign without protection, and with it")
-        self._worst = Button(
-            "only the worst", self.protect_worst, "only the sites where a campaign finds the most harm"
-        )
+        self._worst = Button("only the worst", self.protect_worst, "only the sites where a campaign finds the most harm")
         self._flip = Button("flip a bit", lambda: self.request(kind="flip"), "choose a bit flip as the error")
-        self._compress = Button(
-            "compress", lambda: self.request(kind="compression"), "choose compression as the error"
-        )
+        self._compress = Button("compress", lambda: self.request(kind="compression"), "choose compression as the error")
         tried: list[Part] = [
             Choice("bits", "over", {"fields of bits": "fields", "each bit": "each"}, about="campaign over"),
             Number("trials", "", whole=True, unit="trials each", about="trials of each"),
         ]
         budgeted = Choice("budgeted", "for", {"inputs": "inputs", "all sites": "sites"}, about="sites of a budget")
         outcome = Choice("outcome", "ended", list(OUTCOMES), about="heat map of")
-        self._sites = ProtectedSites()
+        self._sites = ProtectedSites("protect", "protect", {"all sites": None}, about="protected sites")
         self._tabs: dict[Tab, list[list[Part]]] = {
             "sweep": [[self._sweep, self._use]],
             "campaign": [tried, [self._start, outcome, self._flip]],
@@ -197,38 +183,39 @@ class PropagationPanel(Panel[PropagationState]):
 
     def _protections(self) -> list[Toggle]:
         """Switches for the protections that the stages have."""
-        pipeline = self.run.pipeline
         offered = {
-            "checksums": any(stage.verify for stage in pipeline.stages), "compute twice": not pipeline.whole,
-            "limit ranges": True, "replace NaN": True,
+            "checksums": any(stage.verify for stage in self.run.pipeline.stages), "twice": not self.run.pipeline.whole,
+            "ranges": True, "finite": True,
         }
-        fields = dict(zip(offered, ("checksums", "twice", "ranges", "finite"), strict=True))
-        return [Toggle(fields[label], label) for label, there in offered.items() if there]
+        labels = {"twice": "compute twice", "ranges": "limit ranges", "finite": "replace NaN"}
+        return [Toggle(field, labels.get(field, field)) for field, there in offered.items() if there]
 
     def draw(self, state: PropagationState, results: Results) -> Shown:
         """Pictures, charts, figures and tables of what is known so far."""
         return drawing.draw(self.base, state, self._known(state, results))
 
     def _known(self, state: PropagationState, results: Results) -> dict[str, Any]:
-        """The results that belong to the kind of error that is chosen.
+        """The results with those on request that belong to the kind of error; None for those that are not there.
 
-        The latest campaign of a kind stays while that kind is chosen, to be compared.
+        The latest campaign of a kind stays while that kind is chosen, beside the same one without protection.
         """
-        known = {name: result for name, result in results.items() if name not in ON_REQUEST}
-        if (campaign := self._campaign(state, results)) is not None:
-            known["campaign"] = campaign
-            if campaign.asked.protection != UNPROTECTED:
-                known["unprotected"] = self._unprotected.get(campaign.asked._replace(protection=UNPROTECTED))
-        for name, asked in (("doses", dosing.asked_of(state)), ("budget", budgeting.asked_of(state))):
-            found = results.get(name)
-            if found is not None and state.kind == "compression" and found.asked == asked:
-                known[name] = found
-        return known
+        kept, compressed = self.kept, state.kind == "compression"
+        campaigns = {key: each for key, each in kept.items() if isinstance(key, CampaignChoices) and key.kind == state.kind}
+        campaign = campaigns.get(state.campaign) or next(reversed(campaigns.values()), None)
+        bare = None if campaign is None else campaigns.get(campaign.asked._replace(protection=UNPROTECTED))
+        doses, budget = (kept.get(key) if compressed else None for key in (state.sweep, state.budget))
+        return {**results, "campaign": campaign, "unprotected": bare, "doses": doses, "budget": budget}
 
-    def _campaign(self, state: PropagationState, results: Results) -> Counted | None:
-        """The campaign of this state, or else the latest one of the same kind of error."""
-        found = [results.get("campaign"), self.counted]
-        return next((each for each in found if each is not None and each.asked.kind == state.kind), None)
+    @property
+    def known(self) -> dict[str, Any]:
+        """What is known for the present state, with results of running stages."""
+        return self._known(self.state, {**self._engine.results(), **self._engine.partial})
+
+    def _keep(self, name: str, key: Hashable, result: Any, job: Job) -> Any:
+        """Keep a result on request, and show it; what is so far there of a cancelled one stays."""
+        self.kept = {**{other: each for other, each in self.kept.items() if other != key}, key: result}
+        job.show({name: result})
+        return result
 
     def code_for(self, state: PropagationState) -> str:
         """The trace, and the sweep, the budget and the campaign if there were such."""
@@ -241,12 +228,11 @@ class PropagationPanel(Panel[PropagationState]):
         state.check(self.run)
         protected_run(self.base, state.protection)   # refuses what does not suit the sites
         shape = field_shape(self.base, state.look)
-        if len(shape) >= 3 and state.axis <= 2 and state.index is not None and state.index >= shape[-3:][state.axis]:
-            raise WorkbenchError(f"the slice must be from 0 to {shape[-3:][state.axis] - 1}; got {state.index}")
-        if state.axis > 2:
-            raise WorkbenchError(f"the axis must be 0, 1 or 2; got {state.axis}")
-        if len(shape) == 4 and state.component is not None and state.component >= shape[0]:
-            raise WorkbenchError(f"the component must be from 0 to {shape[0] - 1}; got {state.component}")
+        within("the axis", state.axis, 3)
+        if len(shape) >= 3:
+            within("the slice", state.index or 0, shape[-3:][state.axis])
+        if len(shape) == 4:
+            within("the component", state.component or 0, shape[0])
 
     def remark(self, state: PropagationState) -> str:
         """Bounds that allow any values."""
@@ -261,7 +247,7 @@ class PropagationPanel(Panel[PropagationState]):
     def reading(self, picture: int, x: float, y: float) -> Reading | None:
         """The value at a place, before and after."""
         state, results = self.displayed
-        return reading(self.base, results.get("travel"), state, picture, (x, y))
+        return reading(self.base, results.get("travel"), state, (x, y))
 
     def row_chosen(self, table: str, row: int) -> None:
         """Look at a site, or put in the worst error of a row of the campaign."""
@@ -270,11 +256,11 @@ class PropagationPanel(Panel[PropagationState]):
             if 0 <= row < len(reached):
                 self.show_site(reached[row])
         elif table == tables.BOUNDS:
-            found = self._present().get("budget")
+            found = self.known["budget"]
             if found is not None and 0 <= row < len(found.budget.bounds):
                 self.use_budget(list(found.budget.bounds)[row])
         elif table == tables.STRATA:
-            counted = self._campaign(*self.displayed)
+            counted = self.known["campaign"]
             if counted is not None and 0 <= row < len(counted.campaign.strata):
                 self.put_in_worst(counted, row)
 
@@ -290,43 +276,25 @@ class PropagationPanel(Panel[PropagationState]):
 
     def protect_worst(self) -> None:
         """Protect the sites where a campaign finds the most harm; by all that suits if nothing is chosen."""
-        counted = self._campaign(*self.displayed)
+        counted = self.known["campaign"]
         if counted is None:
-            self.ask("campaign", self._protect_worst)
-        else:
-            self._protect_worst()
-
-    def _protect_worst(self) -> None:
-        counted = self._present().get("campaign")
-        if counted is None:
+            self.ask("campaign", self.protect_worst)
             return
         harmful = [site for outcome in HARMFUL for site in counted.campaign.most_vulnerable(WORST, outcome)]
-        worst = tuple(dict.fromkeys(harmful))[:WORST]
-        if worst:
+        if worst := tuple(dict.fromkeys(harmful))[:WORST]:
             chosen = {} if self.state.protections else {"twice": True, "ranges": True, "finite": True}
             self.request(protect=worst, **chosen)
 
     def use_tolerated(self) -> None:
         """Choose the largest bound that the sweep has found to be tolerated."""
-        bound = self._tolerated()
-        if bound is not None:
-            self.request(bound=bound)
+        if (doses := self.known["doses"]) is not None and doses.best is not None:
+            self.request(bound=float(doses.best.bound.eb))
 
     def use_budget(self, site: str = "") -> None:
         """Compress a site within its bound of the budget: by default, the one that is chosen, or else the first."""
-        found: Budgeted | None = self._present().get("budget")
-        if found is None:
-            return
-        chosen = next(each for each in (site, self.state.site, *found.budget.bounds) if each in found.budget.bounds)
-        self.request(kind="compression", site=chosen, bound=found.shares[chosen])
-
-    def _present(self) -> dict[str, Any]:
-        """What is known for the present state."""
-        return self._known(self.state, {**self._engine.results(), **self._engine.partial})
-
-    def _tolerated(self) -> float | None:
-        doses: dosing.Doses | None = self._present().get("doses")
-        return None if doses is None or doses.best is None else float(doses.best.bound.eb)
+        if (found := self.known["budget"]) is not None:
+            chosen = next(each for each in (site, self.state.site, *found.budget.bounds) if each in found.budget.bounds)
+            self.request(kind="compression", site=chosen, bound=found.shares[chosen])
 
     def show_site(self, site: str, playing: bool = False) -> None:
         """Show the array at a site; sites shown one after the other are one step to undo."""
@@ -347,22 +315,23 @@ class PropagationPanel(Panel[PropagationState]):
             fields["bit"] = min(self.state.bit, number_format(self.run, site).bits - 1)
         return fields
 
-    def _movement(self) -> Hashable:
-        return "site shown" if self._looking else super()._movement()
+    def movement(self) -> Hashable:
+        """Sites shown one after the other are one movement."""
+        return "site shown" if self._looking else super().movement()
 
     # Controls and graph.
 
     def fit_controls(self) -> None:
         """Show the controls that the kind of error, the tab and the array have, with their ends."""
         state, shape = self.state, field_shape(self.base, self.state.look)
-        form = arrangement(self.base, state.look).form
+        form, positions = arrangement(self.base, state.look)
         in_bits, grid, packed = state.kind in IN_BITS, form == "field", state.kind == "compression"
         if in_bits:
             self._bit.offer(number_format(self.run, state.site))
         self._which.set(text="of a random value," if state.count == 1 else f"of {state.count:,} random values,")
         self._index.reach(shape[-3:][state.axis] - 1 if grid and len(shape) >= 3 else 0)
         self._component.reach(shape[0] - 1 if len(shape) == 4 else 0)
-        solid = form in ("positions", "labels") and self._positions_shape(form)[1] == 3
+        solid = bool(positions) and self.run[positions].shape[1] == 3
         wanted: dict[Part, bool] = {
             self._bit: in_bits, self._which: in_bits, self._at: in_bits, self._of: not in_bits, self._bound: not in_bits,
             self._codec: packed, self._trial: not packed, self._count_of: in_bits, self._scale: grid,
@@ -374,48 +343,37 @@ class PropagationPanel(Panel[PropagationState]):
 
     def _wanted_in_tabs(self) -> dict[Part, bool]:
         """The controls of the tab that is open; where it needs another kind of error, only the button to choose that."""
-        state, known = self.state, self._present()
+        state, known = self.state, self.known
+        best = None if known["doses"] is None else known["doses"].best
         suits = tabs.suits(state.tab, state.kind)
         wanted = {part: tab == state.tab and suits for tab, rows in self._tabs.items() for row in rows for part in row}
         in_bits, protects = state.kind in IN_BITS, state.tab == "protect"
         return wanted | {
-            self._use: state.tab == "sweep" and suits and self._tolerated() not in (None, state.bound),
-            self._use_budget: state.tab == "budget" and "budget" in known,
+            self._use: state.tab == "sweep" and suits and best is not None and best.bound.eb != state.bound,
+            self._use_budget: state.tab == "budget" and known["budget"] is not None,
             self._flip: state.tab == "campaign" and not suits,
             self._compress: state.tab in ("sweep", "budget") and not suits,
             self._worst: protects and in_bits, self._compare: protects and in_bits and bool(state.protections),
             self._sites: protects and bool(state.protections),
         }
 
-    def _positions_shape(self, form: str) -> tuple[int, ...]:
-        site = self.state.look if form == "positions" else arrangement(self.base, self.state.look).positions
-        shape: tuple[int, ...] = self.run[site].shape
-        return shape
-
-    def _show_freshness(self, view: View) -> None:
-        super()._show_freshness(view)
-        if "travel" not in self._engine.results():
-            chosen = [{**node, "chosen": node["site"] == self.state.look, "hit": node["site"] == self.state.site}
-                      for node in self.graph.content["nodes"]]
-            self.graph.set(nodes=chosen, stale=bool(chosen))
-
-    def _show_in(self, view: View) -> None:
-        super()._show_in(view)
+    def show_parts(self) -> None:
+        """The controls, and the graph: until there is a result, that of the settings before, with what is chosen now."""
         self.fit_controls()
-        results = self._engine.results()
-        found: Travel | None = results.get("travel")
-        floor: Floor | None = results.get("floor")
-        theory: Traced | None = results.get("trace")
+        found, floor, theory = (self._engine.results().get(name) for name in ("travel", "floor", "trace"))
         if found is not None:
             component, index = shown_slice(self.base, found, self.state)
-            self._component.show_found(component)
-            self._index.show_found(index)
-        if found is None and self.graph.content["nodes"]:
+            self._component.show_largest(component)
+            self._index.show_largest(index)
+        if found is None and (before := self.graph.content["nodes"]):
+            chosen = [{**node, "chosen": node["site"] == self.state.look, "hit": node["site"] == self.state.site}
+                      for node in before]
+            self.graph.set(nodes=chosen, stale=True)
             return
         self.graph.set(
             nodes=nodes(self.run, self.state, found, floor, theory), path=[] if found is None else list(found.reached),
             ends=texts(scale(found, floor)),
-            key="" if theory is None else explained({each.site: each for each in theory.trace.stages}), stale=False,
+            key="" if theory is None else explained(theory), stale=False,
         )
 
     # Stages.
@@ -430,34 +388,22 @@ class PropagationPanel(Panel[PropagationState]):
         job(0.0, "measuring the round-off floor")
         return floor_of(self.run)
 
-    def _predict(self, state: PropagationState, results: Results, job: Job) -> Traced:
+    def _predict(self, state: PropagationState, results: Results, job: Job) -> Trace:
         job(0.0, "predicting the error")
         return traced(results["travel"], state.perturbation, results["floor"])
 
     def _count_outcomes(self, state: PropagationState, results: Results, job: Job) -> Counted:
-        """What is counted so far is kept, so that a cancelled campaign shows its partial results.
-
-        With protection, the same campaign is first counted without, to be compared.
-        """
+        """The campaign of this state; with protection, the same one is counted without before, to be compared."""
         bare = replace(state, checksums=False, twice=False, ranges=False, finite=False)
-        if asked_of(bare) not in self._unprotected:
-            self._unprotected[asked_of(bare)] = self._counted(bare, job)
-        return self._counted(state, job) if state.protections else self._unprotected[asked_of(bare)]
-
-    def _counted(self, state: PropagationState, job: Job) -> Counted:
-        def tell(counted: Counted) -> None:
-            self.counted = counted
-            job.show({"campaign": counted})
-
-        self.counted = count(protected_run(self.base, state.protection), state, job, tell)
-        return self.counted
+        for each in (bare, state):
+            known = self.kept.get(each.campaign)
+            if known is None or not known.campaign.complete:
+                run = protected_run(self.base, each.protection)
+                count(run, each, job, lambda counted: self._keep("campaign", counted.asked, counted, job))
+        return self._keep("campaign", state.campaign, self.kept[state.campaign], job)
 
     def _find_budget(self, state: PropagationState, results: Results, job: Job) -> Budgeted:
-        return budgeting.found_budget(self.run, state, job)
+        return self._keep("budget", state.budget, budgeting.found_budget(self.run, state, job), job)
 
     def _dose(self, state: PropagationState, results: Results, job: Job) -> dosing.Doses:
-        return dosing.dose(self.run, state, job, lambda doses: job.show({"doses": doses}))
-
-
-def _error(state: PropagationState) -> Hashable:
-    return state.error
+        return dosing.dose(self.run, state, job, lambda doses: self._keep("doses", state.sweep, doses, job))

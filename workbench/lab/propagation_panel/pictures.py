@@ -15,7 +15,7 @@ from workbench.guarantees import Limit
 from workbench.lab import levels, projection, slices
 from workbench.lab.density import density_picture, density_pixels
 from workbench.lab.description import Axes, Marks, Picture, Window
-from workbench.lab.projection import Projection
+from workbench.lab.projection import Projection, shown_axes
 from workbench.lab.propagation_panel.arrays import (
     arrangement,
     changed_field,
@@ -61,15 +61,12 @@ def _of_field(base: Baseline, travel: Travel | None, state: PropagationState) ->
         travel, "propagation: pictures", (site, cut, state.scale),
         lambda: (_changed(travel, site, cut, original), _difference(travel, site, cut, state.scale)),
     )
-    marks = _hits(base, travel, state, cut)
-
-    def marked() -> tuple[Picture, Picture]:
-        changed, difference = made
-        return replace(changed, marks=marks), replace(difference, marks=marks)
-
-    if not marks:
+    if not (marks := _hits(base, travel, state, cut)):
         return original, *made
-    return original, *remembered(travel, "propagation: marked pictures", (site, cut, state.scale), marked)
+    return original, *remembered(
+        travel, "propagation: marked pictures", (site, cut, state.scale),
+        lambda: tuple(replace(picture, marks=marks) for picture in made),
+    )
 
 
 def is_wide(base: Baseline, site: str) -> bool:
@@ -113,9 +110,7 @@ def _difference(travel: Travel, site: str, cut: Cut, scale: str) -> Picture:
         most = largest or 1.0
         with np.errstate(invalid="ignore"):
             pixels = levels.difference_bytes(raster.values, most)
-        return Picture(
-            "change", pixels, raster.window, "difference", -most, most, empty=True, axes=axes,
-        )
+        return Picture("change", pixels, raster.window, "difference", -most, most, empty=True, axes=axes)
     return _sizes(abs(raster.values), raster.window, largest, typical_size(travel.base, site), axes)
 
 
@@ -134,9 +129,7 @@ def _sizes(sizes: np.ndarray, window: Window, largest: float, unit: float, axes:
         low = 10.0 ** math.floor(math.log10(_within(max(least, high * 10.0**-DECADES))))
         low = min(low, high * 10.0**-BELOW if bool((shares == 0).any()) else high / 10)
     pixels = levels.bytes_of(np.minimum(shares, high), low, high, logarithmic=True)
-    return Picture(
-        "change / rms", pixels, window, "density", low, high, logarithmic=True, empty=True, axes=axes,
-    )
+    return Picture("change / rms", pixels, window, "density", low, high, logarithmic=True, empty=True, axes=axes)
 
 
 def _within(value: float) -> float:
@@ -176,16 +169,13 @@ def _of_positions(base: Baseline, travel: Travel | None, state: PropagationState
         return (original,)
 
     def made() -> tuple[Picture, Picture]:
-        own = travel.changed[state.look]
-        across, up = shown_axes(particles.dimensions, state)
-        anywhere = (-math.inf, math.inf, -math.inf, math.inf)
-        seen = Projection(np.ascontiguousarray(own[:, across]), np.ascontiguousarray(own[:, up]), anywhere)
-        found = seen.within(original.window).counts(original.pixels.shape)
+        own, axes = travel.changed[state.look], list(shown_axes(particles, seen_along(particles.dimensions, state)))
+        found = _counts(own[:, axes], original)
         area = projection.pixel_area(original.window, found.shape)
         pixels = density_pixels(original, found)
         difference = found.astype(np.int32) - counts
         most = levels.difference_range(difference)
-        marks = _movements(travel, state, across, up)
+        marks = _movements(travel, state, axes)
         changed = replace(original, title="with error", pixels=pixels, marks=marks)
         return changed, Picture(
             "difference", levels.difference_bytes(difference, most), original.window, "difference", -most / area,
@@ -193,14 +183,6 @@ def _of_positions(base: Baseline, travel: Travel | None, state: PropagationState
         )
 
     return original, *remembered(travel, "propagation: density", key, made)
-
-
-def shown_axes(dimensions: int, state: PropagationState) -> tuple[int, int]:
-    """The columns of positions that are shown, across and up, seen along the chosen axis."""
-    if dimensions == 2:
-        return 0, 1
-    across, up = (own for own in range(3) if own != seen_along(dimensions, state))
-    return across, up
 
 
 def seen_along(dimensions: int, state: PropagationState) -> int:
@@ -217,9 +199,16 @@ def _density(base: Baseline, state: PropagationState, site: str = "") -> tuple[P
     return density_picture(particles, seen_along(particles.dimensions, state), state.window, state.pixels)
 
 
-def _movements(travel: Travel, state: PropagationState, across: int, up: int) -> tuple[Marks, ...]:
+def _counts(places: np.ndarray, original: Picture) -> np.ndarray:
+    """How many of these places are in each pixel of a picture."""
+    across, up = (np.ascontiguousarray(places[:, axis]) for axis in (0, 1))
+    seen = Projection(across, up, (-math.inf, math.inf, -math.inf, math.inf))
+    return seen.within(original.window).counts(original.pixels.shape)
+
+
+def _movements(travel: Travel, state: PropagationState, axes: list[int]) -> tuple[Marks, ...]:
     """Lines from the old to the new places of moved particles, if they are few."""
-    before, after = (values[state.look][:, [across, up]] for values in (travel.original, travel.changed))
+    before, after = (values[state.look][:, axes] for values in (travel.original, travel.changed))
     moved = np.flatnonzero((before != after).any(axis=1))
     if not 0 < len(moved) <= MOST_MARKS // 10:
         return ()
@@ -242,15 +231,12 @@ def _of_labels(base: Baseline, travel: Travel | None, state: PropagationState, p
     def made() -> Picture:
         changed = np.flatnonzero(travel.original[state.look] != travel.changed[state.look])
         places = original_particles(base, positions)
-        across, up = shown_axes(places.dimensions, state)
-        of_changed = np.asarray(places.positions)[changed][:, [across, up]]
-        anywhere = (-math.inf, math.inf, -math.inf, math.inf)
-        seen = Projection(np.ascontiguousarray(of_changed[:, 0]), np.ascontiguousarray(of_changed[:, 1]), anywhere)
-        counts = seen.within(original.window).counts(original.pixels.shape)
+        axes = list(shown_axes(places, seen_along(places.dimensions, state)))
+        of_changed = np.asarray(places.positions)[changed][:, axes]
         few = of_changed[:: max(1, len(of_changed) // MOST_MARKS)]
         return replace(
             original, title=f"with another label: {len(changed):,}", colours="density",
-            pixels=density_pixels(original, counts),
+            pixels=density_pixels(original, _counts(of_changed, original)),
             marks=(Marks("points", few, MARK, "changed labels", 2.0),) if 0 < len(few) <= MOST_MARKS // 10 else (),
         )
 

@@ -5,19 +5,30 @@ from __future__ import annotations
 import numpy as np
 
 from workbench.lab.description import Reading
-from workbench.lab.propagation_panel.arrays import arrangement, field_shape, original_field, shown_slice
-from workbench.lab.propagation_panel.pictures import pictures
+from workbench.lab.propagation_panel.arrays import (
+    arrangement,
+    field_shape,
+    original_field,
+    original_particles,
+    shown_slice,
+)
+from workbench.lab.propagation_panel.pictures import pictures, seen_along
 from workbench.lab.propagation_panel.state import PropagationState
 from workbench.lab.propagation_panel.travel import Baseline, Travel
-from workbench.lab.reading import cell_text
+from workbench.lab.reading import cell_text, particle_reading
 
 
 def reading(
-    base: Baseline, travel: Travel | None, state: PropagationState, picture: int, place: tuple[float, float]
+    base: Baseline, travel: Travel | None, state: PropagationState, place: tuple[float, float]
 ) -> Reading | None:
-    """The value at a place of a grid, or the particles per area there; None beyond."""
-    if arrangement(base, state.look).form != "field":
-        return _of_particles(base, travel, state, picture, place)
+    """The value at a place of a grid, or the particles per area there; None beyond, and where no picture is."""
+    shown = arrangement(base, state.look)
+    if shown.form in ("positions", "labels"):
+        (original, *_), particles = pictures(base, travel, state), original_particles(base, shown.positions)
+        along = seen_along(particles.dimensions, state)
+        return particle_reading([particles], along, original.window, original.pixels.shape, place)
+    if shown.form == "line":
+        return None
     cell = state.cut(*shown_slice(base, travel, state)).cell(original_field(base, state.look), *place)
     if cell is None:
         return None
@@ -46,19 +57,3 @@ def difference_text(before: np.generic, after: np.generic) -> str:
         told = f"{abs(change):.6g}" if wide is np.complex128 else f"{change:.6g}"
         share = abs(change) / abs(one) if one != 0 else np.inf
         return f"{told} = {100 * share:.3g}% of the value" if np.isfinite(share) else told
-
-
-def _of_particles(
-    base: Baseline, travel: Travel | None, state: PropagationState, picture: int, place: tuple[float, float]
-) -> Reading | None:
-    """What the pixels say: they are counts of particles, not means."""
-    shown = pictures(base, travel, state)
-    if picture >= len(shown):
-        return None
-    left, right, bottom, top = shown[0].window
-    rows, columns = shown[0].pixels.shape
-    row = int((top - place[1]) / (top - bottom) * rows)
-    column = int((place[0] - left) / (right - left) * columns)
-    if not (0 <= row < rows and 0 <= column < columns):
-        return None
-    return Reading(place=f"pixel [{row}, {column}]")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from workbench import codecs
+from workbench.archive.choice import FREE, is_free
 from workbench.arguments import flag
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Relative
@@ -26,6 +27,19 @@ Tab = Literal["trace", "sweep", "campaign", "budget", "protect"]
 Budgeted = Literal["inputs", "sites"]
 
 ChosenProtection = tuple[tuple[Protection, ...], tuple[str, ...] | None]
+
+
+class CampaignChoices(NamedTuple):
+    """What a campaign depends on."""
+
+    kind: Kind
+    bits: Bits
+    trials: int
+    seed: int
+    protection: ChosenProtection
+    tolerance: float | None
+
+
 UNPROTECTED: ChosenProtection = ((), None)
 IN_BITS: frozenset[Kind] = frozenset({"flip", "stuck at 0", "stuck at 1"})
 LEAST_BOUND, MOST_BOUND = 1e-9, 1.0   # the ends of the slider, as shares of the range
@@ -80,33 +94,31 @@ class PropagationState:
     pixels: int = PIXELS
 
     def __post_init__(self) -> None:
-        one_of("the kind of error", self.kind, get_args(Kind))
-        one_of("the bits of the campaign", self.bits, get_args(Bits))
-        one_of("the outcome", self.outcome, OUTCOMES)
-        one_of("what is budgeted", self.budgeted, get_args(Budgeted))
-        one_of("the tab", self.tab, get_args(Tab))
+        words: dict[str, tuple[str, tuple[Any, ...]]] = {
+            "kind": ("the kind of error", get_args(Kind)), "bits": ("the bits of the campaign", get_args(Bits)),
+            "outcome": ("the outcome", OUTCOMES), "budgeted": ("what is budgeted", get_args(Budgeted)),
+            "tab": ("the tab", get_args(Tab)), "scale": ("the scale of the difference", get_args(Scale)),
+        }
+        if not is_free(self.codec):   # which codecs there are takes milliseconds to find out
+            words["codec"] = "the codec", (*FREE, *codecs.available())
+        numbers = {
+            "bit": ("the bit", 0), "count": ("the number of values", 1), "trial": ("the trial", 0), "seed": ("the seed", 0),
+            "trials": ("the number of trials", 1), "axis": ("the axis", 0), "pixels": ("pixels", 1),
+            "index": ("the slice", 0), "component": ("the component", 0),
+        }
+        for field, (name, allowed) in words.items():
+            one_of(name, getattr(self, field), allowed)
+        for field, (name, least) in numbers.items():
+            if getattr(self, field) is not None or field not in ("index", "component"):
+                object.__setattr__(self, field, whole(name, getattr(self, field), least))
+        for field in ("checksums", "twice", "ranges", "finite"):
+            object.__setattr__(self, field, flag(field, getattr(self, field)))
+        object.__setattr__(self, "bound", positive("the error bound", self.bound))
         if self.tolerance is not None:
             object.__setattr__(self, "tolerance", positive("the tolerance", self.tolerance))
-        for name in ("checksums", "twice", "ranges", "finite"):
-            object.__setattr__(self, name, flag(name, getattr(self, name)))
         if self.protect is not None:
             none = isinstance(self.protect, list | tuple) and not self.protect
-            sites = () if none else listed("the protected sites", self.protect)
-            object.__setattr__(self, "protect", sites)
-        one_of("the scale of the difference", self.scale, get_args(Scale))
-        object.__setattr__(self, "bound", positive("the error bound", self.bound))
-        if self.codec != "auto":   # which codecs there are takes milliseconds to find out
-            one_of("the codec", self.codec, ("auto", *codecs.available()))
-        named = {
-            "bit": ("the bit", 0), "count": ("the number of values", 1), "trial": ("the trial", 0), "seed": ("the seed", 0),
-            "trials": ("the number of trials", 1),
-            "axis": ("the axis", 0), "pixels": ("pixels", 1),
-        }
-        for field, (name, least) in named.items():
-            object.__setattr__(self, field, whole(name, getattr(self, field), least))
-        for field, name in (("index", "the slice"), ("component", "the component")):
-            if getattr(self, field) is not None:
-                object.__setattr__(self, field, whole(name, getattr(self, field), 0))
+            object.__setattr__(self, "protect", () if none else listed("the protected sites", self.protect))
         object.__setattr__(self, "window", checked_window(self.window))
 
     @classmethod
@@ -167,6 +179,21 @@ class PropagationState:
     def error(self) -> tuple[Any, ...]:
         """What the result of the perturbation depends on."""
         return self.perturbation, self.seed, self.trial, self.protection
+
+    @property
+    def campaign(self) -> CampaignChoices:
+        """What the result of a campaign depends on."""
+        return CampaignChoices(self.kind, self.bits, self.trials, self.seed, self.protection, self.tolerance)
+
+    @property
+    def sweep(self) -> tuple[Any, ...]:
+        """What the result of a sweep of the bound depends on."""
+        return "sweep", self.site, self.codec, self.tolerance
+
+    @property
+    def budget(self) -> tuple[Any, ...]:
+        """What a budget depends on."""
+        return "budget", self.budgeted, self.codec, self.tolerance
 
     def cut(self, component: int, index: int) -> Cut:
         """The visible part of a field, at this slice of this component."""

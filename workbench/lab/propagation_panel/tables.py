@@ -5,37 +5,34 @@ from __future__ import annotations
 from workbench.lab.description import Table
 from workbench.lab.propagation_panel.budgeting import Budgeted
 from workbench.lab.propagation_panel.counting import Counted
-from workbench.lab.propagation_panel.nodes import error_text
+from workbench.lab.propagation_panel.graph import error_text
 from workbench.lab.propagation_panel.state import PropagationState
-from workbench.lab.propagation_panel.travel import Floor, Traced, Travel
+from workbench.lab.propagation_panel.travel import Floor, Travel
+from workbench.propagation import Trace
 from workbench.propagation.trials import OUTCOMES
 
 SITES, STRATA, BOUNDS = "sites", "campaign", "budget"
 
 
-def site_table(state: PropagationState, travel: Travel | None, floor: Floor | None, traced: Traced | None) -> Table:
+def site_table(state: PropagationState, travel: Travel | None, floor: Floor | None, traced: Trace | None) -> Table:
     """A row for each site that the error can reach; the site shown is emphasised."""
     columns = (
         "site", "relative error", "floor", "predicted", "growth", "largest change", "guaranteed limit", "changed", "badge",
     )
     if travel is None:
         return Table(columns)
-    stages = {} if traced is None else {each.site: each for each in traced.trace.stages}
+    stages = {} if traced is None else {each.site: each for each in traced.stages}
     rows: list[tuple[str, ...]] = []
     for site, error in travel.errors.items():
-        rounding = "" if floor is None else error_text(floor.of[site])
-        told = stages.get(site)
-        if site in travel.stopped:
-            rows.append((site, "", rounding, "", "", "", "", "", travel.stopped[site]))
-        elif told is None:
-            rows.append((site, error_text(error), rounding, "", "", "", "", "", ""))
-        else:
-            figures = (told.predicted, told.growth, told.largest, told.guaranteed)
-            lost = f", {told.not_finite:,} not finite" if told.not_finite else ""
-            rows.append((
-                site, error_text(error), rounding, *("" if each is None else f"{each:.3g}" for each in figures),
-                f"{told.changed:,} of {told.values:,}", told.badge + lost,
-            ))
+        told, stopped = stages.get(site), travel.stopped.get(site)
+        figures, changed, badge = [""] * 4, "", stopped or ""
+        if told is not None and stopped is None:
+            values = told.predicted, told.growth, told.largest, told.guaranteed
+            figures = ["" if each is None else f"{each:.3g}" for each in values]
+            changed = f"{told.changed:,} of {told.values:,}"
+            badge = told.badge + (f", {told.not_finite:,} not finite" if told.not_finite else "")
+        rounding = "" if floor is None else error_text(floor[site])
+        rows.append((site, "" if stopped else error_text(error), rounding, *figures, changed, badge))
     sites = list(travel.errors)
     chosen = sites.index(state.look) if state.look in sites else None
     return Table(columns, tuple(rows), chosen, action="look at this site")

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from workbench.lab.propagation_panel import budgeting, counting, dosing
-from workbench.lab.propagation_panel.nodes import error_text
+from workbench.lab.propagation_panel.graph import error_text
 from workbench.lab.propagation_panel.state import IN_BITS, Kind, PropagationState, Tab
-from workbench.lab.propagation_panel.travel import Floor, Traced, Travel
+from workbench.lab.propagation_panel.travel import Floor, Travel
+from workbench.propagation import Trace
 
 TITLES: Mapping[str, Tab] = {
     "Trace": "trace", "Sweep": "sweep", "Campaign": "campaign", "Budget": "budget", "Protect": "protect",
@@ -39,40 +40,40 @@ def suits(tab: Tab, kind: Kind) -> bool:
 
 
 def sentence(state: PropagationState, results: Mapping[str, Any]) -> str:
-    """What the tab says: what was found, or what it would find, or which kind of error it needs."""
+    """What the tab says: the result, or what would be computed, or which kind of error it needs."""
     if not suits(state.tab, state.kind):
         return f"{NEEDS[state.tab]}; now {DONE[state.kind]}."
+    names = "travel", "floor", "trace", "campaign", "unprotected", "doses", "budget"
+    travel, floor, traced, counted, bare, doses, found = (results.get(name) for name in names)
     if state.tab == "trace":
-        return _of_the_trace(state, *(results.get(name) for name in ("travel", "floor", "trace")))
-    counted, bare = results.get("campaign"), results.get("unprotected")
+        return _of_the_trace(state, travel, floor, traced)
     if state.tab == "sweep":
-        doses = results.get("doses")
         told = "" if doses is None else dosing.tolerated(doses)
         return told or f"Raises the bound at {state.site} until the result is no longer tolerated."
     if state.tab == "budget":
-        found = results.get("budget")
         told = "" if found is None else budgeting.in_words(found)
         return told or "Finds the largest bounds that the tolerance allows together."
-    if state.tab == "campaign":
-        faults = "" if state.kind not in IN_BITS else counting.FAULTS[state.kind]
-        return f"Tries {faults} at every site." if counted is None else counting.in_words(counted, state)
-    return _of_protection(state, results.get("travel"), counted, bare)
+    if state.tab == "protect":
+        return _of_protection(state, travel, counted, bare)
+    if state.kind in counting.FAULTS and counted is None:
+        return f"Tries {counting.FAULTS[state.kind]} at every site."
+    return "" if counted is None else counting.in_words(counted, state)
 
 
-def _of_the_trace(state: PropagationState, travel: Travel | None, floor: Floor | None, traced: Traced | None) -> str:
+def _of_the_trace(state: PropagationState, travel: Travel | None, floor: Floor | None, traced: Trace | None) -> str:
     """The error at the site that is shown, beside what theory says of it."""
     if travel is None or state.look not in travel.errors:
         return "" if travel is None else f"The error does not reach {state.look}."
     if state.look in travel.stopped:
         return f"{state.look} is not reached."
     parts = [f"{state.look}: {error_text(travel.errors[state.look])}"]
-    told = None if traced is None else traced.trace[state.look]
+    told = None if traced is None else traced[state.look]
     if told is not None and told.predicted is not None:
         parts.append(f"predicted {error_text(told.predicted)} ({told.badge})")
-    if traced is not None and (limit := traced.trace.limits[state.look]) is not None:
+    if traced is not None and (limit := traced.limits[state.look]) is not None:
         parts.append(f"at most {error_text(limit)}")
-    if floor is not None and floor.of[state.look]:
-        parts.append(f"rounding {error_text(floor.of[state.look])}")
+    if floor is not None and floor[state.look]:
+        parts.append(f"rounding {error_text(floor[state.look])}")
     return ", ".join(parts)
 
 
@@ -83,5 +84,5 @@ def _of_protection(
     if not state.protections:
         return "Nothing is protected. Choose checks, or have the worst sites of a campaign protected."
     here = "" if travel is None else f"{travel.found:,} fault{'' if travel.found == 1 else 's'} found here"
-    both = "" if counted is None or counted.asked.protection[0] == () else counting.compared(counted, bare, state.outcome)
+    both = "" if counted is None or counted is bare else counting.compared(counted, bare, state.outcome)
     return "; ".join(part for part in (here, both) if part)

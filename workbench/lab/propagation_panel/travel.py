@@ -27,6 +27,7 @@ from workbench.propagation.trace import compared
 from workbench.propagation.trials import Outcome, judged, weighed
 
 NOTICED = "noticed the error"
+Floor = Mapping[str, float]   # the relative error that rounding alone makes at every site
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +74,7 @@ class Travel:
             return "detected" if NOTICED in said[0] else "crash"
         if not ends:
             return "masked"
-        return judged(self.original, self.changed, ends, floor.of)[1] or weighed(self.damage(limit))
+        return judged(self.original, self.changed, ends, floor)[1] or weighed(self.damage(limit))
 
     @property
     def found(self) -> int:
@@ -91,26 +92,6 @@ class Travel:
                 return float(tolerance.damage(self.original.results, self.changed.results))
 
         return remembered(self, "propagation: damage", limit, found)
-
-
-@dataclass(frozen=True, eq=False)
-class Floor:
-    """The relative error that rounding alone makes at every site."""
-
-    of: Mapping[str, float]
-    nbytes: int = 0
-
-
-@dataclass(frozen=True, eq=False)
-class Traced:
-    """A trace, and the memory of what it alone holds: the predicted changes."""
-
-    trace: Trace
-
-    @property
-    def nbytes(self) -> int:
-        """The size of the predicted changes."""
-        return sum(change.nbytes for change in self.trace.predicted.values() if change is not None)
 
 
 def travel(
@@ -161,14 +142,14 @@ def tolerance_of(pipeline: Pipeline, limit: float | None = None) -> Tolerance:
 def floor_of(run: Run) -> Floor:
     """The round-off floor of a pipeline, which must return the same bits twice."""
     require_deterministic(run)
-    return Floor(measured_floor(run.pipeline, run))
+    return measured_floor(run.pipeline, run)
 
 
-def traced(found: Travel, perturbation: Perturbation, floor: Floor) -> Traced:
+def traced(found: Travel, perturbation: Perturbation, floor: Floor) -> Trace:
     """What theory says of an error, site by site, beside what was measured."""
     run = found.original
     with np.errstate(all="ignore"):   # faults overflow by design
-        return Traced(compared(run.pipeline, run, found.changed, (perturbation,), floor.of, [perturbation.site]))
+        return compared(run.pipeline, run, found.changed, (perturbation,), floor, [perturbation.site])
 
 
 def _as_far_as_possible(run: Run, perturbation: Perturbation, seed: int, trial: int) -> tuple[Run, dict[str, str]]:

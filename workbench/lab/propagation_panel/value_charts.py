@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from workbench.charts.description import Axis, Chart, Series, limits
@@ -66,13 +64,11 @@ def _drawable(places: np.ndarray, values: np.ndarray, logarithmic: bool) -> Curv
 def _shown(before: np.ndarray, after: np.ndarray, wide: bool) -> tuple[float, float]:
     """The ends of the axis: an enormous error must not squeeze the original to a line."""
     low, high = limits(np.concatenate([before, after]), logarithmic=wide)
-    own = limits(before, logarithmic=wide)
-    if wide or not math.isfinite(high - low) or high - low > 20 * (own[1] - own[0]):
-        room = (own[1] - own[0]) / 2
-        return (own[0] / 10, own[1] * 10) if wide and high / low > 1e4 * own[1] / own[0] else (
-            (low, high) if wide else (own[0] - room, own[1] + room)
-        )
-    return low, high
+    least, most = limits(before, logarithmic=wide)
+    if wide:
+        return (least / 10, most * 10) if high / low > 1e4 * most / least else (low, high)
+    room = (most - least) / 2
+    return (low, high) if high - low <= 20 * (most - least) else (least - room, most + room)
 
 
 def _mark(curve: Curve, marker: Marker) -> Marker | None:

@@ -1,16 +1,17 @@
-"""The campaign as a heat map: the share of trials that end in one way, by site and bit."""
+"""The charts of campaigns: a heat map of one outcome by site and bit; all outcomes without protection and with it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from workbench.charts.description import Axis, Cells, Chart, Series
-from workbench.charts.looks import GREY
-from workbench.lab.propagation_panel.counting import Counted
+from workbench.charts.description import Axis, Box, Cells, Chart, Series
+from workbench.charts.looks import COLOURS, GREY, Marker
+from workbench.lab.propagation_panel.counting import Counted, share_text
 from workbench.propagation.campaign_result import HeatMap
 from workbench.propagation.charts import HEIGHT, short
+from workbench.propagation.trials import OUTCOMES
 
 HARMLESS, HARMFUL = "#f4efe4", "#d8660f"   # black numbers can be read on both, and on all between
 READABLE = 8             # columns, up to which cells have room for numbers, and rows, up to which all have their names
@@ -19,11 +20,12 @@ FEW = 30                 # trials: the interval of a share is wider than a third
 INK = "#333333"          # on both colours
 ROW, FRAME = 34, 90      # pixels for each row, and for what is around them
 TALLEST, LOW = 420, 15   # pixels; lower rows have no room for a number
+APART, WIDE = 0.14, 0.03   # of marks without and with protection, and of the bars of their intervals
+WITHOUT, WITH = "without protection", "with protection"
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One cell: its column, its row from below, and what was found."""
+class Cell(NamedTuple):
+    """One cell: its column, its row from below, and the share of its trials that ended so, with its interval."""
 
     column: int
     row: int
@@ -33,16 +35,6 @@ class Cell:
     low: float
     high: float
     trials: int
-
-    @property
-    def found(self) -> int:
-        """How many trials ended so."""
-        return round(self.share * self.trials)
-
-    @property
-    def box(self) -> tuple[int, int, int, int]:
-        """Left, bottom, right, top."""
-        return self.column, self.row, self.column + 1, self.row + 1
 
 
 def heat_map_chart(counted: Counted, outcome: str) -> Chart:
@@ -71,13 +63,17 @@ def heat_map_chart(counted: Counted, outcome: str) -> Chart:
         f"Share of trials that end {outcome}", Axis("bit" if columns[0].isdecimal() else "", 0, len(columns), names=bits),
         Axis("", 0, rows, names=sites),
         (
-            Cells("", [cell.box for cell in cells if not cell.trials], GREY, 0.08),
-            Cells("", [cell.box for cell in tried], tooltips=tooltips, texts=numbers, colours=shades),
+            Cells("", [_box(cell) for cell in cells if not cell.trials], GREY, 0.08),
+            Cells("", [_box(cell) for cell in tried], tooltips=tooltips, texts=numbers, colours=shades),
             marks,
         ),
         _in_words(tried, outcome), height, grid=False,
         scale=(Cells("0%", [], HARMLESS), Cells("100%", [], HARMFUL), *([told] if few else [])),
     )
+
+
+def _box(cell: Cell) -> Box:
+    return cell.column, cell.row, cell.column + 1, cell.row + 1
 
 
 def cells_of(heat_map: HeatMap) -> list[Cell]:
@@ -117,5 +113,32 @@ def _in_words(tried: list[Cell], outcome: str) -> str:
     found = "No trials yet."
     if worst is not None:
         interval = f"{worst.low:.0%} to {worst.high:.0%} with 95% confidence"
-        found = f"Largest: {worst.found:,} of {worst.trials:,} at {worst.site}, {worst.bit}, {interval}."
+        ended = f"{round(worst.share * worst.trials):,} of {worst.trials:,}"
+        found = f"Largest: {ended} at {worst.site}, {worst.bit}, {interval}."
     return f"Share of trials that end {outcome}, by site and bit. {found}"
+
+
+def outcome_chart(bare: Counted | None, protected: Counted | None) -> Chart:
+    """A mark for the share of each outcome among all possible faults, and its interval of 95%."""
+    parts: list[Cells | Series] = []
+    given: list[tuple[str, Counted | None, float, str, Marker]] = [
+        (WITHOUT, bare, -APART, COLOURS[1], "square"), (WITH, protected, APART, COLOURS[0], "circle")
+    ]
+    for name, counted, shift, colour, marker in given:
+        rates = {} if counted is None else {outcome: counted.campaign.rate(outcome) for outcome in OUTCOMES}
+        places = [number + shift for number, _ in enumerate(rates, 1)]
+        bars: list[Box] = [
+            (place - WIDE, 100 * rate.low, place + WIDE, 100 * rate.high)
+            for place, rate in zip(places, rates.values(), strict=True)
+        ]
+        told = [f"{outcome} {name}: {share_text(rate)} of all possible faults" for outcome, rate in rates.items()]
+        shares = [100 * rate.estimate for rate in rates.values()]
+        parts += [
+            Cells("", bars, colour, 0.45, outlined=False),
+            Series(name, places, shares, colour, None, marker, tooltips=told),
+        ]
+    names = tuple((float(number), outcome) for number, outcome in enumerate(OUTCOMES, 1))
+    return Chart(
+        "Outcomes of all possible faults", Axis("", 0.5, len(OUTCOMES) + 0.5, names=names),
+        Axis("%", 0, 100), tuple(parts), height=HEIGHT,
+    )

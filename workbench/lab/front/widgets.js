@@ -1,4 +1,0 @@
-// What widgets can be.
-
-export { cloud } from "./cloud.js";
-export { panel, part } from "./page.js";
