@@ -154,6 +154,7 @@ def test_all_that_takes_long_tells_its_progress(tmp_path):
 
 
 def test_what_a_cluster_cannot_do_is_said(tmp_path):
+    dask = pytest.importorskip("dask")
     snapshot = wb.synthetic.cosmic_web(n=8)
     for how, told in (
         ({"keep": ["clusters"]}, r"keep of particles takes wb\.KeepClusters"),
@@ -161,6 +162,6 @@ def test_what_a_cluster_cannot_do_is_said(tmp_path):
         ({"parts": 0}, "parts must be a whole number"),
         ({"client": "tcp://127.0.0.1:9", "parts": 2}, "no scheduler answers"),
     ):
-        with pytest.raises(WorkbenchError, match=told):
+        with pytest.raises(WorkbenchError, match=told), dask.config.set({"distributed.comm.timeouts.connect": "1s"}):
             wb.compress(snapshot, **{"bound": wb.Absolute(0.01), "out": tmp_path / "a.zarr", **how})
     assert not list(tmp_path.iterdir())
