@@ -193,48 +193,52 @@ def test_the_front_page_shows_its_pictures_and_fits_the_screen(app: App, browser
     assert wrong == []
 
 
+def appears(page: Any) -> None:
+    """A page says that its panel is loading until it is there."""
+    page.get_by_text("Loading the panel").wait_for()
+    assert page.get_by_role("heading", name="Panel").is_visible()
+    page.locator(".wb-panel .wb-picture").first.wait_for(timeout=1000 * SPARE_TIME)
+    assert not page.get_by_text("Loading the panel").is_visible()
+    assert not page.get_by_text("as this notebook has kept it").is_visible()
+    page.locator(".wb-panel .wb-chart canvas").first.wait_for(timeout=1000 * SPARE_TIME)
+
+
+def walked_by_arrow_keys(page: Any) -> None:
+    page.wait_for_function("() => document.querySelectorAll('.wb-term').length > 2")
+    for fold in page.locator(".wb-all").all():
+        fold.evaluate("fold => (fold.open = true)")
+    page.locator(".wb-term").first.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate("() => [...document.querySelectorAll('.wb-term')].indexOf(document.activeElement)") == 1
+    assert page.locator(".wb-term[tabindex='0']").count() == 1
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_a_page_says_that_its_panel_is_loading_until_it_is_there(app: App, browser: Any, theme: str) -> None:
-    with opened(browser, f"{app.address}voila/render/panel.ipynb?token=secret&theme={theme}") as (page, wrong):
-        page.get_by_text("Loading the panel").wait_for()
-        assert page.get_by_role("heading", name="Panel").is_visible()
-        page.locator(".wb-panel .wb-picture").first.wait_for(timeout=1000 * SPARE_TIME)
-        assert not page.get_by_text("Loading the panel").is_visible()
-        assert not page.get_by_text("as this notebook has kept it").is_visible()
-        page.locator(".wb-panel .wb-chart canvas").first.wait_for(timeout=1000 * SPARE_TIME)
+def test_a_panel_appears_on_one_screen_and_its_figures_are_walked_by_arrow_keys(app: App, browser: Any) -> None:
+    with opened(browser, f"{app.address}voila/render/panel.ipynb?token=secret&theme=light") as (page, wrong):
+        appears(page)
         page.wait_for_function(ON_THE_SCREEN, timeout=10_000)
         page.get_by_role("link", name="what to try").click()
         page.get_by_role("heading", name="What to try").wait_for()
         assert serious_findings(page, ".top") == []
+        walked_by_arrow_keys(page)
     assert wrong == []
-
-
-@pytest.mark.slow
-def test_figures_are_walked_by_arrow_keys(app: App, browser: Any) -> None:
-    with opened(browser, f"{app.address}voila/render/panel.ipynb?token=secret") as (page, _):
-        page.locator(".wb-term").first.wait_for(state="attached", timeout=1000 * SPARE_TIME)
-        page.wait_for_function("() => document.querySelectorAll('.wb-term').length > 2")
-        for fold in page.locator(".wb-all").all():
-            fold.evaluate("fold => (fold.open = true)")
-        page.locator(".wb-term").first.focus()
-        page.keyboard.press("ArrowRight")
-        page.keyboard.press("ArrowRight")
-        page.keyboard.press("ArrowLeft")
-        assert page.evaluate("() => [...document.querySelectorAll('.wb-term')].indexOf(document.activeElement)") == 1
-        assert page.locator(".wb-term[tabindex='0']").count() == 1
 
 
 @pytest.mark.slow
 def test_tools_are_large_enough_for_fingers_and_cover_no_title(app: App, browser: Any) -> None:
     small = {"viewport": {"width": 800, "height": 1100}, "has_touch": True, "is_mobile": True}
-    with opened(browser, f"{app.address}voila/render/panel.ipynb?token=secret", **small) as (page, _):
-        page.locator(".wb-panel .wb-chart canvas").first.wait_for(timeout=1000 * SPARE_TIME)
+    with opened(browser, f"{app.address}voila/render/panel.ipynb?token=secret&theme=dark", **small) as (page, wrong):
+        appears(page)
+        assert serious_findings(page, ".top") == []
         tools = page.locator(".wb-panel :is(summary, button:not(.wb-term)):visible")
         sizes = tools.evaluate_all("all => all.map(tool => [tool.title, tool.offsetWidth, tool.offsetHeight])")
         assert len(sizes) > 10
         assert [each for each in sizes if min(each[1:]) < 24] == []
         assert page.locator(".wb-chart-head").evaluate_all(COVERED) == []
+    assert wrong == []
 
 
 @pytest.mark.slow
