@@ -1,6 +1,7 @@
 """`make app`: a front page and panels as pages, for this machine only, without their code."""
 
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -17,7 +18,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import nbformat
 import psutil
 import pytest
 
@@ -84,6 +84,8 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
 
 
 def write(path: Path, place: int, code: str) -> None:
+    import nbformat  # takes seconds: not for processes that only collect this file
+
     kernel = {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}
     card = {"place": place, "about": f"About {path.stem}.", "data": "no data", "intro": "What it is about."}
     cells = [nbformat.v4.new_code_cell(code), nbformat.v4.new_markdown_cell(f"{TRY}\n\nEverything.")]
@@ -249,6 +251,8 @@ def test_a_page_whose_panel_cannot_be_made_says_so(app: App, browser: Any) -> No
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_a_page_speaks_to_people_who_see_no_cells_and_ends_with_its_panel(path: Path) -> None:
+    import nbformat
+
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
     card = notebook.metadata["lossbench"]
@@ -270,5 +274,5 @@ def test_each_page_has_a_small_picture() -> None:
 
 
 def test_the_pages_come_in_an_order() -> None:
-    places = [nbformat.read(path, as_version=4).metadata["lossbench"]["place"] for path in PAGES]
+    places = [json.loads(path.read_text())["metadata"]["lossbench"]["place"] for path in PAGES]
     assert sorted(places) == [1, 2, 3, 4]
