@@ -21,6 +21,8 @@ from workbench.subdomains.groups import search
 
 LENGTH = 0.2
 
+pytestmark = pytest.mark.slow
+
 
 @functools.cache
 def web():
