@@ -29,7 +29,7 @@ def test_groups_of_a_snapshot_are_those_of_one_process(parts, share):
     assert_same(snapshot, share * snapshot.spacing, parts, 3000)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(st.data())
 def test_groups_are_those_of_one_process(data):
     dimensions, count = data.draw(st.integers(2, 3)), data.draw(st.integers(1, 120))
