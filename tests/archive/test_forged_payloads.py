@@ -115,6 +115,7 @@ def bombs() -> dict[str, bytes]:
     return made
 
 
+@pytest.mark.long
 def test_bombs_do_not_go_off(tmp_path):
     """A field of four values whose payload inflates to gigabytes."""
     paths, four = [], np.arange(4, dtype=np.float32)

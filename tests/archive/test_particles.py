@@ -53,7 +53,9 @@ def test_every_codec_keeps_the_bound_and_what_belongs_together(codec, order, dty
             assert archive.verify(original).passed
 
 
-@pytest.mark.parametrize("codec", ["lattice", "draco", "sz3", "zfp", "pcodec"])
+@pytest.mark.parametrize(
+    "codec", ["lattice", "draco", "sz3", *(pytest.param(name, marks=pytest.mark.long) for name in ("zfp", "pcodec"))]
+)
 def test_hard_cases_keep_the_bound(codec):
     if codec not in CODECS:
         pytest.skip(f"{codec} is not installed")
