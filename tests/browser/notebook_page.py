@@ -38,7 +38,7 @@ class Picture(NamedTuple):
 
 def notebook(*cells: str) -> str:
     """A notebook of these code cells, for the kernel of this Python, as JSON: nbformat takes seconds to be imported."""
-    code = [
+    code: list[dict[str, Any]] = [
         {"cell_type": "code", "id": f"cell-{i}", "metadata": {}, "execution_count": None, "outputs": [], "source": source}
         for i, source in enumerate(cells)
     ]
