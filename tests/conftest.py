@@ -3,6 +3,7 @@
 import functools
 import gc
 import os
+import re
 import signal
 import sys
 from collections.abc import Generator, Iterator
@@ -27,7 +28,8 @@ settings.load_profile("workbench")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parents[1]
-SHARING = ("tests/browser/", "tests/subdomains/")   # folders whose files share a server or a cluster
+# Folders whose files share a server or a cluster, and what only those of their files have that use it.
+SHARING = {"tests/browser/": "", "tests/subdomains/": r"^def .*\b(client|cluster)\b|getfixturevalue\(.client.\)"}
 SPREAD = ("tests/device_code/test_kernels.py",)   # files whose tests share nothing, and take minutes each
 collect_ignore = ["fake_card"]   # collected for doctests, it would stay imported as CuPy
 
@@ -76,8 +78,19 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Folders that stay whole and the longest files first: started last, one would run alone while other cores are idle."""
-    slow, folders = {item.path for item in items if item.get_closest_marker("slow")}, [ROOT / folder for folder in SHARING]
-    items.sort(key=lambda item: ([folder not in item.path.parents for folder in folders], item.path not in slow))
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: ([shared_by(item.nodeid) != folder for folder in SHARING], item.path not in slow))
+
+
+def shared_by(nodeid: str) -> str | None:
+    """The folder whose files share what the file of a test uses."""
+    return _shared_by(nodeid.partition("::")[0])
+
+
+@functools.cache
+def _shared_by(path: str) -> str | None:
+    folder = next((folder for folder in SHARING if path.startswith(folder)), None)
+    return folder if folder and re.search(SHARING[folder], (ROOT / path).read_text(), re.MULTILINE) else None
 
 
 @pytest.hookimpl(wrapper=True)
@@ -93,13 +106,13 @@ def pytest_collection() -> Generator[None, Any, Any]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Files stay whole but for a few, and some folders, where each process would start what the folder shares."""
+    """Files stay whole but for a few, and so do those of a folder that share what each process would start."""
     from xdist.scheduler import LoadFileScheduling
 
     class ByFileOrFolder(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             if nodeid.startswith(SPREAD):
                 return nodeid
-            return next((folder for folder in SHARING if nodeid.startswith(folder)), super()._split_scope(nodeid))
+            return shared_by(nodeid) or super()._split_scope(nodeid)
 
     return ByFileOrFolder(config, log) if config.getvalue("dist") == "loadfile" else None

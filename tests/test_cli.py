@@ -1,8 +1,6 @@
 """The shell command as a user meets it: output, files, exit status, and what it says when something is wrong."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -117,12 +115,3 @@ def test_wrong_usage_ends_with_2(arguments: list[str], capsys: pytest.CaptureFix
 def test_no_command_shows_all_of_them(capsys: pytest.CaptureFixture) -> None:
     assert main([]) == 2
     assert "salvage   recover the undamaged parts of a damaged archive" in capsys.readouterr().err
-
-
-def test_as_a_program(snapshot: Path) -> None:
-    run = subprocess.run([sys.executable, "-m", "workbench.cli", "fof", str(snapshot)], capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
-    assert "groups" in run.stdout
-    wrong = subprocess.run([sys.executable, "-m", "workbench.cli", "fof", "missing"], capture_output=True, text=True)
-    assert wrong.returncode == 2
-    assert "Traceback" not in wrong.stderr

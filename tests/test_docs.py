@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from html.parser import HTMLParser
 from pathlib import Path
 
-import nbformat
 import pytest
 
 import workbench as wb
@@ -61,6 +60,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def one_notebook(folder: Path, code: str) -> Path:
     """The source of pages that are one notebook with one cell."""
+    import nbformat  # takes seconds: not for processes that only collect this file
+
     source = folder / "source"
     source.mkdir()
     cells = [nbformat.v4.new_markdown_cell("# A notebook"), nbformat.v4.new_code_cell(code)]

@@ -77,7 +77,7 @@ def test_every_way_to_the_values_is_an_error(kind, codec, monkeypatch):
     samples.assert_same_bits(values_of(archive.decompress()), right)
 
 
-@pytest.mark.parametrize("codec", ["sz3", "zfp"])
+@pytest.mark.parametrize("codec", ["sz3", pytest.param("zfp", marks=pytest.mark.long)])
 def test_archives_in_files_are_no_exception(codec, monkeypatch, tmp_path):
     if codec not in CODECS:
         pytest.skip(f"{codec} is not installed")

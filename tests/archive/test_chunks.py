@@ -100,13 +100,21 @@ def test_chunks_too_large_or_too_many_are_refused_before_anything_is_read(shape,
 
 
 @pytest.mark.parametrize("order", ["keep", "free"])
-@pytest.mark.parametrize(("chunks", "rows"), [(7, 7), (-1, 500), (9999, 500), (500, 500), (1, 1)])
+@pytest.mark.parametrize(("chunks", "rows"), [(7, 7), (-1, 500), (9999, 500), (500, 500)])
 def test_particles_have_so_many_in_a_chunk(chunks, rows, order):
     particles = samples.particles(500)
     archive = wb.compress(particles, wb.Absolute(0.01), order=order, chunks=chunks)
     assert archive.data.layout.chunk_shape == (rows, 3)
     assert_kept(archive, particles, wb.Absolute(0.01))
     assert archive.verify(particles).passed
+
+
+@pytest.mark.parametrize("order", ["keep", "free"])
+def test_each_particle_may_be_a_chunk(order):
+    particles = samples.particles(60)
+    archive = wb.compress(particles, wb.Absolute(0.01), order=order, chunks=1)
+    assert archive.data.layout.chunk_shape == (1, 3)
+    assert_kept(archive, particles, wb.Absolute(0.01))
 
 
 @pytest.mark.parametrize("chunks", [(5, 3), {"particle": 5}, [5]])

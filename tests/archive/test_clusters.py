@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import workbench as wb
 from archive import documented_edits, samples
 from archive.samples import CODECS, assert_equal, assert_kept, assert_same_bits, from_parts, parts, reopened, resealed
+from combinations import in_pairs
 from oracles import brute_force_labels, scipy_labels
 from workbench import backend
 from workbench.archive import Damaged, finer
@@ -117,16 +118,10 @@ def test_relative_bounds_hold_with_clusters(bound, order, box):
     assert kept_of(archive)["edited"] > 0
 
 
-@pytest.mark.parametrize("solver", ["auto", "pgd", "refine"])
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize(
-    "keep",
-    [
-        {"linking_length": [0.2, 0.25, 0.4]}, {"min_members": 20}, {"linking_length": [0.2, 0.4], "min_members": 5},
-        {"linking_length": [0.2, 0.35], "unit": "spacing"},
-    ],
-    ids=["several", "large", "several-large", "spacings"],
-)
+@pytest.mark.parametrize(("keep", "order", "solver"), in_pairs([
+    {"linking_length": [0.2, 0.25, 0.4]}, {"min_members": 20}, {"linking_length": [0.2, 0.4], "min_members": 5},
+    {"linking_length": [0.2, 0.35], "unit": "spacing"},
+], ORDERS, ["auto", "pgd", "refine"]))
 def test_several_lengths_large_groups_and_every_solver(keep, order, solver):
     original, keep = clumps(500), wb.KeepClusters(**{"linking_length": LENGTH, "unit": "length", "solver": solver, **keep})
     archive = wb.compress(original, BOUND, keep=[keep], order=order)
@@ -138,8 +133,7 @@ def test_several_lengths_large_groups_and_every_solver(keep, order, solver):
     assert 0 < kept["groups_opened"] <= sum(found.count(1) for found in groups)
 
 
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("share", [0.01, 0.1, 0.3])
+@pytest.mark.parametrize(("share", "order"), in_pairs([0.01, 0.1, 0.3], ORDERS))
 def test_a_universe_keeps_its_halos(share, order):
     original, keep = wb.synthetic.cosmic_web(n=32), wb.KeepClusters()
     bound = wb.Absolute(share * keep.lengths(original)[0])
@@ -240,18 +234,16 @@ def test_a_finer_bound_that_was_chosen_for_groups_does_not_change_the_order_of_c
         assert_clusters_kept(archive, original, keep, bound)
 
 
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("codec", [codec for codec in ("lattice", "draco", "zfp") if codec in CODECS])
-@pytest.mark.parametrize("eb", [1.0, 7.0, 26.0, 1e6])
-@pytest.mark.parametrize("box", [10.0, None])
+@pytest.mark.parametrize(("box", "eb", "codec", "order"), in_pairs(
+    [10.0, None], [1.0, 7.0, 26.0, 1e6], [codec for codec in ("lattice", "draco", "zfp") if codec in CODECS], ORDERS,
+))
 def test_bounds_far_beyond_the_linking_length_keep_groups(eb, codec, order, box):
     original = clumps(200, dimensions=2, box=box)
     archive = wb.compress(original, wb.Absolute(eb), codec, keep=[KEEP], order=order)
     assert_clusters_kept(archive, original, KEEP, wb.Absolute(eb))
 
 
-@pytest.mark.parametrize("codec", CODECS)
-@pytest.mark.parametrize("box", [1.0, None])
+@pytest.mark.parametrize(("codec", "box"), in_pairs(CODECS, [1.0, None]))
 def test_particles_that_a_codec_decodes_to_few_places_keep_their_groups(codec, box):
     """No finer bound is tried, so that the correction starts from what the codec made."""
     positions = (np.random.default_rng(0).integers(0, 6, (120, 3)) / 6).astype(np.float32)
@@ -317,9 +309,9 @@ def test_what_is_opened_again_is_what_was_saved(tmp_path, suffix, order):
     assert_clusters_kept(again, original, KEEP, BOUND)
 
 
-@pytest.mark.parametrize("suffix", [".zarr", ".zip"])
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("codec", [codec for codec in ("lattice", "sz3", "draco") if codec in CODECS])
+@pytest.mark.parametrize(("codec", "order", "suffix"), in_pairs(
+    [codec for codec in ("lattice", "sz3", "draco") if codec in CODECS], ORDERS, [".zarr", ".zip"],
+))
 def test_zarr_reads_the_corrected_positions(tmp_path, codec, order, suffix):
     zarr = pytest.importorskip("zarr")
     archive = wb.compress(clumps(), BOUND, codec, keep=[KEEP], order=order, chunk_values=300)
@@ -381,10 +373,9 @@ def decoded_as_is(data, layout, key):
     return chunks.decode_frame(unpack(data, key), chunks.codec_of(layout.configuration, key), layout.dtype)
 
 
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("box", [10.0, None])
-@pytest.mark.parametrize("dimensions", [2, 3])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("dtype", "dimensions", "box", "order"), in_pairs([np.float32, np.float64], [2, 3], [10.0, None], ORDERS)
+)
 def test_the_documented_bytes_are_the_written_ones(dtype, dimensions, box, order):
     original, keep = clumps(300, dtype, dimensions, box), wb.KeepClusters([0.2, 0.25], "length")
     archive = wb.compress(original, wb.Absolute(LENGTH), keep=[keep], order=order, chunk_values=dimensions * 150)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import workbench as wb
 from archive import samples
 from archive.samples import CODECS, assert_equal, assert_same_bits, assert_within, parts, registered, reopened
+from combinations import in_pairs
 from guarantees.some_codecs import ALWAYS_RAISE, MISBEHAVING, Misbehaving, Rounding, Sorting
 from workbench import backend
 from workbench.codecs import CodecFailed
@@ -48,9 +49,7 @@ def with_gaps(shape, dtype, seed=0):
     return values
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("codec", FOR_FIELDS)
+@pytest.mark.parametrize(("codec", "shape", "dtype"), in_pairs(FOR_FIELDS, SHAPES, [np.float32, np.float64]))
 def test_every_codec_keeps_the_bound_on_every_shape(codec, shape, dtype):
     for bound in BOUNDS:
         whole = check(samples.field(shape, dtype), bound, codec)
@@ -82,8 +81,7 @@ def test_fields_without_any_value_come_back_bit_for_bit(codec):
         check(samples.field((6, 7)), bound, codec, np.zeros((6, 7), bool))
 
 
-@pytest.mark.parametrize("codec", FOR_FIELDS)
-@pytest.mark.parametrize("value", [0.0, -0.0, 273.15, 5e-324, -1e308])
+@pytest.mark.parametrize(("codec", "value"), in_pairs(FOR_FIELDS, [0.0, -0.0, 273.15, 5e-324, -1e308]))
 def test_constant_fields_and_single_values_keep_the_bound(codec, value):
     for bound in BOUNDS:
         check(np.full((9, 11), value), bound, codec)

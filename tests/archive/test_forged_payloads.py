@@ -74,12 +74,12 @@ def read_by_another(paths: list[Path], uses: str = "all") -> tuple[list[dict], l
     return told["found"], told["memory"]
 
 
-SLOWER = [pytest.param(codec, marks=pytest.mark.long) for codec in ("sperr", "zfp")]
+SLOWER = [pytest.param(codec, marks=pytest.mark.long) for codec in ("sperr", "sz3", "zfp")]
 
 
 # fpzip crashes on some of these bytes, depending on what lies in its memory; that a crash is a sentence is tested with
 # decoders that always crash, in `tests/codecs/test_isolation.py`.
-@pytest.mark.parametrize("codec", ["fpzip", "sz3", *SLOWER])
+@pytest.mark.parametrize("codec", ["fpzip", *SLOWER])
 def test_mutated_payloads_are_a_sentence_and_the_other_chunks_are_read(codec, tmp_path):
     if codec not in CODECS:
         pytest.skip(f"{codec} is not installed")
@@ -115,6 +115,7 @@ def bombs() -> dict[str, bytes]:
     return made
 
 
+@pytest.mark.long
 def test_bombs_do_not_go_off(tmp_path):
     """A field of four values whose payload inflates to gigabytes."""
     paths, four = [], np.arange(4, dtype=np.float32)

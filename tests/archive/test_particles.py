@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import workbench as wb
 from archive import samples
 from archive.samples import CODECS, assert_equal, assert_kept, assert_same_bits, assert_within, parts, registered, reopened
+from combinations import in_pairs
 from guarantees.some_codecs import (
     ALWAYS_RAISE,
     MISBEHAVING,
@@ -20,7 +21,6 @@ from guarantees.some_codecs import (
     EncodesDifferentlyEachTime,
     ForgetsAPoint,
     LosesPoints,
-    Misbehaving,
     ReturnsZeros,
     Rounding,
     SaysTheWrongPlaces,
@@ -53,7 +53,9 @@ def test_every_codec_keeps_the_bound_and_what_belongs_together(codec, order, dty
             assert archive.verify(original).passed
 
 
-@pytest.mark.parametrize("codec", ["lattice", "draco", "sz3", "zfp", "pcodec"])
+@pytest.mark.parametrize(
+    "codec", ["lattice", "draco", "sz3", *(pytest.param(name, marks=pytest.mark.long) for name in ("zfp", "pcodec"))]
+)
 def test_hard_cases_keep_the_bound(codec):
     if codec not in CODECS:
         pytest.skip(f"{codec} is not installed")
@@ -123,9 +125,7 @@ def test_a_bound_below_the_last_digit_brings_back_every_bit(codec, order, eb):
             np.testing.assert_array_equal(decoded, expected)
 
 
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("codec", CODECS)
-@pytest.mark.parametrize("eb", [7.0, 1e6, 1e30, 1e300])
+@pytest.mark.parametrize(("codec", "order", "eb"), in_pairs(CODECS, ORDERS, [7.0, 1e6, 1e30, 1e300]))
 def test_a_bound_larger_than_the_box_leaves_particles_inside(codec, order, eb):
     for dtype in (np.float32, np.float64):
         for box in (10.0, None):
@@ -262,8 +262,7 @@ def test_real_galaxies_keep_the_bound(shared_data):
 
 # Codecs that do what they like.
 
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("bad", [bad for bad in MISBEHAVING if bad not in ALWAYS_RAISE], ids=Misbehaving.name.__func__)
+@pytest.mark.parametrize(("bad", "order"), in_pairs([bad for bad in MISBEHAVING if bad not in ALWAYS_RAISE], ORDERS))
 def test_whatever_a_codec_does_the_bound_holds(bad, order, tmp_path):
     original = samples.particles(200)
     with registered(bad), warnings.catch_warnings():

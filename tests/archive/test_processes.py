@@ -54,9 +54,11 @@ def test_an_archive_is_copied_with_everything_even_after_use(name, copied):
     assert repr(again) == repr(archive)
 
 
-@pytest.mark.parametrize("suffix", [".zarr", ".zip"])
-def test_archives_on_disk_are_read_by_other_processes(tmp_path, suffix):
-    opened = [wb.open(archive.save(tmp_path / f"{name}{suffix}")) for name, archive in sorted(ARCHIVES.items())]
+def test_archives_on_disk_are_read_by_other_processes(tmp_path):
+    opened = [
+        wb.open(archive.save(tmp_path / f"{name}{suffix}"))
+        for name, archive in sorted(ARCHIVES.items()) for suffix in (".zarr", ".zip")
+    ]
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         found = pool.map(described, opened)
     assert found == [described(archive) for archive in opened]

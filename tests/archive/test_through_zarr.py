@@ -10,6 +10,7 @@ import pytest
 import workbench as wb
 from archive import samples
 from archive.samples import CODECS, assert_same_bits
+from combinations import in_pairs
 from workbench.archive import Archive
 from workbench.errors import WorkbenchError
 
@@ -22,9 +23,7 @@ def opened(path):
     return zarr.open_group(path, mode="r")
 
 
-@pytest.mark.parametrize("suffix", [".zarr", ".zip"])
-@pytest.mark.parametrize("order", ["keep", "free"])
-@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize(("codec", "order", "suffix"), in_pairs(CODECS, ["keep", "free"], [".zarr", ".zip"]))
 def test_particles_are_the_same_through_zarr(tmp_path, codec, order, suffix):
     original, how = samples.particles(500), {"order": order, "chunk_values": 400, "store_permutation": True}
     archive = wb.compress(original, wb.Absolute(0.01), codec, velocities=wb.Relative(0.01), **how)

@@ -9,6 +9,7 @@ import pytest
 import workbench as wb
 from archive import samples
 from archive.samples import assert_equal, assert_same_bits, from_parts, parts, reopened, resealed
+from combinations import in_pairs
 from workbench.archive import Damaged
 from workbench.archive import chunk as chunks
 from workbench.archive.checks import Inspected
@@ -197,8 +198,9 @@ def on_disk(request, tmp_path_factory):
     return original, archive.save(tmp_path_factory.mktemp("some") / "some.zarr")
 
 
-@pytest.mark.parametrize("how", HOW)
-@pytest.mark.parametrize("array", ["positions", "velocities", "ids", "permutation", "extents"])
+@pytest.mark.parametrize(
+    ("array", "how"), in_pairs(["positions", "velocities", "ids", "permutation", "extents"], list(HOW))
+)
 def test_a_damaged_chunk_is_named_and_the_others_can_be_read(on_disk, tmp_path, array, how):
     original, path = on_disk
     spoiled = shutil.copytree(path, tmp_path / "spoiled.zarr")

@@ -53,12 +53,10 @@ def test_a_reader_that_has_seen_enough_is_no_error(archive: Path) -> None:
 
 
 def test_wrong_input_ends_with_2_and_without_a_traceback(tmp_path: Path) -> None:
-    missing = ["compress", tmp_path / "no.npz", tmp_path / "a.zip", "--abs", 1]
-    for arguments in (missing, ["verify", tmp_path], ["decompress"]):
-        ended = program(*arguments)
-        assert ended.returncode == 2
-        assert not ended.stdout
-        assert "Traceback" not in ended.stderr
+    ended = program("compress", tmp_path / "no.npz", tmp_path / "a.zip", "--abs", 1)
+    assert ended.returncode == 2
+    assert not ended.stdout
+    assert "Traceback" not in ended.stderr
 
 
 @pytest.mark.parametrize("out", ["a.zip", "a.zarr"])
@@ -110,7 +108,8 @@ def read_until(screen: int, wanted: str) -> str:
     return shown
 
 
-@pytest.mark.parametrize("module", ["workbench", "workbench.cli"])
-def test_the_package_runs_as_the_command_does(module: str) -> None:
-    ran = subprocess.run([sys.executable, "-m", module, "--version"], capture_output=True, text=True, timeout=60)
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, program("--version").stdout, "")
+def test_the_package_runs_as_the_command_does() -> None:
+    expected = program("--version").stdout
+    for module in ("workbench", "workbench.cli"):
+        ran = subprocess.run([sys.executable, "-m", module, "--version"], capture_output=True, text=True, timeout=60)
+        assert (ran.returncode, ran.stdout, ran.stderr) == (0, expected, "")

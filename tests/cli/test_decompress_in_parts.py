@@ -12,6 +12,7 @@ import xarray as xr
 import workbench as wb
 from cli.conftest import Run, damage, names
 from cli.datasets import dataset, without_losses, written
+from combinations import in_pairs
 from workbench.cli import decoded_variables
 from workbench.xarray.decoding import ArchivedValues
 
@@ -38,8 +39,7 @@ def archive(tmp_path: Path) -> Path:
     return tmp_path / "a.zarr"
 
 
-@pytest.mark.parametrize("suffix", [".nc", ".zarr"])
-@pytest.mark.parametrize("region", [None, {"time": (3, 8), "lat": (2, 11)}], ids=["whole", "region"])
+@pytest.mark.parametrize(("suffix", "region"), in_pairs([".nc", ".zarr"], [None, {"time": (3, 8), "lat": (2, 11)}]))
 def test_parts_make_the_whole(
     run: Run, archive: Path, tmp_path: Path, suffix: str, region: dict[str, Any] | None, in_parts: bool,
     monkeypatch: pytest.MonkeyPatch,

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import oracles
 import workbench as wb
+from combinations import in_pairs
 from workbench import backend
 from workbench.clusters import sparse_cells
 
@@ -60,9 +61,9 @@ def clustered() -> wb.Particles:
     return wb.synthetic.cosmic_web(n=32, seed=3)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("periodic", [True, False])
-@pytest.mark.parametrize("linking_length", [0.02, 0.2, 0.5, 1.1])
+@pytest.mark.parametrize(
+    ("linking_length", "periodic", "dtype"), in_pairs([0.02, 0.2, 0.5, 1.1], [True, False], [np.float32, np.float64])
+)
 def test_clustered_snapshot_as_scipy(clustered: wb.Particles, linking_length: float, periodic: bool, dtype: type) -> None:
     particles = wb.Particles(clustered.positions.astype(dtype), clustered.box if periodic else None)
     groups = wb.friends_of_friends(particles, linking_length)

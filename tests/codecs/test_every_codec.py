@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from combinations import in_pairs
 from workbench.codecs import CodecFailed, ParticleCodec, Tolerance, from_dict, get, registry
 from workbench.errors import WorkbenchError
 
@@ -63,6 +64,10 @@ def zero(shape):
 KINDS = [smooth, noise, constant, mixed, zero]
 
 
+def word(choice):
+    return choice.__name__ if callable(choice) else str(choice)
+
+
 def there_and_back(codec, values, tolerance):
     decoded = codec.decode(codec.encode(values, tolerance), values.shape, values.dtype)
     assert (decoded.shape, decoded.dtype) == (values.shape, values.dtype)
@@ -77,10 +82,9 @@ def test_the_list_of_field_codecs_is_complete():
     assert set(FIELD_CODECS) == {*LOSSY, "pcodec", "numcodecs"}
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("name", LOSSY)
+@pytest.mark.parametrize(
+    ("name", "shape", "dtype", "kind"), in_pairs(LOSSY, SHAPES, ["float32", "float64"], KINDS), ids=word,
+)
 def test_lossy_codecs_come_within_the_tolerance(name, shape, dtype, kind):
     values = kind(shape).astype(dtype)
     last_digit = float(np.spacing(np.abs(values).max()))   # which zfp, and nobody else, may miss besides
@@ -89,10 +93,9 @@ def test_lossy_codecs_come_within_the_tolerance(name, shape, dtype, kind):
         assert error(values, there_and_back(get(name), values, Tolerance(absolute=size))) <= allowed
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("name", EXACT_AT_ZERO)
+@pytest.mark.parametrize(
+    ("name", "shape", "dtype", "kind"), in_pairs(EXACT_AT_ZERO, SHAPES, ["float32", "float64"], KINDS), ids=word,
+)
 def test_a_tolerance_of_zero_keeps_all_bits(name, shape, dtype, kind):
     values = kind(shape).astype(dtype)
     decoded = there_and_back(get(name), values, Tolerance(absolute=0.0))

@@ -38,11 +38,13 @@ def encoded(values, size, model):
     return join("interpolation", [code], values.shape, values.dtype, 2**28)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize(("shape", "frozen"), [
-    ((400,), ()), ((27, 31), ()), ((5, 20, 17), (0,)),
+@pytest.mark.parametrize(("shape", "frozen", "dtype"), [
+    ((400,), (), "float32"), ((27, 31), (), "float64"), ((5, 20, 17), (0,), "float32"),
     *(pytest.param(*given, marks=pytest.mark.long) for given in [
-        ((9, 14, 11), ()), ((8, 9, 9, 10), ()), ((2, 5, 3, 30), (0, 2)),
+        ((400,), (), "float64"), ((27, 31), (), "float32"), ((5, 20, 17), (0,), "float64"),
+        *((*given, dtype) for dtype in ("float32", "float64") for given in [
+            ((9, 14, 11), ()), ((8, 9, 9, 10), ()), ((2, 5, 3, 30), (0, 2)),
+        ]),
     ]),
 ])
 def test_kernels_decode_with_a_model_what_plain_python_decodes(shape, frozen, dtype):

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from combinations import in_pairs
 from guarantees.some_codecs import (
     MISBEHAVING,
     CannotSayWhere,
@@ -136,16 +137,14 @@ def test_the_promise_holds_with_a_bad_codec(codec, always, case):
         checked(codec(), *case)
 
 
-CASES = 2000
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("always", [False, True])
-def test_thousands_of_cases_hold(always):
+@pytest.mark.parametrize("count", [1000, pytest.param(2000, marks=pytest.mark.long)])
+def test_thousands_of_cases_hold(count, always):
     random = np.random.default_rng(int(always))
     seen = Counter()
     codecs = [codec() for codec in (*GOOD, Rounding, Rounding, *MISBEHAVING)]
-    for number in range(CASES):
+    for number in range(count):
         codec = codecs[number % len(codecs)]
         kind = KINDS[random.integers(len(KINDS))]
         values = make(kind, random, (int(random.integers(1, 60)),), DTYPES[random.integers(2)])
@@ -155,16 +154,16 @@ def test_thousands_of_cases_hold(always):
         with always_corrected(always):
             guarded = checked(codec, values, Limit("relative" if relative else "absolute", eb), mask)
         seen["exact" if guarded.figures.stored_exactly else "corrected" if guarded.figures.corrected else "plain"] += 1
-    assert sum(seen.values()) == CASES
-    assert min(seen["exact"], seen["plain"], seen["corrected"] if always else 100) >= 100, seen
+    assert sum(seen.values()) == count
+    assert min(seen["exact"], seen["plain"], seen["corrected"] if always else 50) >= 50, seen
 
 
 LIBRARIES = [name for name in available() if name not in {"lattice", "draco", "numcodecs"}]
 
 
-@pytest.mark.parametrize("name", LIBRARIES)
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("limit", [Limit("absolute", 1e-3), Limit("relative", 1e-3), Limit("absolute", 1e-12)], ids=str)
+@pytest.mark.parametrize(("name", "kind", "limit"), in_pairs(
+    LIBRARIES, KINDS, [Limit("absolute", 1e-3), Limit("relative", 1e-3), Limit("absolute", 1e-12)],
+), ids=str)
 def test_the_promise_holds_with_the_codecs_there_are(name, kind, limit):
     codec = get(name)
     random = np.random.default_rng(len(kind))

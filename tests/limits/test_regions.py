@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.ndimage import label
 from scipy.optimize import linear_sum_assignment
 
+from combinations import in_pairs
 from workbench.data import Field
 from workbench.data.synthetic import Region, gaussian_field, piecewise_field
 from workbench.errors import WorkbenchError
@@ -44,8 +45,7 @@ def share_right(found: Regions, truth: np.ndarray) -> float:
     return table[linear_sum_assignment(-table)].sum() / truth.size
 
 
-@pytest.mark.parametrize("layout", ["split", "blocks", "discs"])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(("name", "layout"), in_pairs(list(MODELS), ["split", "blocks", "discs"]))
 def test_regions_of_a_plane_are_found_to_about_a_cell(name, layout):
     field = piecewise_field((256, 256), MODELS[name], seed=2, layout=layout)
     found = segment(field)
@@ -53,7 +53,9 @@ def test_regions_of_a_plane_are_found_to_about_a_cell(name, layout):
     assert share_right(found, field.metadata["regions"]) > (0.98 if layout == "split" else 0.95)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [
+    pytest.param(name, marks=[pytest.mark.long] * (number % 2)) for number, name in enumerate(MODELS)
+])
 def test_halves_of_a_cube_are_found(name):
     field = piecewise_field((64, 64, 64), MODELS[name], seed=1)
     found = segment(field)

@@ -55,7 +55,9 @@ def test_a_field_of_one_kind_is_judged_within_a_hundredth_of_a_bit(shape, sigma,
     assert limits.warnings == ()
 
 
-@pytest.mark.parametrize("models", [(Region(1.0, 0.95), Region(4.0, 0.95)), (Region(1.0, 0.95), Region(1.0, 0.5))])
+@pytest.mark.parametrize("models", [
+    (Region(1.0, 0.95), Region(4.0, 0.95)), pytest.param((Region(1.0, 0.95), Region(1.0, 0.5)), marks=pytest.mark.long),
+])
 def test_two_regions_are_found_and_judged(models):
     field = piecewise_field((512, 512), models, seed=4)
     limits, exact = wb.rate_distortion(field), exact_limits(field)

@@ -3,9 +3,12 @@
 import re
 from typing import Any
 
+import pytest
+
 from conftest import ROOT
 
 
+@pytest.mark.long
 def test_the_lines_of_the_page_run() -> None:
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/propagation.md").read_text(encoding="utf-8"), re.DOTALL)
     names: dict[str, Any] = {}

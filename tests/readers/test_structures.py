@@ -107,7 +107,7 @@ def test_cut_gro(tmp_path, keep):
         open_file(path)
 
 
-@pytest.mark.parametrize("reused", [False, True])
+@pytest.mark.parametrize("reused", [pytest.param(False, marks=pytest.mark.long), True])
 def test_a_library_that_crashes_is_a_damaged_file_and_a_fresh_process_reads_the_next(tmp_path, monkeypatch, reused):
     (tmp_path / "crashes.py").write_text(
         "import os, numpy\n"

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
+from combinations import in_pairs
 from workbench.clusters import Catalogue
 from workbench.clusters.moments import Moments
 from workbench.data.chunked import ParticlesInMemory, even_sizes
@@ -40,11 +41,9 @@ def rows_of(path):
     return {name: np.asarray(array[:]) for name, array in pytest.importorskip("zarr").open_group(path, mode="r").arrays()}
 
 
-@pytest.mark.parametrize("least", [1, 20])
-@pytest.mark.parametrize(("format", "library"), [("zarr", "zarr"), ("parquet", "pyarrow")])
-@pytest.mark.parametrize("on_workers", [False, True])
-def test_shards_have_each_group_of_the_catalogue_once(tmp_path, request, on_workers, format, library, least):
-    pytest.importorskip(library)
+@pytest.mark.parametrize(("on_workers", "format", "least"), in_pairs([False, True], ["zarr", "parquet"], [1, 20]))
+def test_shards_have_each_group_of_the_catalogue_once(tmp_path, request, on_workers, format, least):
+    pytest.importorskip({"zarr": "zarr", "parquet": "pyarrow"}[format])
     with groups_of(request.getfixturevalue("client") if on_workers else None) as groups:
         expected = groups.catalogue(least)
         found = groups.write_catalogue(tmp_path / "halos", least, format=format)

@@ -5,6 +5,7 @@ import pytest
 
 import workbench as wb
 from archive.samples import parts
+from combinations import in_pairs
 from workbench.errors import WorkbenchError
 
 BOUND = wb.Absolute(0.01)
@@ -21,8 +22,7 @@ def sample() -> wb.Particles:
     return wb.Particles(web.positions, web.box, ids=web.ids, columns=columns)
 
 
-@pytest.mark.parametrize("order", ["keep", "free"])
-@pytest.mark.parametrize("source", ["memory", "dask"])
+@pytest.mark.parametrize(("order", "source"), in_pairs(["keep", "free"], ["memory", "dask"]))
 def test_workers_write_the_bytes_of_one_process(client, tmp_path, order, source):
     da, particles = pytest.importorskip("dask.array"), sample()
     given = particles

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from combinations import in_pairs
 from workbench.data.chunked import ParticlesInMemory, even_sizes
 from workbench.errors import WorkbenchError
 
@@ -14,9 +15,9 @@ def files(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("order", ["keep", "free"])
-@pytest.mark.parametrize("codec", ["auto", "prequantised"])
-@pytest.mark.parametrize("box", [True, False])
+@pytest.mark.parametrize(
+    ("order", "codec", "box"), in_pairs(["keep", "free"], ["auto", "prequantised"], [True, False])
+)
 def test_the_bytes_are_those_of_one_process(tmp_path, order, codec, box):
     snapshot = wb.synthetic.cosmic_web(n=24, seed=3)
     particles = wb.Particles(snapshot.positions, snapshot.box if box else None)
@@ -29,9 +30,9 @@ def test_the_bytes_are_those_of_one_process(tmp_path, order, codec, box):
         assert archive.verify(particles).passed
 
 
-@pytest.mark.parametrize("order", ["keep", "free"])
-@pytest.mark.parametrize("keep", [[], [wb.KeepClusters(0.2)]])
-@pytest.mark.parametrize("mass", [2.5, "each", None])
+@pytest.mark.parametrize(
+    ("order", "keep", "mass"), in_pairs(["keep", "free"], [[], [wb.KeepClusters(0.2)]], [2.5, "each", None])
+)
 def test_velocities_ids_and_masses_are_those_of_one_process(tmp_path, monkeypatch, order, keep, mass):
     monkeypatch.setattr("workbench.archive.companions.CHUNK", 500)   # particles in a chunk: so that there are several
     snapshot = wb.synthetic.cosmic_web(n=12, seed=4)
@@ -52,13 +53,12 @@ def test_velocities_ids_and_masses_are_those_of_one_process(tmp_path, monkeypatc
     assert wb.open(tmp_path / "many.zarr").verify(source).passed
 
 
-@pytest.mark.parametrize("order", ["keep", "free"])
-@pytest.mark.parametrize("options", [
+@pytest.mark.parametrize(("order", "options"), in_pairs(["keep", "free"], [
     {"velocities": wb.Absolute(0.5)}, {"velocities": wb.Relative(0.01), "codec": "prequantised"},
     {"velocities": wb.PointwiseRelative(0.1), "store_permutation": True},
     {"bound": wb.PointwiseRelative(0.01), "codec": "prequantised"},
     {"bound": wb.Absolute(5.0)}, {"bound": wb.Absolute(0.0), "store_permutation": True},
-])
+]))
 def test_every_option_makes_the_bytes_of_one_process(tmp_path, monkeypatch, order, options):
     monkeypatch.setattr("workbench.archive.companions.CHUNK", 500)
     particles = wb.synthetic.cosmic_web(n=12, seed=4)
@@ -154,6 +154,7 @@ def test_all_that_takes_long_tells_its_progress(tmp_path):
 
 
 def test_what_a_cluster_cannot_do_is_said(tmp_path):
+    dask = pytest.importorskip("dask")
     snapshot = wb.synthetic.cosmic_web(n=8)
     for how, told in (
         ({"keep": ["clusters"]}, r"keep of particles takes wb\.KeepClusters"),
@@ -161,6 +162,6 @@ def test_what_a_cluster_cannot_do_is_said(tmp_path):
         ({"parts": 0}, "parts must be a whole number"),
         ({"client": "tcp://127.0.0.1:9", "parts": 2}, "no scheduler answers"),
     ):
-        with pytest.raises(WorkbenchError, match=told):
+        with pytest.raises(WorkbenchError, match=told), dask.config.set({"distributed.comm.timeouts.connect": "1s"}):
             wb.compress(snapshot, **{"bound": wb.Absolute(0.01), "out": tmp_path / "a.zarr", **how})
     assert not list(tmp_path.iterdir())

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
+from combinations import in_pairs
 from workbench.data.chunked import ParticlesInMemory, even_sizes
 from workbench.errors import WorkbenchError
 
@@ -22,14 +23,13 @@ def assert_same(particles, length, parts, chunk, client=None):
         return found
 
 
-@pytest.mark.parametrize("parts", [1, 2, 3, 8, 37])
-@pytest.mark.parametrize("share", [0.1, 0.2, 0.5])
+@pytest.mark.parametrize(("parts", "share"), in_pairs([1, 2, 3, 8, 37], [0.1, 0.2, 0.5]))
 def test_groups_of_a_snapshot_are_those_of_one_process(parts, share):
     snapshot = wb.synthetic.cosmic_web(n=24, seed=3)
     assert_same(snapshot, share * snapshot.spacing, parts, 3000)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(st.data())
 def test_groups_are_those_of_one_process(data):
     dimensions, count = data.draw(st.integers(2, 3)), data.draw(st.integers(1, 120))

@@ -148,7 +148,9 @@ class Watching(InProcess):
         self.held.client = max(self.held.client, tracemalloc.get_traced_memory()[1])
 
 
-@pytest.mark.parametrize(("chunks", "parts"), [(40, 8), (40, 100), pytest.param(800, 100, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("chunks", "parts"), [
+    (40, 100), *(pytest.param(*given, marks=pytest.mark.long) for given in [(40, 8), (800, 100)]),
+])
 def test_scratch_files_and_the_client_take_what_is_planned(tmp_path, chunks, parts):
     executor, many = Watching(), shuffled(40)
     source = ParticlesInFile.written(tmp_path / "positions", many, chunks)
@@ -219,6 +221,7 @@ def test_plans_of_archives_without_clusters_do_not_speak_of_subdomains():
             plan(10**9, **given)
 
 
+@pytest.mark.long
 def test_the_projections_of_the_documentation_are_what_the_command_prints(monkeypatch):
     monkeypatch.setattr(sys, "path", [*sys.path, str(ROOT / "benchmarks")])
     import projections

@@ -160,9 +160,11 @@ def whole(tmp_path_factory):
 @pytest.mark.parametrize(
     ("step", "call", "item", "rounds"),
     [
-        ("find-parts", 1, 1, 0), ("apply-moves", 1, 2, 0), ("find-parts", 2, 0, 1), ("repair-inside", 2, 1, 1),
-        ("apply-moves", 2, 1, 1), ("repair-across", 3, 0, 2), ("hand-back-moves", 1, 1, None),
-        ("finish-chunks", 1, 3, None), ("write-chunks", 1, 2, None),
+        ("find-parts", 1, 1, 0), ("repair-inside", 2, 1, 1), ("hand-back-moves", 1, 1, None), ("write-chunks", 1, 2, None),
+        *(pytest.param(*given, marks=pytest.mark.long) for given in [
+            ("apply-moves", 1, 2, 0), ("find-parts", 2, 0, 1), ("apply-moves", 2, 1, 1), ("repair-across", 3, 0, 2),
+            ("finish-chunks", 1, 3, None),
+        ]),
     ],
 )
 def test_a_run_killed_while_keeping_clusters_goes_on_from_the_last_round(tmp_path, whole, step, call, item, rounds):

@@ -90,7 +90,7 @@ def test_halos_are_as_many_as_theory_says():
         assert 0.7 < found / (4 * expected_halos(32.0, low, high)) < 1.4, f"halos of {low} to {high} particles"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_halos_of_the_default_universe():
     universe = cosmic_web()
     sizes = wb.friends_of_friends(universe).sizes

@@ -6,6 +6,7 @@ import pytest
 import oracles
 import workbench as wb
 from clusters.keep.scenarios import SOLVERS, Scenario, decoded_with, keep, require_kept, require_stored
+from combinations import in_pairs
 from workbench.data.synthetic import adversarial
 from workbench.guarantees import check
 
@@ -21,9 +22,9 @@ def test_hard_cases_are_kept(name: str) -> None:
         require_stored(scenario, correction)
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("min_members", [1, 10, 216])
-@pytest.mark.parametrize("share", [1e-6, 0.01, 0.3, 1.5])
+@pytest.mark.parametrize(
+    ("share", "min_members", "solver"), in_pairs([1e-6, 0.01, 0.3, 1.5], [1, 10, 216], SOLVERS)
+)
 def test_lattices_at_the_linking_length_are_one_group_or_none(share: float, min_members: int, solver: str) -> None:
     original = adversarial.lattice_at_link(3, np.float64)
     for length in (adversarial.LINK, float(np.nextafter(adversarial.LINK, 0))):
@@ -94,8 +95,7 @@ def test_denormal_bounds_are_kept(bound: float, solver: str) -> None:
     require_kept(scenario, scenario.correct(solver))
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("share", [0.05, 0.45, 2.0])
+@pytest.mark.parametrize(("share", "solver"), in_pairs([0.05, 0.45, 2.0], SOLVERS))
 def test_a_group_that_percolates_stays_one(share: float, solver: str) -> None:
     original = wb.Particles(np.random.default_rng(3).random((1400, 3)), box=1.0)
     length = 1.15 * original.spacing
@@ -218,8 +218,7 @@ def test_sheets_that_look_at_each_other_everywhere_stay_apart(solver: str) -> No
     require_kept(scenario, correction)
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("share", [0.05, 0.8])
+@pytest.mark.parametrize(("share", "solver"), in_pairs([0.05, 0.8], SOLVERS))
 def test_interleaved_lattices_stay_apart(share: float, solver: str) -> None:
     """Each site of one lattice has those of the other just beyond the linking length, all around."""
     sites = np.stack(np.meshgrid(*[np.arange(8.0)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)

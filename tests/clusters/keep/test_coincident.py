@@ -9,6 +9,7 @@ import pytest
 
 import workbench as wb
 from clusters.keep.scenarios import SOLVERS, TOGETHER, Scenario, require_kept, require_stored, thrown_together
+from combinations import in_pairs
 from workbench.backend import Array
 from workbench.clusters.keep.attempts import Attempts
 from workbench.clusters.keep.needs import Needs
@@ -29,9 +30,7 @@ def verdicts(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return told
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("boxed", [True, False])
-@pytest.mark.parametrize("kind", TOGETHER)
+@pytest.mark.parametrize(("kind", "boxed", "solver"), in_pairs(TOGETHER, [True, False], SOLVERS))
 def test_decoded_positions_in_few_places_are_taken_apart(
     kind: str, boxed: bool, solver: str, verdicts: list[bool]
 ) -> None:

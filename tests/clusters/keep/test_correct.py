@@ -22,7 +22,7 @@ def test_groups_bound_and_box_are_kept_and_stored(solver: str, scenario: Scenari
     require_stored(scenario, correction)
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", EACH_SOLVER)
 def test_as_many_linking_lengths_as_there_can_be(solver: str) -> None:
     random = np.random.default_rng(64)
     original = wb.Particles.wrapped(random.random((300, 2)).astype(np.float32), box=1.0)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import oracles
 import workbench as wb
 from clusters.keep.scenarios import SOLVERS, Scenario, decoded_with, keep
+from combinations import in_pairs
 from workbench.clusters.keep import Correction
 from workbench.data.synthetic import adversarial
 
@@ -50,8 +51,7 @@ def test_finders_in_single_precision_agree(scenario: Scenario, solver: str) -> N
         np.testing.assert_array_equal(found, wanted)
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("box", [None, 1.0])
+@pytest.mark.parametrize(("box", "solver"), in_pairs([None, 1.0], SOLVERS))
 def test_all_finders_agree_about_a_clustered_snapshot(box: float | None, solver: str) -> None:
     web = wb.synthetic.cosmic_web(n=32, seed=4)
     assert web.box is not None
