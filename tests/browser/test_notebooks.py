@@ -9,7 +9,9 @@ pytestmark = pytest.mark.long
 WITHIN = 90.0     # seconds
 MEMORY = 2 * 2**30
 # Run by make test-long.
-SELDOM = {"bounds", "clusters", "codec_plugin", "cosmology_on_dask", "learned", "library", "limits", "propagation"}
+SELDOM = {
+    "bounds", "clusters", "codec_plugin", "cosmology_on_dask", "learned", "library", "limits", "propagation", "statistics",
+}
 NAMES = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
 
 

@@ -17,12 +17,14 @@ DATA = """import workbench as wb
 field = wb.synthetic.gaussian_field((128, 128), seed=3)
 snapshot = wb.synthetic.cosmic_web(n=32, seed=1)
 waves = wb.synthetic.gaussian_field((64, 64), seed=1)
-pipeline = wb.propagation.derivatives(waves)"""
+pipeline = wb.propagation.derivatives(waves)
+archive = wb.compress(wb.synthetic.gaussian_field((64, 64, 64), seed=1), wb.Relative(1e-3), "staged")"""
 PANELS = {
     "bounds": ("wb.lab.bounds(field, codec='prequantised', eb=0.05)", "spectra"),
     "clusters": ("wb.lab.clusters(snapshot)", "breakage"),
     "limits": ("wb.lab.limits(field)", "news"),
     "propagation": ("wb.lab.propagation(pipeline, waves)", "trace"),
+    "statistics": ("wb.lab.statistics(archive)", "histogram"),
 }
 SCREENS = [(1366, 768), (1920, 1080), (1000, 768)]
 NARROW = 1100   # pixels of a window in which one closes JupyterLab's list of files

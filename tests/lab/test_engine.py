@@ -290,8 +290,9 @@ def test_results_larger_than_the_memory_reach_later_stages_and_stay_while_they_a
     engine.close()
 
 
-def test_waiting_ends_at_its_deadline_though_work_is_begun_again_and_again() -> None:
-    engine = Engine(State(), [Stage("none", lambda state: 0, lambda *ignored: None)], lambda callback: callback())
+def test_waiting_ends_at_its_deadline() -> None:
+    slow = Stage("slow", lambda state: 0, lambda *ignored: time.sleep(1) or "done")
+    engine = Engine(State(), [slow], lambda callback: callback())
     start = time.monotonic()
     with pytest.raises(WorkbenchError, match=r"within 0\.1 s"):
         engine.settled(0.1)
@@ -405,3 +406,12 @@ def test_work_that_is_no_stage_calls_back_once_with_its_value_or_the_reason(benc
     eventually(lambda: len(ends) == 5)
     bench.engine.wait(SOON)
     assert ends[2:] == [(None, "cancelled")] * 3
+
+
+def test_a_stage_that_returns_nothing_is_refused() -> None:
+    empty = Stage("empty", lambda state: "", lambda state, results, job: None)
+    engine = Engine(State(), [empty], lambda callback: callback())
+    engine.refresh()
+    with pytest.raises(WorkbenchError, match="the stage 'empty' returned None"):
+        engine.settled(SOON)
+    engine.close()

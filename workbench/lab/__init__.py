@@ -17,8 +17,9 @@ from workbench.lab.limits_panel.panel import LimitsPanel, limits
 from workbench.lab.panel import Panel
 from workbench.lab.picture import StillPicture, picture
 from workbench.lab.propagation_panel.panel import PropagationPanel, propagation
+from workbench.lab.statistics_panel.panel import StatisticsPanel, statistics
 
 __all__ = [
-    "BoundsPanel", "Cloud", "ClustersPanel", "DatasetPanel", "LimitsPanel", "Panel", "PropagationPanel", "StillPicture",
-    "bounds", "chart", "cloud", "clusters", "limits", "picture", "propagation",
+    "BoundsPanel", "Cloud", "ClustersPanel", "DatasetPanel", "LimitsPanel", "Panel", "PropagationPanel", "StatisticsPanel",
+    "StillPicture", "bounds", "chart", "cloud", "clusters", "limits", "picture", "propagation", "statistics",
 ]

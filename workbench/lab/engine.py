@@ -293,6 +293,8 @@ class Engine(Generic[State]):
             start = time.perf_counter()
             try:
                 result = stage.work(state, results, job)
+                if result is None:   # which would be taken for a result that is still missing
+                    raise WorkbenchError(f"the stage {stage.name!r} returned None: a result must be an object")
             except Cancelled:
                 raise
             except Exception as error:

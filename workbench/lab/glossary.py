@@ -18,6 +18,7 @@ _WORDS: Mapping[str, str] = {
     "archive": "the compressed data with their certificate and checksums: one zip file, or a folder that Zarr reads too",
     "archive description": "names, checksums and certificate in an archive; it matters for small fields",
     "beside the pictures": "what stands at their right: the trace of the error, or what was counted or measured for many errors",
+    "bins": "the bars of a histogram: equal intervals of values",
     "bits above the bound": "draw operating points as bits above the theoretical bound instead of bits",
     "bits per particle": (
         "bits of the archive for the position of one particle; uncompressed it takes 96 in float32 and three "
@@ -220,6 +221,7 @@ _WORDS: Mapping[str, str] = {
     "spectrum ratio": "power of the decoded data divided by power of the original at each wave number k, P'/P; 1 is equal",
     "split": "halos that lost members; some of these may also have gained others",
     "SSIM": "structural similarity of two fields, in windows of 7 points a side; 1 is equal",
+    "statistics of": "the part of the field that the figures and the histogram belong to",
     "target": "what must hold of the decoded data: find searches for the error bound with which it does",
     "the model itself adds": (
         "what the map of the regions and the parameters of the model would cost a decoder; no bound counts it"
