@@ -410,7 +410,7 @@ def test_work_that_is_no_stage_calls_back_once_with_its_value_or_the_reason(benc
 
 def test_a_stage_that_returns_nothing_is_refused() -> None:
     empty = Stage("empty", lambda state: "", lambda state, results, job: None)
-    engine = Engine(State(), [empty], lambda callback: callback())
+    engine: Engine[State] = Engine(State(), [empty], lambda callback: callback())
     engine.refresh()
     with pytest.raises(WorkbenchError, match="the stage 'empty' returned None"):
         engine.settled(SOON)

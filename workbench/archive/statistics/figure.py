@@ -92,6 +92,7 @@ def in_digits(value: float, bound: float) -> str:
     given, width = Decimal(value), Decimal(bound)
     quantum = Decimal((0, (1,), width.adjusted() - DIGITS + 1))
     shown = given.quantize(quantum, context=exact)
+    shown = shown if shown else exact.abs(shown)   # no sign before zero
     wider = up.add(width, exact.abs(exact.subtract(given, shown))).quantize(quantum, context=up)
     large = max(shown.adjusted(), wider.adjusted())
     form = "f" if wider.adjusted() > -MOST_ZEROS and large < MOST_ZEROS else ""

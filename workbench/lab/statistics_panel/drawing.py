@@ -50,7 +50,10 @@ def answer(known: Figures, unit: str) -> tuple[str | Fact, ...]:
     read = known["mean"]
     share = f"{size(read.bytes_read)} of {size(read.bytes_stored)}"
     cost = Fact("read", share, meaning=f"what the answers were computed from: {read.stage}")
-    return "The original field has the", mean, "and the", deviation, ".", cost, f"in {_duration(known.seconds)}."
+    return (
+        "The mean of the original values is", mean, "and their standard deviation", deviation, "– read:", cost,
+        f"in {_duration(known.seconds)}.",
+    )
 
 
 def facts(known: Figures, unit: str) -> tuple[Fact, ...]:

@@ -129,8 +129,8 @@ def _flat(archive: Archive, values: np.ndarray, mask: np.ndarray | None, crossed
     """A slice as a field without the axes that it crosses, of each of which it has one point."""
     kept = [axis for axis in range(values.ndim) if axis not in crossed]
     metadata = dict(archive.attributes.get("metadata") or {})
-    if "dimensions" in metadata:
-        metadata["dimensions"] = [metadata["dimensions"][axis] for axis in kept]
+    names = metadata.get("dimensions") or [f"axis {axis}" for axis in range(values.ndim)]
+    metadata["dimensions"] = [names[axis] for axis in kept]
     return Field(
         values.squeeze(crossed), spacing=tuple(archive.spacing[axis] for axis in kept), metadata=metadata,
         mask=None if mask is None else mask.squeeze(crossed), name=archive.attributes.get("name") or "",
