@@ -88,7 +88,7 @@ def test_lost_messages_are_made_up_for(notebook: NotebookPage) -> None:
     for number in range(2, 9):
         notebook.run_cell(f"view.chart.show(wave({number}))")
     eventually(lambda: shows_what_python_has(notebook, 1))
-    assert int(notebook.python("lost")) > 2
+    assert int(notebook.python("lost")) >= 2   # every third of at least seven
     notebook.run_cell("lose_all = True\nview.chart.show(wave(9))\nlose_all = False")
     eventually(lambda: shows_what_python_has(notebook, 1))
     expect(notebook.page.locator(".wb-chart-frame")).to_have_attribute("aria-busy", "false")

@@ -47,7 +47,7 @@ def test_a_busy_kernel_is_said_until_it_has_answered(notebook: NotebookPage) -> 
 def test_without_its_kernel_a_panel_shows_what_its_figures_are_of_and_takes_no_change(
     notebook: NotebookPage, watch: Watch, end: str
 ) -> None:
-    watch.allow("anceled future|Kernel|kernel|WebSocket")   # what JupyterLab says of its own end
+    watch.allow("anceled future|Kernel|kernel|WebSocket|Connection lost")   # what JupyterLab says of its own end
     opened(notebook, end.replace(" ", "-"))
     ratio = fact(notebook, "ratio")
     notebook.page.evaluate("code => { probes.kernel().requestExecute({ code }); }", DEAF)

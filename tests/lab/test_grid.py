@@ -80,7 +80,9 @@ def test_sliders_take_coordinates(panel: Any) -> None:
     assert (panel.state.index, panel.state.time) == (3, 0)
     shown["index"].typed("up there")
     assert panel.state.index == 3
-    assert "'up there' is not one" in panel.status.error
+    assert panel.status.error == "the slice must be a coordinate such as 500 hPa; 'up there' is not one"
+    shown["time"].typed("soon")
+    assert "a coordinate such as 2001-03-01, or a number from 0 to 2; 'soon'" in panel.status.error
     panel.change(axis=1)
     assert shown["index"].content["texts"][0] == "90 °N"
     shown["index"].typed("-60 °N")

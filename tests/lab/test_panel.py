@@ -185,28 +185,27 @@ def test_a_drawing_that_fails_says_so_in_the_panel(
 
 
 def test_other_cells_run_while_a_panel_works() -> None:
-    async def cells() -> float:
+    async def cells() -> None:
         hold = threading.Event()
 
         def work(state: ToyState, job: Any) -> None:
-            while not hold.wait(0.01):
+            for _ in range(1000):   # and is over before another cell runs if that has to wait for it
+                if hold.wait(0.01):
+                    return
                 job(0.5, "working")
 
         panel = ToyPanel(np.zeros((10, 2)), work)
         view = panel.widget and panel._view
-        started = time.monotonic()
-        await asyncio.sleep(0.3)   # another cell
-        blocked = time.monotonic() - started - 0.3
-        assert "working" in view.frame.content["text"]
+        while "working" not in view.frame.content["text"]:
+            await asyncio.sleep(0.01)   # another cell
         assert view.frame.content["busy"]
         hold.set()
         while panel.status.busy:
             await asyncio.sleep(0.01)
         assert "<b>✓ 10</b>" in view.figures.content["html"]
         panel.close()
-        return blocked
 
-    assert asyncio.run(asyncio.wait_for(cells(), SOON)) < 2.0
+    asyncio.run(asyncio.wait_for(cells(), SOON))
 
 
 def test_the_button_cancels() -> None:

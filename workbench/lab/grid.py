@@ -119,6 +119,19 @@ class GridAxis:
             return int(np.nanargmin(apart)) if np.isfinite(apart).any() else None
         return next((index for index, known in enumerate(self._texts) if typed and known.startswith(typed)), None)
 
+    @property
+    def expected(self) -> str:
+        """What may be typed for a cell of an axis with coordinates, of which numbers are not those of cells.
+
+        >>> GridAxis.of("lev", np.array([10.0, 50.0, 500.0]), "hPa").expected
+        'a coordinate such as 50 hPa'
+        >>> GridAxis.of("time", np.array(["2026-01-16", "2026-02-15"], "M8[D]"), "").expected
+        'a coordinate such as 2026-02-15, or a number from 0 to 1'
+        """
+        coordinate = f"a coordinate such as {self.text(self.count // 2)}"
+        are_numbers = self.coordinates is not None and self.coordinates.dtype.kind in "fiu"
+        return coordinate if are_numbers else f"{coordinate}, or a number from 0 to {self.count - 1}"
+
     def ticks(self, cells: slice, most: int) -> Ticks:
         """Some cells with their coordinates, for an axis without a scale; an axis with one has the ticks of its numbers."""
         if self.scaled:

@@ -40,9 +40,9 @@ def test_another_axis_shows_its_middle_and_reaches_as_far(field_panel: Any) -> N
     field_panel.widget   # noqa: B018
     field_panel.change(axis=2)
     assert field_panel.state.index == 20
-    assert field_panel._index.high == 39
+    assert field_panel._steps["index"].high == 39
     field_panel.change(axis=0)
-    assert field_panel._index.high == 23
+    assert field_panel._steps["index"].high == 23
 
 
 def test_going_back_measures_nothing_again(field_panel: Any) -> None:

@@ -81,8 +81,8 @@ def test_the_graph_follows_and_is_followed(panel: PropagationPanel) -> None:
     panel.widget   # noqa: B018
     panel.wait(SOON)
     assert panel.graph.content["path"] == ["input", "gradient", "steepness", "laplacian"]
-    panel.graph.heard({"look": "gradient", "playing": True})
-    panel.graph.heard({"look": "steepness", "playing": True})
+    panel.graph.heard({"look": "gradient"})
+    panel.graph.heard({"look": "steepness"})
     panel.graph.heard({"look": "somewhere"})
     assert panel.state.look == "steepness"
     assert [node["site"] for node in panel.graph.content["nodes"] if node["chosen"]] == ["steepness"]

@@ -8,6 +8,7 @@ from typing import Any
 
 from workbench.bounds.as_code import bound_code, codec_code, rule_code
 from workbench.lab.bounds_panel.state import BoundsState
+from workbench.lab.script import script
 
 WIDEST = 110   # characters of a call on one line
 
@@ -30,18 +31,15 @@ def code(state: BoundsState, name: str, riders: bool = False, searched: str = ""
     kind = "" if state.kind == "absolute" else f', kind="{state.bound.kind}"'
     codec = _codec(state, model)
     search = f"found = wb.find_bound({name}, {searched}, {codec}{kind}{order})   # gave this bound"
-    lines = [
-        "import workbench as wb",
-        "",
+    reordered = [f"order = archive.permutation({name})   # decoded[i] is {name}[order[i]]"] if order else []
+    return script([
         *positions,
         *([search] if searched else []),
         f"archive = wb.compress({name}, {bound_code(state.bound)}, codec={codec}{order})",
         "decoded = archive.decompress()",
-    ]
-    if state.order == "free":
-        lines.append(f"order = archive.permutation({name})   # decoded[i] is {name}[order[i]]")
-        return "\n".join([*lines, f"report = wb.compare({name}, decoded, order=order)"])
-    return "\n".join([*lines, f"report = wb.compare({name}, decoded)"])
+        *reordered,
+        f"report = wb.compare({name}, decoded{', order=order' if order else ''})",
+    ])
 
 
 def dataset_code(name: str, rules: Mapping[str, Any], searched: str = "") -> str:
@@ -53,11 +51,10 @@ def dataset_code(name: str, rules: Mapping[str, Any], searched: str = "") -> str
     <BLANKLINE>
     archive = wb.compress(ocean, {"T": {"bound": wb.Absolute(0.01), "codec": "sz3"}, "*": wb.Exact()})
     """
-    call = f"archive = wb.compress({name}, {rules_code(rules)})"
-    if len(call) > WIDEST:
-        lines = (f"    {entry}," for entry in _entries(rules))
-        call = "\n".join([f"archive = wb.compress({name}, {{", *lines, "})"])
-    return "\n".join(["import workbench as wb", "", *([f"# {searched} gave these bounds"] if searched else []), call])
+    lines = [f"archive = wb.compress({name}, {rules_code(rules)})"]
+    if len(lines[0]) > WIDEST:
+        lines = [f"archive = wb.compress({name}, {{", *(f"    {entry}," for entry in _entries(rules)), "})"]
+    return script([*([f"# {searched} gave these bounds"] if searched else []), *lines])
 
 
 def rules_code(rules: Mapping[str, Any]) -> str:

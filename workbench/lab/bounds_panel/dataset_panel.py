@@ -102,8 +102,8 @@ class DatasetPanel(BoundsPanel):
             every = Button("compress all", lambda: self.ask("archive"), "the size of all, with what is chosen for each")
             goals = goals_of(data)
             goals |= {GOALS["total"].words: "total"} if goals else {}
-            self._controls[kind] = self._control_rows(goals, every), self._slider, self._index, self._time, self._outcome
-        rows, self._slider, self._index, self._time, self._outcome = self._controls[kind]
+            self._controls[kind] = self._control_rows(goals, every), self._slider, self._steps, self._outcome
+        rows, self._slider, self._steps, self._outcome = self._controls[kind]
         self._saver = self._saver or SaveArchive(f"{self.name}.zip", self.save_archive, begin=self._begin_saving)
         return [*rows, Row(self._saver, self._saver.download, place="foot")]
 

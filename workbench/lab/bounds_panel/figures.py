@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable
 from functools import partial
 
-from workbench.bounds.run import MEANINGS, Run
+from workbench.bounds.run import MEANINGS as SPEEDS
+from workbench.bounds.run import Run
 from workbench.data import Field, Particles
 from workbench.data.units import unit_of
 from workbench.guarantees import Absolute, Bound, Exact, Relative
@@ -15,9 +16,8 @@ from workbench.lab.bounds_panel.plots import measures
 from workbench.lab.bounds_panel.trial import Trial
 from workbench.lab.controls import exact
 from workbench.lab.description import Fact, Severity
-from workbench.metrics.report import MEANINGS as FIGURES
+from workbench.lab.figures import figure, group
 
-SIZE, ERROR, SPEED = "size", "error", "speed"   # the groups of figures
 TITLES = {"bits_per_value": "bits per value", "bits_per_particle": "bits per particle"}
 CHECKED = "every value was decoded and compared with the original before there was an archive"
 NOTHING_FINITE = "no finite values: all come back bit for bit"
@@ -34,8 +34,8 @@ def answer(data: Particles | Field, trial: Trial) -> Sentence:
     run, size = trial.run, measures(data)[0]
     unit = TITLES[size].replace(" per ", "/")
     parts: list[str | Fact] = [
-        Fact(TITLES[size], short(float(run[size])), meaning=MEANINGS[size], unit=unit), "·",
-        Fact("ratio", f"{short(float(run['ratio']))}x", meaning=MEANINGS["ratio"]), "·", _kept(data, trial),
+        figure(TITLES[size], short(float(run[size])), unit), "·",
+        figure("ratio", f"{short(float(run['ratio']))}x"), "·", _kept(data, trial),
     ]
     return (*parts, *_error(data, run))
 
@@ -61,13 +61,13 @@ def _kept(data: Particles | Field, trial: Trial) -> Fact:
 
 def _error(data: Particles | Field, run: Run) -> list[str | Fact]:
     """The PSNR of fields, the distances that particles have moved; nothing if all is exact."""
-    name, figure, unit, digits = "PSNR", "psnr", "dB", 4
+    name, measured, unit, digits = "PSNR", "psnr", "dB", 4
     if isinstance(data, Particles):
-        name, figure, unit, digits = "rms distance", "rms_distance", unit_of(data), 3
-    value = float(run.figures.get(figure, math.nan))
+        name, measured, unit, digits = "rms distance", "rms_distance", unit_of(data), 3
+    value = float(run.figures.get(measured, math.nan))
     if not math.isfinite(value) or value == 0:
         return []
-    return ["·", name, Fact(name, short(value, digits), meaning=FIGURES.get(figure, ""), unit=unit)]
+    return ["·", name, figure(name, short(value, digits), unit)]
 
 
 def facts(data: Particles | Field, trial: Trial, plain: Run | None = None) -> tuple[Fact, ...]:
@@ -75,43 +75,40 @@ def facts(data: Particles | Field, trial: Trial, plain: Run | None = None) -> tu
     if trial.outcome is None or not trial.archive.original_nbytes:
         return ()
     run, size = trial.run, measures(data)[0]
-    shown = [
-        _fact(run, "ratio", "ratio", short, SIZE, "x"),
-        _fact(run, TITLES[size], size, short, SIZE),
-        None if plain is None else _fact(plain, "without the model", size, short, SIZE),
-        _worst(trial),
-        _fact(run, "PSNR", "psnr", "{:.2f}".format, ERROR, "dB"),
-        _fact(run, "SSIM", "ssim", similarity, ERROR),
-        _fact(run, "rms distance", "rms_distance", partial(short, digits=4), ERROR),
-        _corrected(run),
-        _fact(run, "compress", "encode_mb_per_s", short, SPEED, "MB/s"),
-        _fact(run, "decompress", "decode_mb_per_s", short, SPEED, "MB/s"),
+    unmodelled = [] if plain is None else _measured(plain, size, "without the model", about=TITLES[size])
+    errors = [
+        *_measured(run, "psnr", "PSNR", "dB", "{:.2f}".format), *_measured(run, "ssim", "SSIM", form=similarity),
+        *_measured(run, "rms_distance", "rms distance", form=partial(short, digits=4)),
     ]
-    return tuple(fact for fact in shown if fact is not None)
+    speeds = {"compress": "encode_mb_per_s", "decompress": "decode_mb_per_s"}
+    return (
+        *group("size", [*_measured(run, "ratio", "ratio", "x"), *_measured(run, size, TITLES[size]), *unmodelled]),
+        *group("error", [_worst(trial), *errors, _corrected(run)]),
+        *group("speed", [Fact(name, short(float(run[speed])), meaning=SPEEDS[speed], unit="MB/s")
+                         for name, speed in speeds.items()]),
+    )
 
 
-def _fact(run: Run, name: str, figure: str, form: Callable[[float], str], group: str, unit: str = "") -> Fact | None:
-    if figure not in run.figures:
-        return None
-    meaning = MEANINGS.get(figure) or FIGURES.get(figure, "")
-    value = float(run[figure])
+def _measured(
+    run: Run, measured: str, name: str, unit: str = "", form: Callable[[float], str] = short, about: str = ""
+) -> list[Fact]:
+    """The figure, if the run has it."""
+    if measured not in run.figures:
+        return []
+    value = float(run[measured])
     if math.isfinite(value):
-        return Fact(name, form(value), meaning=meaning, unit=unit, group=group)
-    return Fact(name, _infinite(value), meaning=meaning, group=group)
-
-
-def _infinite(value: float) -> str:
-    return "not defined" if math.isnan(value) else "exact" if value > 0 else "nothing left"
+        return [figure(name, form(value), unit, about=about)]
+    return [figure(name, "not defined" if math.isnan(value) else "exact" if value > 0 else "nothing left", about=about)]
 
 
 def _worst(trial: Trial) -> Fact:
     """The largest error as a share of the bound."""
     limit = trial.limit
     if limit.value == 0:
-        return Fact("largest error", "none allowed, none made", "good", CHECKED, group=ERROR)
+        return Fact("largest error", "none allowed, none made", "good", CHECKED)
     largest, meaning = _largest(trial), f"{CHECKED}: {trial.run.bound.describe()}"
     share = f"{largest / limit.value:.1%} of the bound"
-    return Fact("largest error", f"{largest:.4g}", _verdict(trial), meaning, share, ERROR)
+    return Fact("largest error", f"{largest:.4g}", _verdict(trial), meaning, share)
 
 
 def _verdict(trial: Trial) -> Severity:
@@ -125,5 +122,4 @@ def _largest(trial: Trial) -> float:
 
 def _corrected(run: Run) -> Fact:
     share = float(run["corrected"])
-    text, unit = ("none", "") if share == 0 else (f"{100 * share:.3g}", "%")
-    return Fact("corrected", text, meaning=MEANINGS["corrected"], unit=unit, group=ERROR)
+    return figure("corrected", "none") if share == 0 else figure("corrected", 100 * share, "%")

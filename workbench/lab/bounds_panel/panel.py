@@ -15,6 +15,7 @@ from workbench.bounds.run import Run
 from workbench.codecs.interpolation import Interpolation
 from workbench.codecs.interpolation_model import Model
 from workbench.data import Field, Particles
+from workbench.errors import WorkbenchError
 from workbench.guarantees import Exact
 from workbench.lab.bounds_panel import drawing
 from workbench.lab.bounds_panel.code import code
@@ -44,6 +45,8 @@ from workbench.lab.panel import Panel
 from workbench.lab.part import Part
 from workbench.lab.saving import SaveArchive
 from workbench.lab.unusual import unusual
+
+SLICES = {"index": "slice", "time": "time"}   # names of the sliders over slices, by the fields that they choose
 
 
 class BoundsPanel(Panel[BoundsState]):
@@ -160,15 +163,17 @@ class BoundsPanel(Panel[BoundsState]):
         return reading(self.examined(state).data, state, results.get("trial"), (x, y))
 
     def implied(self, fields: Fields) -> Fields:
-        """What follows from a change."""
+        """What follows from a change; a text that is no coordinate is refused with an example of one."""
+        for field, axis in self._axes().items():
+            if axis.texts and isinstance(typed := fields.get(field), str):
+                raise WorkbenchError(f"the {SLICES[field]} must be {axis.expected}; {typed!r:.60} is not one")
         return implied(self.state, self.data, fields)
 
     def fit_controls(self) -> None:
         """The ends of the bound are those of its kind, the ends of the slice those of its axis."""
         low, high = exponents(self.data, self.state.kind)
         self._slider.span(10.0**low, 10.0**high)
-        for slider, axis in self._of_axes():
-            slider.reach(axis.count - 1, axis.texts, axis.index)
+        self._fit_slices()
 
     def show_parts(self) -> None:
         """The outcome of a search, beside its button."""
@@ -210,8 +215,7 @@ class BoundsPanel(Panel[BoundsState]):
 
     def _view_controls(self) -> list[Any]:
         """The controls that choose the visible part of the data."""
-        self._index = Steps("index", "slice", 0, 0)
-        self._time = Steps("time", "time", 0, 0)
+        self._steps = {field: Steps(field, name, 0, 0) for field, name in SLICES.items()}
         if isinstance(self.data, Particles):
             axes = {"along x": 0, "along y": 1, "along z": 2} if self.data.dimensions == 3 else {}
             return [Choice("axis", "seen", axes, about="line of sight")] if axes else []
@@ -220,16 +224,19 @@ class BoundsPanel(Panel[BoundsState]):
         if len(names) == 3:
             across = names if len({*names}) == 3 else "012"   # an axis may stand twice, as in a covariance
             numbered = dict(zip(across, range(3), strict=True))
-            controls = [Choice("axis", "slice across axis", numbered), self._index, *controls]
-        for slider, axis in self._of_axes():
-            slider.reach(axis.count - 1, axis.texts, axis.index)
-        return controls if len(self.data.shape) < 4 else [self._time, *controls]
+            controls = [Choice("axis", "slice across axis", numbered), self._steps["index"], *controls]
+        self._fit_slices()
+        return controls if len(self.data.shape) < 4 else [self._steps["time"], *controls]
 
-    def _of_axes(self) -> list[tuple[Steps, GridAxis]]:
-        """The sliders over slices, with the axes that they move along."""
+    def _fit_slices(self) -> None:
+        for field, axis in self._axes().items():
+            self._steps[field].reach(axis.count - 1, axis.texts, axis.index)
+
+    def _axes(self) -> dict[str, GridAxis]:
+        """The axes across which slices are chosen, by the fields that choose them."""
         grid = () if isinstance(self.data, Particles) else grid_of(self.data)
-        sliders = [(self._index, grid[-3:][self.state.axis])] if len(grid) > 2 else []
-        return [*sliders, (self._time, grid[0])] if len(grid) > 3 else sliders
+        across = {"index": grid[-3:][self.state.axis]} if len(grid) > 2 else {}
+        return {**across, "time": grid[0]} if len(grid) > 3 else across
 
     # Stages.
 

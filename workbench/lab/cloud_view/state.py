@@ -23,12 +23,12 @@ SHADING: dict[str, Any] = {
     "hues": HUES, "status": STATUS_HUES, "other": "b9b3c9", "none": "7f93d6", "background": "080818",
     "left": "ffffff", "joined": "ff4fd8", "changed": 2.5,   # particles that left their halo or joined one, and their light
     "light": {"coloured": 1.0, "other": 0.6, "none": 0.25},   # of a particle of a coloured halo, of another one, of none
+    "yaw": 0.6, "pitch": 0.35,   # radians, where the camera is at the beginning and after a reset
     "distance": 2.7,    # of the camera from the centre
     "lens": 2.8,        # half the height of the picture is this many times smaller than what is one distance away
     "haze": 1.1,        # by which light falls with the depth
     "contrast": 3.0, "span": 150.0,   # light is the logarithm of the density in units of the mean, up to the span
 }
-YAW, PITCH = 0.6, 0.35   # radians, at the beginning
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class CloudState:
     depth_cue: bool = True
     changes: bool = True
     rotating: bool = False
-    camera: tuple[float, ...] = (YAW, PITCH, SHADING["distance"], 0.0, 0.0, 0.0)
+    camera: tuple[float, ...] = (SHADING["yaw"], SHADING["pitch"], SHADING["distance"], 0.0, 0.0, 0.0)
 
     def __post_init__(self) -> None:
         one_of("colouring", self.colouring, get_args(Colouring))

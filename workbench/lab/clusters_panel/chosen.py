@@ -11,7 +11,7 @@ from workbench.lab.clusters_panel.breakage import Halos, Outcome
 from workbench.lab.clusters_panel.panes import FALSE, MISSING, title_of, titles_of
 from workbench.lab.clusters_panel.state import Chosen, ClustersState
 from workbench.lab.description import Fact
-from workbench.lab.glossary import meaning
+from workbench.lab.figures import figure, group
 
 GROUP = "close-up"   # of the figures
 
@@ -151,15 +151,13 @@ def _link_facts(
     particles: Particles, state: ClustersState, length: float, outcome: Outcome | None, chosen: Chosen
 ) -> tuple[Fact, ...]:
     before = _distance(particles, chosen)
-    facts = [Fact("distance before", _against(before, length), "", meaning("distance"), group=GROUP)]
-    if outcome is None:
-        return tuple(facts)
-    after = _against(_distance(outcome.decoded, chosen), length)
-    facts.append(Fact("distance after", after, "", meaning("distance"), group=GROUP))
-    for name, along in zip(("one particle moved", "the other moved"), _moved(particles, outcome, chosen), strict=True):
-        text = f"{float(np.sqrt((along**2).sum())):.4g}, along one axis up to {along.max() / state.bound:.3f} ξ"
-        facts.append(Fact(name, text, "", meaning("displacement"), group=GROUP))
-    return tuple(facts)
+    facts = [figure("distance before", _against(before, length), about="distance")]
+    if outcome is not None:
+        facts.append(figure("distance after", _against(_distance(outcome.decoded, chosen), length), about="distance"))
+        for name, along in zip(("one particle moved", "the other moved"), _moved(particles, outcome, chosen), strict=True):
+            text = f"{float(np.sqrt((along**2).sum())):.4g}, along one axis up to {along.max() / state.bound:.3f} ξ"
+            facts.append(figure(name, text, about="displacement"))
+    return group(GROUP, facts)
 
 
 def _against(distance: float, length: float) -> str:
@@ -182,17 +180,12 @@ def _digits(share: float) -> int:
 
 def _halo_facts(halos: Halos, outcome: Outcome | None, place: int) -> tuple[Fact, ...]:
     catalogue = halos.catalogue
-    facts = [
-        Fact("members", f"{catalogue.members[place]:,}", "", "members of this halo in the original", group=GROUP),
-        Fact("radius", f"{catalogue.radii[place]:.4g}", "", meaning("radius"), group=GROUP),
-    ]
-    if outcome is None:
-        return tuple(facts)
-    missing, false = broken_counts(halos, outcome, np.array([place]))
-    return (
-        facts[0],
-        Fact("members after", f"{outcome.members[place]:,}", "", meaning("members after"), group=GROUP),
-        Fact("its missing links", f"{missing[0]:,}", "", meaning("missing link"), group=GROUP),
-        Fact("its false links", f"{false[0]:,}", "", meaning("false link"), group=GROUP),
-        facts[1],
-    )
+    facts = [Fact("members", f"{catalogue.members[place]:,}", meaning="members of this halo in the original")]
+    if outcome is not None:
+        missing, false = broken_counts(halos, outcome, np.array([place]))
+        facts += [
+            figure("members after", outcome.members[place], form=","),
+            figure("its missing links", missing[0], form=",", about="missing link"),
+            figure("its false links", false[0], form=",", about="false link"),
+        ]
+    return group(GROUP, [*facts, figure("radius", catalogue.radii[place], form=".4g")])

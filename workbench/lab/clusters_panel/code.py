@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from workbench.lab.clusters_panel.state import ClustersState
+from workbench.lab.script import script
 
 
 def code(state: ClustersState, name: str = "particles", kept: bool = False) -> str:
@@ -11,22 +12,19 @@ def code(state: ClustersState, name: str = "particles", kept: bool = False) -> s
     >>> print(code(ClustersState(bound=0.02), "snapshot").splitlines()[3])
     archive = wb.compress(original, wb.Absolute(0.02), codec="lattice", order="free")
     """
-    return "\n".join([*_archive(state, name, kept), *_groups(state), *(_kept(state) if kept else _broken(state)), ""])
+    return script([*_archive(state, name, kept), *_groups(state), *(_kept(state) if kept else _broken(state)), ""])
 
 
 def _archive(state: ClustersState, name: str, kept: bool) -> list[str]:
     promise = f", keep=[{_promise(state)}]" if kept else ""
     options = f'codec="{state.codec}"{promise}, order="{state.order}"'
-    lines = [
-        "import workbench as wb",
-        "",
+    reordered = "original = original.select(archive.permutation(original))   # in the decoded order"
+    return [
         f"original = wb.Particles({name}.positions, {name}.box)",
         f"archive = wb.compress(original, wb.Absolute({float(state.bound)!r}), {options})",
         "decoded = archive.decompress()",
+        *([reordered] if state.order == "free" else []),
     ]
-    if state.order == "free":
-        lines.append("original = original.select(archive.permutation(original))   # in the decoded order")
-    return lines
 
 
 def _groups(state: ClustersState) -> list[str]:

@@ -22,11 +22,10 @@ from workbench.lab.clusters_panel.keeping import Kept, Trace
 from workbench.lab.clusters_panel.panes import AFTER, DECODED, KEPT, STATUS, panes
 from workbench.lab.clusters_panel.state import ClustersState
 from workbench.lab.description import Charts, Fact, Marks, Picture, Severity, Shown, Table
-from workbench.lab.glossary import meaning
+from workbench.lab.figures import figure, group
 from workbench.lab.projection import shown_axes
 
 LARGEST_HALOS = 200   # in the table
-HALOS, ARCHIVE = "halos", "archive"   # groups of figures
 
 
 def draw(
@@ -134,8 +133,8 @@ def _answer(
     if part is None:
         return ()
     count = halos.count(state.min_members)
-    bits = Fact("bits per particle", f"{part.bits_per_particle:.2f}", meaning=meaning("bits per particle"))
-    cost = () if kept is None else (Fact("cost of keeping", f"{kept.overhead:+.2f}", meaning=meaning("cost of keeping")),)
+    bits = figure("bits per particle", part.bits_per_particle, form=".2f")
+    cost = () if kept is None else (figure("cost of keeping", kept.overhead, form="+.2f"),)
     if isinstance(part, Kept):
         return (*_kept_answer(state, part, count), "·", bits, "bits/particle ·", *cost, "for keeping")
     known = ("· keeping costs", *cost) if cost else ()
@@ -156,7 +155,7 @@ def _broken_answer(outcome: Outcome, count: int) -> tuple[str | Fact, ...]:
     if not count:
         return ("no halos",)
     _, split, merged = outcome.counts(count)
-    broken = Fact("broken", f"{split + merged:,} of {count:,}", _verdict(split + merged, True), meaning("broken"))
+    broken = figure("broken", f"{split + merged:,} of {count:,}", verdict=_verdict(split + merged, True))
     return broken, f"halos broken ({split:,} split, {merged:,} merged)" if split + merged else "halos broken"
 
 
@@ -170,20 +169,20 @@ def _frame(sight: Sight, axes: tuple[int, int]) -> Marks:
 def _facts(particles: Particles, state: ClustersState, halos: Halos, part: Breakage | Kept | None) -> tuple[Fact, ...]:
     count, length = halos.count(state.min_members), halos.groups.linking_length
     counted = f"groups of at least {state.min_members:,} members in the original"
-    facts = [Fact("halos", f"{count:,}", "", counted, group=HALOS)]
-    if part is not None:
-        facts += _breakage_facts(part.outcome, count, bool(len(halos.catalogue)))
-    facts += [
-        Fact("linking length", _both_units(particles, length), "", meaning("linking length"), group=ARCHIVE),
-        Fact("error bound", f"{state.bound:.6g} = {state.bound / length:.3g} b", "", meaning("error bound"), group=ARCHIVE),
+    of_halos = [Fact("halos", f"{count:,}", meaning=counted)]
+    of_archive = [
+        figure("linking length", _both_units(particles, length)),
+        figure("error bound", f"{state.bound:.6g} = {state.bound / length:.3g} b"),
     ]
     if part is not None:
         bits = part.bits_per_particle
-        facts += [
-            Fact("bits per particle", f"{bits:.3f}", "", meaning("bits per particle"), group=ARCHIVE),
-            Fact("ratio", f"{_ratio(particles, bits):.1f}", "", meaning("ratio"), group=ARCHIVE),
+        of_halos += _breakage_facts(part.outcome, count, bool(len(halos.catalogue)))
+        of_archive += [
+            figure("bits per particle", bits, form=".3f"), figure("ratio", _ratio(particles, bits), form=".1f"),
         ]
-    return (*facts, *(_kept_facts(state, part) if isinstance(part, Kept) else []))
+    if isinstance(part, Kept):
+        of_archive += _kept_facts(state, part)
+    return *group("halos", of_halos), *group("archive", of_archive)
 
 
 def _both_units(particles: Particles, length: float) -> str:
@@ -193,17 +192,13 @@ def _both_units(particles: Particles, length: float) -> str:
 def _breakage_facts(outcome: Outcome, count: int, are_groups: bool) -> list[Fact]:
     """The broken halos and their parts, and the broken links; nothing is good where nothing could break."""
     _, split, merged = outcome.counts(count)
-    listed = "; in dense regions, at most 64 are listed for two cells"
-    figures = {
-        "broken": (split + merged, meaning("broken"), count > 0),
-        "split": (split, meaning("split"), count > 0),
-        "merged": (merged, meaning("merged"), count > 0),
-        "missing links": (len(outcome.missing), meaning("missing link"), are_groups),
-        "false links": (len(outcome.false), meaning("false link") + listed, are_groups),
-    }
+    missing, false, could_break = len(outcome.missing), len(outcome.false), count > 0
     return [
-        Fact(name, f"{number:,}", _verdict(number, could_break), means, group=HALOS)
-        for name, (number, means, could_break) in figures.items()
+        *(figure(name, number, form=",", verdict=_verdict(number, could_break))
+          for name, number in {"broken": split + merged, "split": split, "merged": merged}.items()),
+        figure("missing links", missing, form=",", verdict=_verdict(missing, are_groups), about="missing link"),
+        figure("false links", false, form=",", verdict=_verdict(false, are_groups), about="false link",
+               more="; in dense regions, at most 64 are listed for two cells"),
     ]
 
 
@@ -216,10 +211,10 @@ def _kept_facts(state: ClustersState, kept: Kept) -> list[Fact]:
     share = f" ({100 * kept.overhead / plain:+.2g} %)" if plain > 0 else ""
     least = f"all of at least {state.keep_members:,} members" if state.keep_members > 1 else "all of them"
     return [
-        Fact("cost of keeping", f"{kept.overhead:+.3f} bits{share}", "", meaning("cost of keeping"), group=ARCHIVE),
+        figure("cost of keeping", f"{kept.overhead:+.3f} bits{share}"),
         Fact(
             "groups verified", "equal" if kept.verified else "different", "good" if kept.verified else "bad",
-            f"groups found again in the decoded particles, {least}, compared with the original", group=ARCHIVE,
+            f"groups found again in the decoded particles, {least}, compared with the original",
         ),
     ]
 

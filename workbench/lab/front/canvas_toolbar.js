@@ -39,7 +39,7 @@ export class Toolbar {
     this.saving.root.addEventListener("toggle", () => this.listPictures());
     const asked = pushButton(this.row, "?", "keys of a picture", () => this.help.toggle());
     asked.title = KEYS.map(([key, meaning]) => `${key}: ${meaning}`).join("\n");
-    this.help = new Help(view.root, "keys on a picture", KEYS, ABOUT);
+    this.help = new Help(view.root, "keys of a picture", KEYS, ABOUT);
     view.place = element("output", "wb-place", this.row, { "aria-live": "off" });
   }
 

@@ -23,26 +23,26 @@ Node = dict[str, Any]
 
 
 class StageGraph(Part):
-    """The drawing; `look(site, playing)` is called when a site is pressed, and for each step of *play*.
+    """The drawing; `look(site)` is called when a site is pressed, and for each step of *play*.
 
     Its content: `nodes` and `arrows`; the `path` of sites that the error reaches, in order; the `ends` of the axis of
     errors as texts; `key`, the signs in words; and whether all is `stale`.
 
-    >>> graph = StageGraph(lambda site, playing: print(site), [("input", "sum")])
+    >>> graph = StageGraph(print, [("input", "sum")])
     >>> graph.content["arrows"]
     [['input', 'sum']]
     """
 
     kind = "graph"
 
-    def __init__(self, look: Callable[[str, bool], object], arrows: Sequence[tuple[str, str]]) -> None:
+    def __init__(self, look: Callable[[str], object], arrows: Sequence[tuple[str, str]]) -> None:
         super().__init__(nodes=[], arrows=[list(pair) for pair in arrows], path=[], ends=[], key="", stale=False)
         self._look = look
 
     def heard(self, content: Mapping[str, Any]) -> None:
         """A site was pressed."""
         if content.get("look") in {node["site"] for node in self.content["nodes"]}:
-            self._look(content["look"], bool(content.get("playing")))
+            self._look(content["look"])
 
 
 def nodes(

@@ -296,7 +296,7 @@ class PropagationPanel(Panel[PropagationState]):
             chosen = next(each for each in (site, self.state.site, *found.budget.bounds) if each in found.budget.bounds)
             self.request(kind="compression", site=chosen, bound=found.shares[chosen])
 
-    def show_site(self, site: str, playing: bool = False) -> None:
+    def show_site(self, site: str) -> None:
         """Show the array at a site; sites shown one after the other are one step to undo."""
         self._looking = True
         try:
