@@ -51,8 +51,8 @@ def answer(known: Figures, unit: str) -> tuple[str | Fact, ...]:
     share = f"{size(read.bytes_read)} of {size(read.bytes_stored)}"
     cost = Fact("read", share, meaning=f"what the answers were computed from: {read.stage}")
     return (
-        "The mean of the original values is", mean, "and their standard deviation", deviation, "– read:", cost,
-        f"in {_duration(known.seconds)}.",
+        "The mean of the original values is", mean, "and their standard deviation", deviation, "(read:", cost,
+        f"in {_duration(known.seconds)}).",
     )
 
 
