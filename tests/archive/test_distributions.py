@@ -65,7 +65,7 @@ def case(seed: int) -> int:
     return checked
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", [0, 1, *(pytest.param(part, marks=pytest.mark.long) for part in (2, 3))])
 def test_the_exact_figures_are_in_every_interval(part):
     assert sum(case(seed) for seed in range(1000 * part, 1000 * part + 25)) > 400
 
@@ -119,7 +119,7 @@ def test_cuts_divide_values_where_their_intervals_pass_an_edge(dtype, limit):
         pytest.skip("integers have no relative limit")
     rng = np.random.default_rng(3)
     kind = np.dtype(dtype)
-    near = rng.normal(size=200) * 10 ** rng.uniform(-3, 3, 200)
+    near = rng.normal(size=60) * 10 ** rng.uniform(-3, 3, 60)
     values = np.unique((np.abs(near) if kind.kind == "u" else near).astype(kind))
     edges = [0.0, 1.0, -1.0, 0.1, 1e300, -1e300, *rng.choice(near, 20).tolist(), *values[:20].tolist()]
     for edge in map(Fraction, edges):
