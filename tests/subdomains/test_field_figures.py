@@ -132,12 +132,22 @@ def sources_of(field, folder):
     }
 
 
-def test_every_source_has_the_report_of_an_array(client, tmp_path):
+each_or_both = pytest.mark.parametrize("both", [False, pytest.param(True, marks=pytest.mark.long)])
+
+
+def places(client, number, both):
+    """Where a source is read: here and by workers, or in one of the two, which differs from each source to the next."""
+    every = ({}, {"client": client})
+    return every if both else (every[number % 2],)
+
+
+@each_or_both
+def test_every_source_has_the_report_of_an_array(client, tmp_path, both):
     field = wb.Field(sample((40, 31), "f8").values)
     decoded = np.round(field.values, 2)
     expected = wb.compare(field, decoded, bound=0.01)
-    for source in sources_of(field, tmp_path).values():
-        for where in ({}, {"client": client}):
+    for number, source in enumerate(sources_of(field, tmp_path).values()):
+        for where in places(client, number, both):
             assert_same_report(wb.compare(source, decoded, bound=0.01, **where), expected)
             assert_same_report(wb.compare(decoded, source, quick=True, **where), wb.compare(decoded, field, quick=True))
 
@@ -221,16 +231,16 @@ def test_a_sweep_has_the_figures_of_one_process(dtype, masked):
     assert sum(run.error is None for run in expected) >= 4
 
 
-def test_every_source_has_the_rows_of_an_array(client, tmp_path):
+@each_or_both
+def test_every_source_has_the_rows_of_an_array(client, tmp_path, both):
     field = wb.Field(sample((40, 31), "f8").values)
     asked = {"codecs": "prequantised", "bounds": wb.Absolute(0.01), "metrics": "full", "chunk_values": 500, "cache": False}
     sources = sources_of(field, tmp_path)
     expected = {labelled: wb.sweep(sources["labelled" if labelled else "array"], **asked) for labelled in (False, True)}
     assert expected[False][0]["chunks"] == 4
-    for name, source in sources.items():
-        if name == "list":
-            continue   # which a sweep refuses
-        for where in ({}, {"client": client}):
+    del sources["list"]   # which a sweep refuses
+    for number, (name, source) in enumerate(sources.items()):   # so those that the report reads here are read by workers
+        for where in places(client, number, both):
             assert_same_runs(wb.sweep(source, **asked, **where), expected["labelled" in name])   # whose metadata take bytes
 
 

@@ -10,7 +10,7 @@ import pytest
 import zarr
 
 import workbench as wb
-from subdomains.test_field_figures import sources_of
+from subdomains.test_field_figures import each_or_both, places, sources_of
 from workbench.distributed import ChunkedField
 
 MEMORY = 320          # MiB that a process may have
@@ -47,11 +47,12 @@ def test_a_search_in_chunks_is_proved_on_the_whole(whole, tmp_path):
         assert "chunk_values=50000" in found.code()
 
 
-def test_every_source_has_the_bound_of_an_array(client, tmp_path):
+@each_or_both
+def test_every_source_has_the_bound_of_an_array(client, tmp_path, both):
     field = wb.Field(wb.synthetic.gaussian_field((40, 31), 3, seed=4).values)
     expected = wb.find_bound(field, wb.PSNR(60), "prequantised")
-    for name, source in sources_of(field, tmp_path).items():
-        for where in ({}, {"client": client}):
+    for number, (name, source) in enumerate(sources_of(field, tmp_path).items()):
+        for where in places(client, number, both):
             found = wb.find_bound(source, wb.PSNR(60), "prequantised", **where)
             assert 60 <= found.report["psnr"] <= 60.1
             if name in ("array", "field", "npy", "hdf5", "chunked"):   # predicted alike: the only part is the whole
