@@ -1,6 +1,5 @@
 """A part of an archive is that part of the whole, and costs the chunks and blocks it lies in."""
 
-import itertools
 from collections import defaultdict
 
 import numpy as np
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 import workbench as wb
 from archive import samples
 from archive.samples import assert_equal, assert_same_bits, reopened, resealed
+from combinations import in_pairs
 from workbench.archive import chunk as chunks
 from workbench.archive import reading
 from workbench.archive import region as regions
@@ -51,7 +51,10 @@ def made(codec, order, box=8.0, dimensions=3, count=3000, dtype=np.float32, **ho
     return wb.compress(original, wb.Absolute(0.01), codec, order=order, chunk_values=dimensions * 500, **how)
 
 
-@pytest.fixture(scope="module", params=list(itertools.product(CODECS, ORDERS, (8.0, None), (2, 3))), ids=str)
+@pytest.fixture(scope="module", params=[
+    pytest.param(each.values, marks=each.marks, id=str(each.values))
+    for each in in_pairs(CODECS, ORDERS, (8.0, None), (2, 3))
+])
 def archive(request):
     codec, order, box, dimensions = request.param
     return made(codec, order, box, dimensions)
