@@ -102,7 +102,7 @@ def test_too_few_workers_are_an_error(run: Run, positions: Path, scheduler: str,
 
 
 def test_new_workers_end_with_the_command(positions: Path, tmp_path: Path) -> None:
-    running = in_session("fof", positions, "--workers", 2, "--json")
+    running = in_session("fof", positions, "--workers", 1, "--json")
     out, told = running.communicate(timeout=120)
     assert (running.returncode, told) == (0, "")
     assert json.loads(out)["particles"] == 4096
