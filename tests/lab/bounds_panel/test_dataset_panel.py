@@ -239,7 +239,6 @@ def test_bounds_for_a_total_ratio_are_chosen_in_all_rows(panel: Any, data: xarra
 
 
 def test_bounds_that_were_found_together_are_taken_back_together(panel: Any) -> None:
-    panel.widget   # noqa: B018
     panel.change(variable="P")
     panel.change(eb=0.07)
     panel.change(variable="T", target="total", goal=4)
@@ -269,7 +268,6 @@ def rules(panel: Any) -> dict[str, tuple[bool, float]]:
 
 
 def test_integers_are_kept_exactly_until_they_have_a_bound(panel: Any, data: xarray.Dataset) -> None:
-    panel.widget   # noqa: B018
     panel.change(variable="basin")
     assert panel.state.exact
     assert panel.state.codec == "prequantised"
@@ -348,7 +346,6 @@ def test_particles_and_tables_are_members_too() -> None:
     data = {"gas": snapshot, "halos": halos, "density": np.ones((8, 8, 8), "f4")}
     with wb.lab.bounds(data, order="free", eb=0.02) as panel:
         panel.name = "data"
-        panel.widget   # noqa: B018
         assert panel.state.variable == "gas"
         archive = made_by_code(panel, data)
         assert archive["gas"].certificate["positions"].bound == wb.Absolute(0.02)

@@ -36,7 +36,9 @@ def test_the_form_is_the_same_before_and_after(name):
     assert after.tables["tried so far"].chosen == 0
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] * (name in ("cube", "four", "cloud"))) for name in ALL]
+)
 def test_every_chart_can_be_drawn_and_changed(name):
     before, after = shown(name), shown(name, eb=BoundsState.for_(sample(name)).eb / 8)
     assert "rate-distortion" in before.charts or name in ("constant", "nothing", "one point")
