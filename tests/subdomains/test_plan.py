@@ -18,21 +18,22 @@ plan = wb.distributed.plan
 
 
 @functools.cache
-def web():
-    return wb.synthetic.cosmic_web(n=64, seed=4)
+def web(n):
+    return wb.synthetic.cosmic_web(n=n, seed=4)
 
 
 def cut(n):
-    """The universe at three sizes: the same halos, with every particle, an eighth or a 64th of them."""
-    chosen = np.random.default_rng(n).permutation(len(web()))[: n**3]
-    return wb.Particles(web().positions[np.sort(chosen)], web().box)
+    """A universe at several sizes: the same halos, with every particle, or an eighth of them."""
+    whole = web(max(n, 32))
+    chosen = np.random.default_rng(n).permutation(len(whole))[: n**3]
+    return wb.Particles(whole.positions[np.sort(chosen)], whole.box)
 
 
 def uniform(n):
     return wb.Particles(np.random.default_rng(n).random((n**3, 3)).astype(np.float32) * 0.999999, 1.0)
 
 
-@pytest.mark.parametrize("n", [16, 32, 64])
+@pytest.mark.parametrize("n", [16, 32, pytest.param(64, marks=pytest.mark.long)])
 @pytest.mark.parametrize(("make", "tolerance"), [(cut, 0.45), (uniform, 0.35)])
 def test_ghosts_and_bytes_are_those_of_the_exchange(tmp_path, n, make, tolerance):
     particles = make(n)
@@ -109,7 +110,7 @@ def test_what_cannot_be_planned_is_refused(given, told):
 def test_a_scratch_folder_without_room_is_refused_before_any_work(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: type("usage", (), {"free": 1e6}))
     with pytest.raises(WorkbenchError, match=r"needs 6\.3 MB of scratch files; .* has room for 1\.0 MB: give scratch="):
-        wb.friends_of_friends(web(), scratch=tmp_path)
+        wb.friends_of_friends(uniform(64), scratch=tmp_path)
 
 
 @pytest.mark.parametrize(("order", "keep"), [("free", ()), ("keep", wb.KeepClusters(0.2)), ("free", wb.KeepClusters(0.2))])

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from combinations import in_pairs
 from conftest import ROOT
 from subdomains.counting import Counting, ParticlesInFile
 from workbench import backend
@@ -59,10 +60,12 @@ def assert_as_planned(executor, steps, particles, near=()):
         assert counts.source <= step.readings * particles.positions.nbytes <= 1.5 * counts.source or not counts.source
 
 
-@pytest.mark.parametrize("along", [False, True])
-@pytest.mark.parametrize(("chunks", "parts"), [(12, 4), (24, 8), (36, 16), (12, 17), (36, 70), (144, 100)])
-def test_the_steps_of_a_search_take_what_is_planned(tmp_path, chunks, parts, along):
+@pytest.mark.parametrize(
+    ("cut", "along"), in_pairs([(12, 4), (24, 8), (36, 16), (12, 17), (36, 70), (144, 100)], [False, True])
+)
+def test_the_steps_of_a_search_take_what_is_planned(tmp_path, cut, along):
     """Also where a chunk has particles of a few subdomains alone."""
+    chunks, parts = cut
     particles = few()
     if along:
         particles = wb.Particles(particles.positions[np.argsort(particles.positions[:, 0])], particles.box)
@@ -82,10 +85,9 @@ def archived(monkeypatch, folder, executor, chunks, bound, promise, order, parts
     )
 
 
-@pytest.mark.parametrize("order", ["keep", "free"])
-@pytest.mark.parametrize(("chunks", "archive_chunks"), [(12, 8), (24, 8), (12, 16), (18, 24), (48, 36)])
-def test_the_steps_of_an_archive_take_what_is_planned(monkeypatch, tmp_path, order, chunks, archive_chunks):
-    executor = Counting()
+@pytest.mark.parametrize(("cut", "order"), in_pairs([(12, 8), (24, 8), (12, 16), (18, 24), (48, 36)], ["keep", "free"]))
+def test_the_steps_of_an_archive_take_what_is_planned(monkeypatch, tmp_path, cut, order):
+    (chunks, archive_chunks), executor = cut, Counting()
     archived(monkeypatch, tmp_path, executor, chunks, wb.Absolute(0.005), (), order, None, archive_chunks)
     steps = by_name(steps_of_archive(RunSize(len(few()), 3, chunks, 1, 0.0, archive_chunks), order, keep=False))
     assert ("gather-particles" in steps) == (order == "free" and archive_chunks > 16)
@@ -165,9 +167,14 @@ def test_scratch_files_and_the_client_take_what_is_planned(tmp_path, chunks, par
     assert most / 10 < executor.held.client <= most
 
 
+@functools.cache
+def on_64_workers(count, **run):
+    return plan(count, workers=64, memory="64GB", **run)
+
+
 def files_and_readings(count, **run):
     """What the files opened are over 4 · chunks · √subdomains, and how often positions of the source are read."""
-    planned = plan(count, workers=64, memory="64GB", **run)
+    planned = on_64_workers(count, **run)
     return planned.files / (4 * planned.chunks * math.sqrt(planned.parts)), planned.read / (12 * count)
 
 
@@ -186,7 +193,7 @@ def test_the_limits_of_searches_and_archives_are_what_the_documentation_says():
 @pytest.mark.parametrize("count", [10**9, 10**10, 10**12])
 def test_bytes_of_scheduler_and_client_grow_with_tasks(count):
     for run in ({}, {"order": "keep"}, {"order": "free"}):
-        planned = plan(count, workers=64, memory="64GB", **run)
+        planned = on_64_workers(count, **run)
         most = {10**10: 1700, 10**12: 5800}.get(count, 800) if run == {"order": "free"} else 800
         assert max(step.results / step.tasks for step in planned.steps) < most
         constant = planning.CLIENT_BYTES + planning.CLIENT_SAMPLED * 3 * planning.SAMPLED * planned.parts
