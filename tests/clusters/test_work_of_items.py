@@ -34,7 +34,7 @@ extern "C" void begin_item();
 extern "C" int host_threads() { return 1; }
 """
 BEHIND = "// How many bits a number needs"   # the loops are defined before this line
-SMALL, LARGE = 20_000, 160_000
+SMALL, LARGE = 10_000, 80_000
 # One item joins the boxes of all pieces of 1,024 particles of a cell, and of all branches of its tree: so much work for a
 # particle at most, where a thread for each particle would do more than one basic block.
 JOINING = {"bound_trunks": 0.03, "join_pieces": 0.01}
