@@ -16,7 +16,7 @@ async function library(front) {
   const home = Symbol.for(`lossbench.bokeh.${front.get("bokeh_version")}`); // one for all charts of a page
   if (!globalThis[home]) {
     const own = {};
-    new Function(front.get("bokeh")).call(own);
+    new Function("visualViewport", front.get("bokeh")).call(own, null); // Bokeh listens to it, and never stops
     globalThis[home] = own.Bokeh;
   }
   return globalThis[home];
@@ -108,7 +108,7 @@ export class ChartView {
   // Bokeh lists all documents and never takes one off: each would keep the elements of its panel as long as the page lives.
   forget() {
     if (!this.shown) return;
-    this.shown.clear();
+    this.shown.views_manager.clear(); // the plot, and what Bokeh adds to every document
     const { documents } = this.bokeh.require("document");
     documents.splice(documents.indexOf(this.shown), 1);
     this.shown = undefined;

@@ -4,6 +4,7 @@
 const IMPORT = /\bfrom "\.\/([\w.]+)"/g;
 const [SOON, LATEST, WITHIN] = [100, 5_000, 300_000]; // ms: between two attempts to find the modules, and altogether
 const loaded = (globalThis[Symbol.for("lossbench.front")] ??= new Map()); // by version, for all widgets of the page
+const ignore = () => {};
 const early = new Map(); // messages that came before the modules, by the name of the widget
 
 function link(sources) {
@@ -38,11 +39,20 @@ async function modulesOf(model, closed) {
   }
 }
 
+// JupyterLab keeps every comm as long as the kernel. A closed model is taken off its comm, which would keep it and its views.
+function leaveComm(model) {
+  model.once("destroy", () => {
+    model.comm?.on_msg(ignore);
+    model.comm?.on_close(ignore);
+  });
+}
+
 // anywidget gives every model 2 seconds to load. A model that takes longer, on a busy machine, is drawn but never hears
 // Python again, because its messages wait for a promise that was rejected. Such a model is connected again, and asks for its
 // state, since messages were lost meanwhile.
 async function listenAgain({ model, signal: closed }) {
   const real = await model.widget_manager.get_model(model.get("own_id"));
+  for (const each of [real, real.get("layout")]) leaveComm(each);
   try {
     await real._handle_comm_msg({ content: { data: { method: "nothing" } } }); // waits until the model is loaded
   } catch {
