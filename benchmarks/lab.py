@@ -56,14 +56,6 @@ class Run:
         """The memory of the kernel's process."""
         return float(self.notebook.kernel().memory_info().rss) / 1e6
 
-    def page_megabytes(self) -> float:
-        """The memory of all objects of the page's scripts that are still in use."""
-        session = self.notebook.page.context.new_cdp_session(self.notebook.page)
-        session.send("HeapProfiler.collectGarbage")
-        used = session.send("Runtime.getHeapUsage")["usedSize"]
-        session.detach()
-        return float(used) / 1e6
-
 
 @dataclass(frozen=True)
 class Measurement:
@@ -219,32 +211,39 @@ FOUR_KINDS = (FLAT, HALOS, LIMITS, SPECTRUM)
 def open_and_close(run: Run) -> Iterator[Row]:
     """Memory of the kernel and of the page's scripts while panels of all kinds are opened, drawn with charts, and closed.
 
-    The panels before the first row load libraries and let the allocator take the memory that it will keep.
+    The panels before the first row load libraries and let the allocator take the memory that it will keep. Each repetition
+    is 20 panels.
     """
-    warm, times = (1, 2) if run.quick else (5, 50)
-    run.start("import workbench as wb", *(panel.data.replace("data", f"data_{i}") for i, panel in enumerate(FOUR_KINDS)))
+    warm, times = (1, 2) if run.quick else (5, 5 * run.repeats)
+    turn = f"turn = (globals().get('turn', -1) + 1) % {len(FOUR_KINDS)}"
+    data = [panel.data.replace("data", f"data_{i}") for i, panel in enumerate(FOUR_KINDS)]
+    opened = ", ".join(f"lambda: {panel.opened.replace('data', f'data_{i}')}" for i, panel in enumerate(FOUR_KINDS))
+    cells = "import workbench as wb", *data, f"{turn}\npanel = [{opened}][turn]()\ndisplay(panel)"
+    run.notebook.write(f"measured-{next(NUMBERS)}.ipynb", *cells)
     before: tuple[float, float] | None = None
     for cycle in range(warm + times):
-        for number, panel in enumerate(FOUR_KINDS):
-            _open_and_close(run, panel.opened.replace("data", f"data_{number}"))
+        for _ in FOUR_KINDS:
+            _open_and_close(run)
         if (cycle + 1) % 5 and cycle + 1 not in (warm, warm + times):
             continue
-        here = run.kernel_megabytes(), run.page_megabytes()
+        here = run.kernel_megabytes(), run.notebook.in_use().megabytes
         before = before or (here if cycle + 1 == warm else None)
         if before:
             shares = [f"{now / then - 1:+.1%}" for now, then in zip(here, before, strict=True)]
             yield [4 * (cycle + 1), f"{here[0]:.0f}", shares[0], f"{here[1]:.1f}", shares[1]]
 
 
-def _open_and_close(run: Run, opened: str) -> None:
-    """Show a panel until its pictures and all its charts are drawn, and close it."""
+def _open_and_close(run: Run) -> None:
+    """Show the next panel until its pictures and all its charts are drawn, and close it.
+
+    The cells are run again, since JupyterLab keeps what belonged to deleted ones; IPython's Out would keep a panel.
+    """
     notebook = run.notebook
-    cell_to_picture(notebook, f"panel = {opened}\ndisplay(panel)", ".wb-picture", 1, 60)   # IPython's Out would keep it
+    all_to_picture(notebook, ".wb-picture", STARTS)
     eventually(lambda: notebook.python("panel.status.busy") == "False", 120)
     drawn = notebook.page.locator(".wb-panel .bk-Figure")
     eventually(lambda: int(notebook.python("len(panel._view.charts)")) == drawn.count() > 0, 120)
-    notebook.run_cell("panel.close()")
-    notebook.delete_cells_after(5)
+    notebook.python("panel.close()")
     eventually(lambda: notebook.page.locator(".wb-picture").count() == 0)
 
 

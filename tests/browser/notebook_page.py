@@ -45,6 +45,14 @@ def notebook(*cells: str) -> str:
     return json.dumps({"cells": code, "metadata": {"kernelspec": KERNEL}, "nbformat": 4, "nbformat_minor": 5})
 
 
+class InUse(NamedTuple):
+    """What the page's scripts still refer to, after garbage was collected."""
+
+    megabytes: float
+    nodes: int
+    listeners: int
+
+
 class NotebookPage:
     """One browser page that shows one notebook."""
 
@@ -138,6 +146,15 @@ class NotebookPage:
         if answer["status"] != "ok":
             raise AssertionError(f"{expression}: {answer['ename']}: {answer['evalue']}")
         return str(answer["data"]["text/plain"])
+
+    def in_use(self) -> InUse:
+        """What JupyterLab and all widgets of this page keep; a JupyterLab keeps the cells that were deleted, too."""
+        session = self.page.context.new_cdp_session(self.page)
+        for _ in range(2):   # what the first run ends may let go of more
+            session.send("HeapProfiler.collectGarbage")
+        elements, used = session.send("Memory.getDOMCounters"), session.send("Runtime.getHeapUsage")["usedSize"]
+        session.detach()
+        return InUse(used / 1e6, elements["nodes"], elements["jsEventListeners"])
 
     def kernel(self) -> psutil.Process:
         """The process that runs this notebook's cells."""

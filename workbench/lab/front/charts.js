@@ -105,10 +105,10 @@ export class ChartView {
     this.turn.then(() => this.forget());
   }
 
-  // Bokeh lists all documents and never takes one off: each would keep the elements of its panel as long as the page lives.
+  // Bokeh lists all documents, and all views of one: what is not taken off keeps the elements of its panel in memory.
   forget() {
     if (!this.shown) return;
-    this.shown.views_manager.clear(); // the plot, and what Bokeh adds to every document
+    this.shown.views_manager.clear(); // the plot, and the notifications of the document
     const { documents } = this.bokeh.require("document");
     documents.splice(documents.indexOf(this.shown), 1);
     this.shown = undefined;
