@@ -30,6 +30,7 @@ from workbench import backend, codecs
 from workbench.archive import region as regions
 from workbench.archive.archive import Archive
 from workbench.archive.certificate import SHARE
+from workbench.archive.chunking import chunk_shape
 from workbench.archive.derivation import NOTHING, Derivation, Source, expression, largest, summed
 from workbench.archive.documents import Outline
 from workbench.archive.encoding import Task
@@ -41,6 +42,7 @@ from workbench.archive.statistics.selection import dimensions
 from workbench.archive.statistics.staged_chunk import StagedChunk
 from workbench.archive.store import MemoryStore
 from workbench.archive.writing import Draft, Place
+from workbench.codecs.codec import Codec
 from workbench.codecs.staged import Staged
 from workbench.data import Field
 from workbench.errors import WorkbenchError, briefly
@@ -85,7 +87,9 @@ def linear_combination(
     """
     combination = Combination.of(terms, extra)
     with _place(out, overwrite) as place:
-        return combination.written(place)
+        made = combination.written(place)
+    made.beside = combination.archives[0].beside
+    return made
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,10 +137,19 @@ class Combination:
         first, extra = self.archives[0].data.layout, self.extra
         fitting = (one.codec for one in self.archives if self.dtype.name in one.codec.dtypes)
         codec = next(fitting, codecs.get("prequantised"))
-        thin = extra.axis if isinstance(extra, SliceLimits) else None
-        chunks = tuple(None if axis == thin else size for axis, size in enumerate(first.chunk_shape))
-        request = Request(Absolute(extra.value if isinstance(extra, Limit) else max(extra.values)), codec, chunks=chunks)
+        request = Request(Absolute(0.0), codec, chunks=self._chunks(first, codec))   # the limits are those of `extra`
         return FieldPlan.of(first.shape, self.dtype, codec, extra, request, self.outline)
+
+    def _chunks(self, first: ArrayLayout, codec: Codec) -> tuple[int, ...]:
+        """The shape of chunks, none of which crosses slices where the limit of any source changes."""
+        sliced = [one.limit for one in self.sources if isinstance(one.limit, SliceLimits)]
+        if not sliced:
+            return first.chunk_shape
+        axis, kinds = sliced[0].axis, {}   # type: int, dict[tuple[Limit, ...], int]
+        numbers_of = [kinds.setdefault(row, len(kinds)) for row in zip(*(one.limits for one in sliced), strict=True)]
+        changes = SliceLimits(axis, tuple(Limit("absolute", number) for number in numbers_of))
+        axes = tuple(None if each == axis else size for each, size in enumerate(first.chunk_shape))
+        return chunk_shape(first.shape, codec.chunk_values, axes, changes)
 
     @functools.cached_property
     def outline(self) -> Outline:
@@ -306,9 +319,8 @@ def _numbers(chunk: StagedChunk) -> np.ndarray:
 def _staged(archive: Archive, place: Slices, index: Index) -> StagedChunk | None:
     """The chunk of an archive at a place; None if it has other chunks, or this one is not in blocks."""
     layout = archive.data.layout
-    if not isinstance(archive.codec, Staged) or max(index) >= max(layout.chunk_grid):
-        return None
-    if any(at >= count for at, count in zip(index, layout.chunk_grid, strict=True)) or layout.chunk_slices(index) != place:
+    inside = all(at < count for at, count in zip(index, layout.chunk_grid, strict=True))
+    if not isinstance(archive.codec, Staged) or not inside or layout.chunk_slices(index) != place:
         return None
     with as_source(archive.store.name):
         return StagedChunk.opened(archive.data, index, None)
@@ -376,16 +388,23 @@ def _require_alike(archives: Sequence[Archive]) -> None:
             got = f"{what} {stated[0]} and {other[0]}"
             raise WorkbenchError(f"a combination takes fields on one grid, in one unit; got {got}")
     for axis in names[0] or []:
-        along = [coordinate for one in archives if (coordinate := _coordinate(one, axis)) is not None]
-        if any(each != along[0] for each in along):
-            raise WorkbenchError(f"a combination takes fields on one grid; their coordinates along {axis!r} differ")
+        for along in ([_stated(one, axis) for one in archives], [_beside(one, axis) for one in archives]):
+            known = [each for each in along if each is not None]
+            if any(each != known[0] for each in known):
+                raise WorkbenchError(f"a combination takes fields on one grid; their coordinates along {axis!r} differ")
 
 
-def _coordinate(archive: Archive, name: str) -> Any:
+def _stated(archive: Archive, name: str) -> Any:
     """The values of the coordinate of a dimension, as the metadata state them."""
     stated = archive.attributes.get("metadata", {}).get("coordinates")
     found = stated.get(name) if isinstance(stated, dict) else None
     return found.get("values") if isinstance(found, dict) else None
+
+
+def _beside(archive: Archive, name: str) -> Any:
+    """Those of a coordinate that is a member of the same dataset, as they are stored."""
+    found = archive.beside.get(name)
+    return None if found is None else found.whole(found.data.layout.name).tolist()
 
 
 def _source(number: int, coefficient: float, archive: Archive) -> Source:

@@ -152,7 +152,7 @@ class Content(ABC):
 
     def combined(self, terms: Sequence[tuple[float, Archive]]) -> Archive:
         """The archive of a linear combination."""
-        raise WorkbenchError(f"only fields can be added, subtracted and scaled; this archive holds {self.words}: decompress it")
+        raise WorkbenchError(f"only fields can be added, subtracted and scaled; got {self.words}: decompress the archive")
 
     # Words and files.
 
