@@ -289,8 +289,8 @@ def common_step(steps: Sequence[Fraction], sizes: Sequence[int]) -> CommonStep |
 
     >>> common_step([Fraction(1, 2), Fraction(-1, 4)], [100, 100])
     CommonStep(step=0.25, times=(2, -1), drift=Fraction(0, 1))
-    >>> common_step([Fraction(1, 2), Fraction(1, 3)], [100, 100]).times, common_step([Fraction(1, 2)] * 2, [2**52, 1])
-    ((1, 1), None)
+    >>> common_step([Fraction(1, 2)] * 2, [2**52, 1]) is None   # too large for integers that a float tells apart
+    True
     """
     best: CommonStep | None = None
     for one in {abs(each) for each in steps if each}:
