@@ -137,6 +137,16 @@ def test_archives_of_one_bound_are_not_rounded_to_a_lattice_again(dtype):
         assert result.nbytes < 1.6 * (a.nbytes + b.nbytes)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_of_exact_sources_the_roundings_of_the_arithmetic_are_promised(dtype):
+    values = [np.random.default_rng(seed).normal(size=500).astype(dtype) for seed in range(3)]
+    archives = [wb.compress(each, wb.Exact()) for each in values]
+    result = wb.linear_combination([(0.1 * number, one) for number, one in enumerate(archives, start=1)])
+    exact = require_promise(result, [(0.1 * number, each, None) for number, each in enumerate(values, start=1)])
+    errors = [abs(true - Fraction(value)) for true, value in zip(exact, result.decompress().values.tolist(), strict=True)]
+    assert max(errors) <= result.certificate["values"].derived.rounding.value <= 12 * max(errors)
+
+
 def test_numbers_of_numpy_multiply_from_both_sides():
     a, *_ = pair("prequantised")
     assert (np.float64(2) * a).certificate["values"].limit == (a * np.float32(2)).certificate["values"].limit
