@@ -14,7 +14,7 @@ import importlib
 import typing
 
 from workbench import bounds, clusters, codecs, distributed, limits, metrics, propagation
-from workbench.archive import Archive, Collection, Dataset, compress, curl, divergence
+from workbench.archive import Archive, Collection, Dataset, compress, curl, divergence, linear_combination
 from workbench.bounds import (
     PSNR,
     SSIM,
@@ -90,6 +90,7 @@ __all__ = [
     "friends_of_friends",
     "iter_sweep",
     "limits",
+    "linear_combination",
     "metrics",
     "open",
     "open_chunked",

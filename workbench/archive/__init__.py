@@ -10,6 +10,7 @@ from workbench.archive.content.particles import PARTICLES
 from workbench.archive.content.registry import enter
 from workbench.archive.content.variable import VARIABLE
 from workbench.archive.frame import Damaged
+from workbench.archive.linear_combination import linear_combination
 from workbench.archive.opening import ARCHIVE
 from workbench.archive.statistics.vectors import curl, divergence
 from workbench.data.readers import register
@@ -17,4 +18,7 @@ from workbench.data.readers import register
 enter(PARTICLES, FIELD, VARIABLE)
 register(ARCHIVE)   # from here on wb.open knows archives
 
-__all__ = ["Archive", "Certificate", "Collection", "Damaged", "Dataset", "Promise", "compress", "curl", "divergence"]
+__all__ = [
+    "Archive", "Certificate", "Collection", "Damaged", "Dataset", "Promise", "compress", "curl", "divergence",
+    "linear_combination",
+]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from workbench.archive.algebra import Algebra
 from workbench.archive.array_files import require_plausible
 from workbench.archive.certificate import Certificate
 from workbench.archive.content.consistency import require_consistent
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from workbench.archive.content.content import Content
 
 
-class Archive(Statistics):
+class Archive(Statistics, Algebra):
     """Compressed particles or a compressed field, as returned by `wb.compress` and `wb.open`.
 
     >>> import workbench as wb

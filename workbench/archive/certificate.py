@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench.archive.derivation import Derivation
 from workbench.clusters.keep.words import listed
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound, Limit, Limits, PerSlice, Relative, SliceLimits
@@ -22,6 +23,10 @@ from workbench.guarantees.per_slice import stated_bound, stated_limit
 from workbench.slabs import Slices
 
 CHECKED = "every value was decoded from the stored bytes and compared exactly with the original when the archive was made"
+DERIVED = (
+    "the promise was derived from those of the sources, and holds if theirs do; no original was compared: the stored bytes "
+    "were decoded and compared with the combination of the decoded sources when the archive was made"
+)
 LISTED, LONGEST = 32, 2000   # reasons, and letters of one, that a certificate states
 NONE: Mapping[str, Any] = {"invalid": 0, "corrected": 0, "largest_error": 0.0, "chunks_stored_exactly": {}}
 Counts = Mapping[str, Mapping[str, int]]   # by array
@@ -38,6 +43,7 @@ class Promise:
     limit: Limits | None
     keep: tuple[Mapping[str, Any], ...] = ()
     figures: Mapping[str, Any] = field(default_factory=dict)
+    derived: Derivation | None = None   # of a combination of archives: where the limit comes from
 
     def describe(self) -> str:
         """The promise in words.
@@ -48,6 +54,8 @@ class Promise:
         """
         words = "every value exactly as it was, bit for bit" if self.bound is None else self.bound.describe()
         kept = [f"; kept: {_class_of(kind).describe(kind)}" for kind in self.keep]
+        if self.derived is not None:
+            words += f", where the original is {self.derived.expression} of those of its sources"
         return f"{self.array}: {words}{''.join(kept)}"
 
     def limit_at(self, place: Slices) -> Limit | None:
@@ -72,6 +80,7 @@ class Promise:
             "limit": self.limit and self.limit.to_dict(),
             "keep": [dict(kind) for kind in self.keep],
             "figures": dict(self.figures),
+            **({} if self.derived is None else {"derived": self.derived.to_dict()}),
         }
 
     def to_document(self) -> dict[str, Any]:
@@ -82,6 +91,7 @@ class Promise:
             "bound": self.bound and self.bound.to_dict(),
             "limit": None if self.limit == _own_limit(self.bound) else self.to_dict()["limit"],
             "keep": [dict(kind) for kind in self.keep],
+            "derived": self.derived and self.derived.to_dict(),
         }
         stated = {"figures": figures} if self.figures else {}
         return {"array": self.array, **{name: part for name, part in parts.items() if part}, **stated}
@@ -90,14 +100,20 @@ class Promise:
     def from_dict(cls, described: Mapping[str, Any], counts: Counts = MappingProxyType({})) -> Promise:
         """The promise that `to_dict` or `to_document` described; `counts` are the figures that follow from the arrays."""
         try:
-            bound, limit, figures = (described.get(name) for name in ("bound", "limit", "figures"))
+            array, bound, limit, figures = (described.get(name) for name in ("array", "bound", "limit", "figures"))
             known = None if bound is None else stated_bound(bound)
+            promised = _own_limit(known) if limit is None else stated_limit(limit)
+            derived = None if (stated := described.get("derived")) is None else Derivation.from_dict(stated)
+            if derived is not None and derived.limit != promised:
+                raise WorkbenchError("the certificate contradicts itself: a derived limit must be the sum of its parts")
+            zero = NONE if derived is None else {name: figure for name, figure in NONE.items() if name != "largest_error"}
             return cls(
                 str(described["array"]),
                 known,
-                _own_limit(known) if limit is None else stated_limit(limit),
+                promised,
                 tuple(dict(kind) for kind in described.get("keep", ())),
-                {} if figures is None else _checked_figures({**NONE, **figures, **counts.get(str(described["array"]), {})}),
+                {} if figures is None else _checked_figures({**zero, **figures, **counts.get(str(array), {})}),
+                derived,
             )
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise WorkbenchError(f"the certificate of the archive cannot be read: {error!r}") from None
@@ -119,9 +135,19 @@ class Certificate:
         names = ", ".join(promise.array for promise in self.promises)
         raise WorkbenchError(f"array must be one of {names}; got {array!r}")
 
+    @property
+    def derived(self) -> bool:
+        """Whether a promise follows from those of other archives, so that no original was compared."""
+        return any(promise.derived is not None for promise in self.promises)
+
+    @property
+    def checked(self) -> str:
+        """What the promises rest on, in words."""
+        return DERIVED if self.derived else CHECKED
+
     def to_dict(self) -> dict[str, Any]:
         """The certificate, ready for JSON."""
-        return {"checked": CHECKED, "promises": [promise.to_dict() for promise in self.promises], **self._remarks()}
+        return {"checked": self.checked, "promises": [promise.to_dict() for promise in self.promises], **self._remarks()}
 
     def to_document(self) -> dict[str, Any]:
         """The certificate as an archive states it."""
@@ -143,20 +169,24 @@ class Certificate:
     def __str__(self) -> str:
         lines = [line for promise in self.promises for line in (promise.describe(), *_figure_lines(promise))]
         notes = (f"note: {note}" for note in self.notes)
-        said = [f"  ({CHECKED})", *([f"  ({self.choice})"] if self.choice else [])]
-        return "\n".join(["promised, and checked:", *(f"  {line}" for line in lines), *said, *notes])
+        said = [f"  ({self.checked})", *([f"  ({self.choice})"] if self.choice else [])]
+        return "\n".join([f"{self._title}:", *(f"  {line}" for line in lines), *said, *notes])
 
     __repr__ = __str__
+
+    @property
+    def _title(self) -> str:
+        return "promised, as follows from the promises of other archives" if self.derived else "promised, and checked"
 
     def _repr_html_(self) -> str:
         items = []
         for promise in self.promises:
             figures = "; ".join(line.strip() for line in _figure_lines(promise))
             items.append(f"<li>{html.escape(promise.describe())}<br><small>{html.escape(figures)}</small></li>")
-        checked = html.escape(CHECKED)
+        checked = html.escape(self.checked)
         notes = "".join(f"<p><strong>note:</strong> {html.escape(note)}</p>" for note in self.notes)
         said = f"<small>{checked}</small>" + (f"<br><small>{html.escape(self.choice)}</small>" if self.choice else "")
-        return f"<div><strong>promised, and checked</strong><ul>{''.join(items)}</ul>{said}{notes}</div>"
+        return f"<div><strong>{self._title}</strong><ul>{''.join(items)}</ul>{said}{notes}</div>"
 
 
 def share_of(error: float, limit: Limit) -> float:
@@ -211,12 +241,16 @@ def _figure_lines(promise: Promise) -> list[str]:
     if not figures:
         return []
     values, corrected = figures.get("values", 0), figures.get("corrected", 0)
-    lines = [f"  largest error {figures.get('largest_error', 0):.6g}; {corrected:,} of {values:,} values were corrected"]
-    if isinstance(promise.limit, SliceLimits):
+    error = f"largest error {figures.get('largest_error', 0):.6g}; " if promise.derived is None else ""
+    lines = [f"  {error}{corrected:,} of {values:,} values were corrected"]
+    if promise.derived is not None:
+        lines += [f"  {row}" for row in promise.derived.rows()]
+    elif isinstance(promise.limit, SliceLimits):
         ends, share = (min(promise.limit.values), max(promise.limit.values)), figures.get(SHARE, 0)
         lines.append(f"  limits of slices {ends[0]:.6g} to {ends[1]:.6g}; the largest error is {share:.4g} of its limit")
     if figures.get("invalid"):
-        lines.append(f"  {figures['invalid']:,} values are masked or not finite, and kept bit for bit")
+        where = ", and kept bit for bit" if promise.derived is None else " in a source, and missing"
+        lines.append(f"  {figures['invalid']:,} values are masked or not finite{where}")
     for reason, count in figures.get("chunks_stored_exactly", {}).items():
         lines.append(f"  {count:,} of {figures.get('chunks', 0):,} chunks are stored exactly, because {reason}")
     for remark, count in figures.get("remarks", {}).items():

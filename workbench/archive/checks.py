@@ -91,7 +91,8 @@ def report(
     checks += [Check(guarantee.violations, 0, 0) for guarantee in held]
     if not compared:
         checked = " and ".join(["checksums", *(guarantee.certified for guarantee in held if guarantee.certified)])
-        notes.append(f"checked against its {checked} only; the bound itself was not checked, which needs the original")
+        needed = "the combination of the originals; verify its sources" if certificate.derived else "the original"
+        notes.append(f"checked against its {checked} only; the bound itself was not checked, which needs {needed}")
     figures |= {name: figure for of_one in held.values() for name, figure in of_one.items()}
     subject = "the archive and its original" if compared else "the archive"
     return Report(subject, figures, checks=tuple(checks), notes=tuple(notes))

@@ -23,7 +23,7 @@ from workbench.backend import Array
 from workbench.charts.looks import Look
 from workbench.codecs.codec import Codec, CodecFailed, Imitation, Tolerance, option
 from workbench.codecs.gaps import filled
-from workbench.codecs.prequantised import lattice_step
+from workbench.codecs.prequantised import MOST_BITS, lattice_step
 from workbench.codecs.staged_blocks import VALUES, Grid, Lattice, Logs, encode_blocks, grid_size, usual
 from workbench.codecs.staged_groups import Groups
 from workbench.codecs.staged_statistics import first_wrong
@@ -61,9 +61,12 @@ class Staged(Codec):
 
     sides: tuple[int, ...] | None = option(None, "the sides of a block along the last three axes (none: by trial)")
     deflate: bool = option(False, "whether blocks are deflated: smaller by 2 to 18 %, and slower")
+    step: float | None = option(None, "the step of the lattice (none: as large as the bound allows)", minimum=0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.step == 0:
+            raise WorkbenchError(f"{self.id}: step must be positive; got {self.step!r}")
         if self.sides is not None:
             whole = isinstance(self.sides, tuple) and all(type(side) is int and side > 0 for side in self.sides)
             if not whole or len(self.sides) != 3 or math.prod(self.sides) != VALUES:   # so they are powers of two
@@ -76,10 +79,19 @@ class Staged(Codec):
             return self
         try:
             values = filled(sample, np.isfinite(sample))
-            first, second, third = self._logs(values, _lattice(values, tolerance.value))
+            first, second, third = self._logs(values, self._lattice(values, tolerance.value))
         except WorkbenchError:   # this tolerance is too small for a lattice, as encoding will say
             return self
         return replace(self, sides=(1 << first, 1 << second, 1 << third))
+
+    def _lattice(self, values: Array, bound: float) -> Lattice:
+        low, high = float(values.min()), float(values.max())
+        largest = max(abs(low), abs(high))
+        if self.step is None:
+            return Lattice.between(lattice_step(bound, largest, values.dtype), low, high)
+        if largest >= self.step * 2.0**MOST_BITS:
+            raise WorkbenchError(f"{self.id}: values up to {largest:.3g} need a step above {largest / 2**MOST_BITS:.3g}")
+        return Lattice.between(self.step, low, high)
 
     def _logs(self, values: Array, lattice: Lattice) -> Logs:
         """The logarithms of the sides of blocks: as the option says, or those that are smallest on some parts."""
@@ -100,7 +112,7 @@ class Staged(Codec):
         return self._encoded(values, None, tolerance)
 
     def _encoded(self, values: Array, valid: Array | None, tolerance: Tolerance) -> bytes:
-        lattice = _lattice(values, tolerance.absolute_for(values))
+        lattice = self._lattice(values, tolerance.absolute_for(values))
         grid = Grid.of(values.shape, self._logs(values, lattice))
         facts, first, coded = map(backend.to_host, encode_blocks(values, valid, grid, lattice))
         groups = Groups.of(coded, first, self.deflate)
@@ -129,11 +141,6 @@ class Staged(Codec):
     def coarse(self, spacing: int) -> Codec:
         """A decoder of the first values of blocks, where these are all that is wanted."""
         return _FirstValues(self, spacing)
-
-
-def _lattice(values: Array, bound: float) -> Lattice:
-    low, high = float(values.min()), float(values.max())
-    return Lattice.between(lattice_step(bound, max(abs(low), abs(high)), values.dtype), low, high)
 
 
 def _smallest(cells: Array, lattice: Lattice, choices: Sequence[Logs]) -> Logs:

@@ -150,6 +150,10 @@ class Content(ABC):
     def arrays(self, data: Any) -> dict[str, Array]:
         """The arrays of data in memory by their names in archives, the main one first."""
 
+    def combined(self, terms: Sequence[tuple[float, Archive]]) -> Archive:
+        """The archive of a linear combination."""
+        raise WorkbenchError(f"only fields can be added, subtracted and scaled; got {self.words}: decompress the archive")
+
     # Words and files.
 
     def exported(self, data: Any) -> dict[str, Any]:

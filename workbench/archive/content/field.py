@@ -23,6 +23,7 @@ from workbench.archive.content.content import Content, Ends
 from workbench.archive.fields import MASK, codec_for, compress_field, token_for
 from workbench.archive.frame import Damaged, as_source
 from workbench.archive.layout import ArrayLayout, Index
+from workbench.archive.linear_combination import linear_combination
 from workbench.archive.missing import COMMENT
 from workbench.archive.plausibility import spread_of
 from workbench.archive.preview import MOST_LEVEL, every
@@ -182,6 +183,9 @@ class FieldContent(Content):
     def chunked_field(self, archive: Archive) -> ChunkedField:
         about = archive.attributes
         return ChunkedField(ArchivedArray(archive), archive.spacing, about.get("name"), metadata=about.get("metadata"))
+
+    def combined(self, terms: Sequence[tuple[float, Archive]]) -> Archive:
+        return linear_combination(terms)
 
     def preview(self, archive: Archive, level: int) -> Field:
         step = 1 << whole_number("level", level, least=0, most=MOST_LEVEL)

@@ -1,0 +1,49 @@
+"""The operators of archives: sums, differences and multiples of fields, as `linear_combination.py` makes them."""
+
+from __future__ import annotations
+
+import numbers
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from workbench.errors import WorkbenchError, briefly
+
+if TYPE_CHECKING:
+    from workbench.archive.archive import Archive
+
+
+class Algebra:
+    """Sums and differences of archived fields, and multiples of one: each is an archive, with a derived promise.
+
+    >>> import numpy as np, workbench as wb
+    >>> a, b = (wb.compress(np.full((8, 8), value), wb.Absolute(1e-3)) for value in (1.0, 0.25))
+    >>> (a - b).decompress().values[0, 0].round(2), (2.0 * a + b).decompress().values[0, 0].round(2)
+    (np.float64(0.75), np.float64(2.25))
+    """
+
+    __array_ufunc__: ClassVar[None] = None   # so that NumPy's numbers leave the product to an archive
+
+    @property
+    def _archive(self) -> Archive:
+        return cast("Archive", self)
+
+    def __add__(self, other: Any) -> Archive:
+        return self._archive.content.combined([(1.0, self._archive), (1.0, _second("+", other))])
+
+    def __sub__(self, other: Any) -> Archive:
+        return self._archive.content.combined([(1.0, self._archive), (-1.0, _second("-", other))])
+
+    def __mul__(self, factor: Any) -> Archive:
+        if not isinstance(factor, numbers.Real) or isinstance(factor, bool):
+            raise WorkbenchError(f"an archive can be multiplied by a number; got {briefly(factor)}: decompress it")
+        return self._archive.content.combined([(float(factor), self._archive)])
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Archive:
+        return self * -1.0
+
+
+def _second(operator: str, other: Any) -> Archive:
+    if not isinstance(other, Algebra):
+        raise WorkbenchError(f"archive {operator} takes another archive; got {briefly(other)}: decompress it for others")
+    return other._archive
