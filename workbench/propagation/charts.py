@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 HEIGHT = 260   # pixels
 MEASURED, PREDICTED, ROUNDING, GUARANTEED = "measured", "predicted (first order)", "round-off floor", "guaranteed limit"
 BLUE, ORANGE, GREEN = COLOURS[:3]
-ROOM = 36      # letters beside each other below a chart, at the least: names that need more are turned
+ROOM = 40      # letters beside each other below a chart, at the least: names that need more are turned
 MOST = 12      # names on an axis
 LONG = 14      # letters of a name
 Values = Mapping[str, float | None]   # by site
