@@ -75,16 +75,16 @@ class ChunkPart:
         """How many cells it has, valid or not."""
         return int(np.prod([one.stop - one.start for one in self.place], dtype=int))
 
-    def of(self, wanted: np.ndarray) -> np.ndarray:
-        """The values in some of the ranges."""
+    def of(self, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """The values in some of the ranges: all of them, or the different ones and how often each occurs."""
         chunk, division = self._chunk, self._division
         if chunk is None or division is None or not wanted.any():
-            return np.empty(0, self._stored.layout.dtype)
+            return np.empty(0, self._stored.layout.dtype), None
         blocks = self._blocks[wanted]
         self._read(chunk, division, blocks)
         self.decoded += int(self.ranges.count[wanted].sum())
         try:
-            return chunk.values_of(blocks)
+            return chunk.numbers_of(blocks) or (chunk.values_of(blocks), None)
         except WorkbenchError as error:
             raise Damaged(self._stored.layout.chunk_key(self.index), str(error)) from error
 
