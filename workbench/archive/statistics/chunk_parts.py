@@ -104,8 +104,16 @@ class ChunkPart:
 
     def whole(self) -> tuple[np.ndarray, np.ndarray | None]:
         """All values in their places, and which are valid; None if all are."""
-        values = regions.chunk_part(self._stored, self.index, self.place)
+        if self._chunk is None:
+            values, all_valid = regions.chunk_part(self._stored, self.index, self.place), False
+        else:
+            try:
+                values, all_valid = self._chunk.values_at(self.place)
+            except WorkbenchError as error:
+                raise Damaged(self._stored.layout.chunk_key(self.index), str(error)) from error
         self.decoded = values.size
+        if all_valid:
+            return values, None
         valid = np.isfinite(values) if self._hidden is None else np.isfinite(values) & ~self._hidden()[self.place]
         return values, None if valid.all() else valid
 

@@ -104,6 +104,16 @@ class StagedChunk:
             values = whole[box]
             yield values[np.isfinite(values) if mask is None else np.isfinite(values) & ~mask[box]]
 
+    def values_at(self, part: Slices) -> tuple[np.ndarray, bool]:
+        """All values of a part in their places, from the blocks that it touches; and whether all of them are valid."""
+        window, sizes, inside = self.stream.grid.window(self.shape, part)
+        values = np.ascontiguousarray(np.asarray(self.stream.values(window, self.dtype)).reshape(sizes)[inside])
+        if not self.fix:
+            return values, not self.stream.gaps
+        whole = np.zeros(self.shape, self.dtype)   # corrections name places in the whole chunk
+        whole[part] = values
+        return apply_correction(whole, self.fix)[part], False
+
     def values_of(self, blocks: np.ndarray) -> np.ndarray:
         """The values of whole blocks without corrected ones that are finite and not masked."""
         if not blocks.size:
