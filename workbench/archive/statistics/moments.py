@@ -25,8 +25,9 @@ from workbench.slabs import Slices
 UNIT = 2.0**-53
 ABOVE = 1 + 2.0**-40      # a bound that was computed with a few roundings, times this, is not too small
 TINY = 2.0**-1060         # more than what is lost where numbers are below all others, for each of them
-SAMPLED = 16              # values of each axis that give the centre
-TILE = 2**15              # values that are added while they are in a cache
+LITTLE = 2.0**-12         # a share of a bound that may be added to it where that saves time
+SAMPLED = 4               # values of each axis that give the centre
+TILE = 2**16              # values that are added while they are in a cache
 PLAIN = 300               # binary orders of magnitude within which squares neither vanish nor overflow
 
 Bounded = tuple[np.ndarray, np.ndarray]   # values and their bounds
@@ -90,6 +91,14 @@ class Moments:
         self, here: dict[str, np.ndarray], values: np.ndarray, valid: np.ndarray | None, limit: Limit | None,
         weights: np.ndarray | None, count: np.ndarray,
     ) -> None:
+        largest = self._where_no_centre_is_needed(here, values, limit) if valid is None and weights is None else None
+        if largest is not None:
+            here["weight"] += count
+            here["sum"] += self._summed(values)
+            here["squares"] += count * largest**2
+            self.additions += 1
+            self._add_absolute(here, limit, count, 0.0)
+            return
         fresh = (here["count"] == 0) & (count > 0)
         if fresh.any():
             here["centre"][fresh] = self._about_mean(values, valid)[fresh]
@@ -123,6 +132,17 @@ class Moments:
             here["squares"] += weight * away**2   # at least the exact ones, which only bound the rounding
         if not relative:
             self._add_absolute(here, limit, weight, size * 2 * UNIT if values.dtype.itemsize == 8 else 0.0)
+
+    def _where_no_centre_is_needed(
+        self, here: dict[str, np.ndarray], values: np.ndarray, limit: Limit | None
+    ) -> float | None:
+        """The largest magnitude, if plain sums of values are so exact that their errors do not matter beside the limit."""
+        if limit is None or limit.relative or self.name == "std" or self.exponent or here["centre"].any():
+            return None
+        if values.dtype.kind in "iu" and values.dtype.itemsize == 8:   # they are rounded
+            return None
+        largest = _largest(values)
+        return largest if self.rounding * largest < limit.value * LITTLE else None
 
     def _about_mean(self, values: np.ndarray, valid: np.ndarray | None) -> np.ndarray:
         """A number near the mean of each sum, which may be any: of all values that count, or of some where all do."""
