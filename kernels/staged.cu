@@ -517,3 +517,64 @@ KERNEL(decode_differences)(i64 wanted, const i64* chosen SIZE(wanted), i32 wide,
         sound[w] = found;
     }
 }
+
+// Counts the numbers of a block from `lowest` on; false where its bytes are none that were written, or a number is not among
+// the `span` that are counted.
+template <class Number>
+DEVICE ALWAYS_INLINE bool count_block(const Grid& grid, const Coded& coded, const u8* valid, i64 lowest, i64 span, i64 block,
+                                      i64* count)
+{
+    typedef typename Signed<Number>::type Integer;
+    Number number[VALUES];
+    i32 predictor;
+    if (!unpack(coded, block, number, &predictor)) return false;
+    undo_differences(grid, predictor, number);
+    i64 at[AXES];
+    grid.corner(block, at);
+    const u64 base = (u64)coded.base[block] - (u64)lowest;
+    const bool all = !valid && grid.holds(at);
+    bool counted = true;
+    for (i32 i = 0; i < VALUES; ++i) {
+        if (!all) {
+            bool inside;
+            const i64 cell = cell_of(grid, at, i, &inside);
+            if (!inside || (valid && !valid[cell])) continue;
+        }
+        const u64 place = base + (u64)(i64)(Integer)number[i];
+        if (place < (u64)span)
+            ++count[place];
+        else
+            counted = false;
+    }
+    return counted;
+}
+
+WIDE DEVICE bool count_narrow(const Grid& grid, const Coded& coded, const u8* valid, i64 lowest, i64 span, i64 block, i64* count)
+{
+    return count_block<u32>(grid, coded, valid, lowest, span, block, count);
+}
+
+WIDE DEVICE bool count_wide(const Grid& grid, const Coded& coded, const u8* valid, i64 lowest, i64 span, i64 block, i64* count)
+{
+    return count_block<u64>(grid, coded, valid, lowest, span, block, count);
+}
+
+// How often each of `span` lattice numbers occurs in the chosen blocks, less the offset, from `lowest` on: a row for each run
+// of blocks. As a value never falls with its number, this gives all counts and ranks of values.
+KERNEL(count_numbers)(i64 runs, i64 wanted, const i64* chosen SIZE(wanted), const i64* grid SIZE(4), i32 log_planes,
+                      i32 log_rows, i32 log_columns, i32 wide, const u16* order SIZE(9 * 512), const i64* first SIZE(base + 1),
+                      const u8* bytes SIZE(LAST(first)), const i64* base SIZE(>= 1), i32 gaps, i64 n,
+                      const u8* valid SIZE(n if gaps else 0), i64 lowest, i64 span, i64* count SIZE(runs * span),
+                      u8* sound SIZE(wanted))
+{
+    (void)n;   // states a size
+    const Grid cells = grid_of(grid, log_planes, log_rows, log_columns);
+    const Coded coded = {first, bytes, base, order};
+    FOR_EACH(r, runs) {
+        i64* const row = count + r * span;
+        for (i64 place = 0; place < span; ++place) row[place] = 0;
+        for (i64 w = chunk_begin(r, runs, wanted), end = chunk_begin(r + 1, runs, wanted); w < end; ++w)
+            sound[w] = wide ? count_wide(cells, coded, gaps ? valid : nullptr, lowest, span, chosen[w], row)
+                            : count_narrow(cells, coded, gaps ? valid : nullptr, lowest, span, chosen[w], row);
+    }
+}

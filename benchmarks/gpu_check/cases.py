@@ -365,7 +365,12 @@ def _staged(move: Move, count: int) -> Named:
         kind = f"staged {np.dtype(dtype).name}"
         yield from ((f"{kind}, facts", facts), (f"{kind}, bytes", coded), (f"{kind}, starts", first))
         yield f"{kind}, values", blocks.values(grid.whole, np.dtype(dtype))
-        yield f"{kind}, numbers", blocks.numbers(grid.whole)
+        numbers_of_all = blocks.numbers(grid.whole)
+        yield f"{kind}, numbers", numbers_of_all
+        if not lattice.wide:
+            lowest = int(numbers_of_all.min()) - lattice.offset
+            span = int(numbers_of_all.max()) - lattice.offset - lowest + 1
+            yield f"{kind}, counts", blocks.counted(np.arange(grid.blocks), valid, lowest, span)
         yield from zip((f"{kind}, differences", f"{kind}, axes"), blocks.differences(np.arange(grid.blocks)), strict=True)
 
 

@@ -294,6 +294,29 @@ def test_numbers_at_the_limits_of_32_bits(span):
         assert (blocks.numbers(grid.whole).reshape(-1) == values).all()
 
 
+@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize("step", [0.02, 1e-9])
+def test_numbers_are_counted_in_chosen_blocks_where_cells_are_valid(step, gaps):
+    values = smooth((13, 18, 21)).astype(np.float64)
+    grid, lattice = Grid((1, 13, 18, 21), (0, 4, 5)), Lattice.between(step, float(values.min()), float(values.max()))
+    facts, first, coded = encode_blocks(values, None, grid, lattice)
+    blocks = CodedBlocks(grid, lattice, facts[Fact.BASE].copy(), first, coded)
+    valid = np.random.default_rng(3).random(values.shape) < 0.7
+    numbers, counted = np.zeros((13, 32, 32), np.int64), np.zeros((13, 32, 32), bool)
+    numbers[:, :18, :21], counted[:, :18, :21] = blocks.numbers(grid.whole)[0], valid if gaps else True
+    chosen = np.arange(0, grid.blocks, 3)
+    of_blocks, flags = (each.reshape(grid.blocks, -1)[chosen] for each in (numbers, counted))
+    wanted = of_blocks[flags] - lattice.offset
+    lowest = int(np.quantile(wanted, 0.5, method="nearest"))
+    with pytest.raises(CodecFailed, match="damaged"):   # not all numbers are there
+        blocks.counted(chosen, valid if gaps else None, lowest, 40)
+    if lattice.wide:
+        return
+    lowest = int(wanted.min())
+    count = blocks.counted(chosen, valid if gaps else None, lowest, int(wanted.max()) - lowest + 1)
+    assert (count == np.bincount(wanted - lowest)).all()
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_forged_blocks_with_correct_checksums_are_refused_or_decoded_without_harm(seed):
     rng = np.random.default_rng(seed)

@@ -256,6 +256,19 @@ class CodedBlocks:
         _require(sound, chosen)
         return number, predictor
 
+    def counted(self, chosen: np.ndarray, valid: Array | None, lowest: int, span: int) -> Array:
+        """How often each of `span` numbers, less the offset, occurs in some blocks from `lowest` on; all must be there."""
+        xp = backend.namespace(self.coded)
+        runs = backend.chunks(len(chosen), self.coded)
+        count, sound = xp.empty((runs, span), xp.int64), xp.empty(len(chosen), xp.uint8)
+        flags = xp.empty(0, xp.uint8) if valid is None else valid.reshape(-1).view(xp.uint8)
+        backend.kernel("staged", "count_numbers")(
+            runs, self.grid.described(xp), self._given(chosen), wanted=len(chosen), gaps=int(valid is not None),
+            n=math.prod(self.grid.size), valid=flags, lowest=lowest, span=span, count=count.reshape(-1), sound=sound,
+        )
+        _require(sound, chosen)
+        return count.sum(axis=0)
+
     def _given(self, chosen: np.ndarray) -> dict[str, Any]:
         xp = backend.namespace(self.coded)
         return {

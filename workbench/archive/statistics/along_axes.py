@@ -46,7 +46,7 @@ def along_axes(archive: Archive, name: str, axis: Any, region: Any = None, weigh
     if given is None and has_places(field, axes):
         values, bounds = by_place(field, name, axes, kept)
     else:
-        values, bounds = moments(field, name, axes, given).result(name)
+        values, bounds = moments(field, name, axes, given).result()
     shape = [size for number, size in enumerate(field.shape) if number not in axes]
     values, bounds = values.reshape(shape), bounds.reshape(shape)
     read = field.stage, field.nbytes, field.nbytes_stored
@@ -57,7 +57,7 @@ def weighted(archive: Archive, name: str, region: Any, weights: Any) -> Statisti
     """A weighted statistic of all values of a region."""
     field, given = FieldPart(archive, part_of_grid(archive, region)), weights_of(archive, name, weights)
     sums = moments(field, name, tuple(range(len(field.shape))), given)
-    values, bounds = sums.result(name)
+    values, bounds = sums.result()
     count = int(sums.arrays["count"].sum())
     if np.isnan(values).any():
         raise WorkbenchError("a weighted statistic needs a valid value with a positive weight; got none")
@@ -67,18 +67,15 @@ def weighted(archive: Archive, name: str, region: Any, weights: Any) -> Statisti
 
 def moments(field: FieldPart, name: str, axes: tuple[int, ...], weights: Weights | None) -> Moments:
     """The sums of a region along axes."""
-    sums = Moments(kept_shape(field.shape, axes), axes, name in ("min", "max"))
+    sums = Moments(name, kept_shape(field.shape, axes), axes)
 
     def work(part: ChunkPart) -> tuple[ChunkPart, np.ndarray, np.ndarray | None]:
         return part, *part.whole()
 
     for part, values, valid in field.each(work):
         place = field.stored.layout.chunk_slices(part.index)
-        if sums.extremes:
-            sums.add_least(_within(field, part), values, valid, part.limit, 1 if name == "min" else -1)
-        else:
-            there = tuple(slice(a.start + b.start, a.start + b.stop) for a, b in zip(place, part.place, strict=True))
-            sums.add(_within(field, part), values, valid, part.limit, None if weights is None else weights.at(there))
+        there = tuple(slice(a.start + b.start, a.start + b.stop) for a, b in zip(place, part.place, strict=True))
+        sums.add(_within(field, part), values, valid, part.limit, None if weights is None else weights.at(there))
     return sums
 
 

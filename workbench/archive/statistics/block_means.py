@@ -10,6 +10,7 @@ the largest size as there are operations: 16 for a block of the codec, one for e
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -19,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench import backend
-from workbench.archive.frame import Damaged
 from workbench.archive.layout import ArrayLayout, Index
 from workbench.archive.reading import StoredArray
 from workbench.archive.statistics.chunk_parts import limit_at
@@ -28,16 +28,14 @@ from workbench.archive.statistics.figure import METADATA, SOME, VALUES, Explanat
 from workbench.archive.statistics.operators import share_of
 from workbench.archive.statistics.reductions import bytes_stored
 from workbench.archive.statistics.selection import part_of_grid
+from workbench.archive.statistics.staged_chunk import StagedChunk
 from workbench.archive.statistics.stencils import ABOVE
 from workbench.arguments import whole_number
 from workbench.codecs.staged import Staged
 from workbench.codecs.staged_blocks import Fact, Grid
 from workbench.codecs.staged_statistics import means
-from workbench.codecs.staged_stream import Stream
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Limit
-from workbench.guarantees.correction import corrected_places
-from workbench.guarantees.sections import CODE, FIX, INFORMATIVE
 
 if TYPE_CHECKING:
     from workbench.archive.archive import Archive
@@ -154,27 +152,23 @@ def _from_metadata(
     stored: StoredArray, mask: StoredArray | None, index: Index, sides: Sequence[int], limit: Limit | None
 ) -> _Blocks | None:
     """The means of a chunk from the facts of its blocks; None where values must be decoded."""
-    if not isinstance(stored.codec, Staged) or limit is None or limit.relative or not stored.decodes_in_parts:
+    if limit is None or limit.relative:
         return None
-    frame, dtype = stored.frame(index, lazy=(CODE,)), stored.layout.dtype
-    if CODE not in frame.sections or not set(frame.sections) <= {CODE, FIX} | INFORMATIVE:
+    chunk = StagedChunk.opened(stored, index, None if mask is None else functools.partial(mask.chunk, index))
+    if chunk is None:
         return None
-    try:
-        stream = Stream.from_bytes(frame.sections[CODE], frame.shape, dtype)
-        wrong = corrected_places(bytes(frame.sections.get(FIX, b"")), frame.shape, dtype)
-    except WorkbenchError as error:
-        raise Damaged(frame.where, str(error)) from error
-    own = stream.grid.sides_along(frame.shape)
+    stream, dtype = chunk.stream, chunk.dtype
+    own = stream.grid.sides_along(chunk.shape)
     if own is None or any(side % each for side, each in zip(sides, own, strict=True)):
         return None
-    if wrong.size and (mask is None or not mask.chunk(index).reshape(-1)[wrong].all()):
-        return None   # the lattice says nothing of corrected values
+    if chunk.corrected_blocks().size:   # of which the lattice says nothing
+        return None
     facts, step = stream.facts, stream.lattice.step
     numbers = facts[Fact.BASE] + stream.lattice.offset
     largest = step * float(np.abs([numbers, numbers + facts[Fact.LOW], numbers + facts[Fact.HIGH]]).max())
     share, least = (2.0**-23, 2.0**-148) if dtype == np.float32 else (UNIT, 2.0**-1070)   # of the values, as decoded
     off = limit.value + share * largest + least
-    counts = [-(-size // side) for size, side in zip(frame.shape, own, strict=True)]
+    counts = [-(-size // side) for size, side in zip(chunk.shape, own, strict=True)]
     found, count = means(stream).reshape(counts), facts[Fact.COUNT].reshape(counts)
     ratio = [side // each for side, each in zip(sides, own, strict=True)]
     roundings = ROUNDINGS

@@ -75,16 +75,16 @@ class ChunkPart:
         """How many cells it has, valid or not."""
         return int(np.prod([one.stop - one.start for one in self.place], dtype=int))
 
-    def of(self, wanted: np.ndarray) -> np.ndarray:
-        """The values in some of the ranges."""
+    def of(self, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """The values in some of the ranges: all of them, or the different ones and how often each occurs."""
         chunk, division = self._chunk, self._division
         if chunk is None or division is None or not wanted.any():
-            return np.empty(0, self._stored.layout.dtype)
+            return np.empty(0, self._stored.layout.dtype), None
         blocks = self._blocks[wanted]
         self._read(chunk, division, blocks)
         self.decoded += int(self.ranges.count[wanted].sum())
         try:
-            return chunk.values_of(blocks)
+            return chunk.numbers_of(blocks) or (chunk.values_of(blocks), None)
         except WorkbenchError as error:
             raise Damaged(self._stored.layout.chunk_key(self.index), str(error)) from error
 
@@ -104,8 +104,16 @@ class ChunkPart:
 
     def whole(self) -> tuple[np.ndarray, np.ndarray | None]:
         """All values in their places, and which are valid; None if all are."""
-        values = regions.chunk_part(self._stored, self.index, self.place)
+        if self._chunk is None:
+            values, all_valid = regions.chunk_part(self._stored, self.index, self.place), False
+        else:
+            try:
+                values, all_valid = self._chunk.values_at(self.place)
+            except WorkbenchError as error:
+                raise Damaged(self._stored.layout.chunk_key(self.index), str(error)) from error
         self.decoded = values.size
+        if all_valid:
+            return values, None
         valid = np.isfinite(values) if self._hidden is None else np.isfinite(values) & ~self._hidden()[self.place]
         return values, None if valid.all() else valid
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, overload
+
+import numpy as np
 
 from workbench.archive.statistics.along_axes import reduced
 from workbench.archive.statistics.block_means import BlockMeans, Sides, block_means, explain_block_means
@@ -26,6 +28,10 @@ from workbench.clusters.friends import Unit
 if TYPE_CHECKING:
     from workbench.archive.archive import Archive
 
+Named = str | int | list[str] | tuple[str, ...]   # dimensions in the place of a region
+Along = str | int | Sequence[str | int]
+Region = Sequence[tuple[int | None, int | None] | slice | None] | slice | None
+
 
 class Statistics:
     """Statistics of the original data of an archive, each with a proven bound."""
@@ -34,7 +40,13 @@ class Statistics:
     def _itself(self) -> Archive:
         return cast("Archive", self)
 
-    def mean(self, region: Any = None, *, axis: Any = None, weights: Any = None) -> Any:
+    @overload
+    def mean(self, region: Named, *, weights: Any = ...) -> FieldStatistic: ...
+    @overload
+    def mean(self, region: Region = ..., *, axis: None = ..., weights: Any = ...) -> Statistic: ...
+    @overload
+    def mean(self, region: Region = ..., *, axis: Along, weights: Any = ...) -> FieldStatistic: ...
+    def mean(self, region: Any = None, *, axis: Any = None, weights: Any = None) -> Statistic | FieldStatistic:
         """The mean of a field, or of a region of it, with a bound that is proven for the original data.
 
         Masked and non-finite cells do not count. Of the codec `staged`, the metadata of blocks suffice; of others, chunks
@@ -53,19 +65,43 @@ class Statistics:
         """
         return reduced(self._itself, "mean", region, axis, weights)
 
-    def sum(self, region: Any = None, *, axis: Any = None, weights: Any = None) -> Any:
+    @overload
+    def sum(self, region: Named, *, weights: Any = ...) -> FieldStatistic: ...
+    @overload
+    def sum(self, region: Region = ..., *, axis: None = ..., weights: Any = ...) -> Statistic: ...
+    @overload
+    def sum(self, region: Region = ..., *, axis: Along, weights: Any = ...) -> FieldStatistic: ...
+    def sum(self, region: Any = None, *, axis: Any = None, weights: Any = None) -> Statistic | FieldStatistic:
         """The sum of the values, each times its weight, as `mean`."""
         return reduced(self._itself, "sum", region, axis, weights)
 
-    def std(self, region: Any = None, *, axis: Any = None, weights: Any = None) -> Any:
+    @overload
+    def std(self, region: Named, *, weights: Any = ...) -> FieldStatistic: ...
+    @overload
+    def std(self, region: Region = ..., *, axis: None = ..., weights: Any = ...) -> Statistic: ...
+    @overload
+    def std(self, region: Region = ..., *, axis: Along, weights: Any = ...) -> FieldStatistic: ...
+    def std(self, region: Any = None, *, axis: Any = None, weights: Any = None) -> Statistic | FieldStatistic:
         """The standard deviation of the values (of the population), as `mean`."""
         return reduced(self._itself, "std", region, axis, weights)
 
-    def min(self, region: Any = None, *, axis: Any = None) -> Any:
+    @overload
+    def min(self, region: Named) -> FieldStatistic: ...
+    @overload
+    def min(self, region: Region = ..., *, axis: None = ...) -> Statistic: ...
+    @overload
+    def min(self, region: Region = ..., *, axis: Along) -> FieldStatistic: ...
+    def min(self, region: Any = None, *, axis: Any = None) -> Statistic | FieldStatistic:
         """The smallest value, as `mean`; without weights."""
         return reduced(self._itself, "min", region, axis)
 
-    def max(self, region: Any = None, *, axis: Any = None) -> Any:
+    @overload
+    def max(self, region: Named) -> FieldStatistic: ...
+    @overload
+    def max(self, region: Region = ..., *, axis: None = ...) -> Statistic: ...
+    @overload
+    def max(self, region: Region = ..., *, axis: Along) -> FieldStatistic: ...
+    def max(self, region: Any = None, *, axis: Any = None) -> Statistic | FieldStatistic:
         """The largest value, as `mean`; without weights."""
         return reduced(self._itself, "max", region, axis)
 
@@ -124,7 +160,11 @@ class Statistics:
 
     # Distributions.
 
-    def quantile(self, q: Any, region: Any = None) -> Any:
+    @overload
+    def quantile(self, q: float, region: Any = ...) -> Statistic: ...
+    @overload
+    def quantile(self, q: Sequence[float] | np.ndarray, region: Any = ...) -> list[Statistic]: ...
+    def quantile(self, q: Any, region: Any = None) -> Statistic | list[Statistic]:
         """A quantile, or a list of several, by NumPy's definition `linear`: between the values of two ranks in proportion.
 
         No quantile moves by more than the values do, so the bound is that of the archive. Of the codec `staged`, only

@@ -1,16 +1,19 @@
 """Sums, squares and extremes of a field along some of its axes: arrays, each with a bound for the original data.
 
 Arrays of fractions would be slow, so this is float64, with a bound for every rounding. A sum of n terms, in any order, is
-within g = (n + 10) 2^-53 of itself times the sum of magnitudes. That is of values less a centre, which is about the mean of
+within g = (n + 10) 2^-53 of itself times the sum of magnitudes. That is of values less a centre, which is near the mean of
 each sum, so that large offsets cost no digits; by Cauchy's inequality it is at most the root of the sum of weights times
-that of squares. The deviations of original values from decoded ones add to this as in `sums.py`: their weighted mean to
-means, the root of the weighted mean of their squares to deviations.
+that of squares. Squares are computed where they are wanted; else each is at most that of the largest magnitude. Values are
+taken in tiles that stay in a cache, as passes over memory would take longer than decoding. The deviations of original
+values from decoded ones add to this as in `sums.py`: their weighted mean to means, the root of the weighted mean of their
+squares to deviations.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,6 +25,9 @@ from workbench.slabs import Slices
 UNIT = 2.0**-53
 ABOVE = 1 + 2.0**-40      # a bound that was computed with a few roundings, times this, is not too small
 TINY = 2.0**-1060         # more than what is lost where numbers are below all others, for each of them
+LITTLE = 2.0**-12         # a share of a bound that may be added to it where that saves time
+SAMPLED = 4               # values of each axis that give the centre
+TILE = 2**16              # values that are added while they are in a cache
 PLAIN = 300               # binary orders of magnitude within which squares neither vanish nor overflow
 
 Bounded = tuple[np.ndarray, np.ndarray]   # values and their bounds
@@ -31,11 +37,11 @@ Bounded = tuple[np.ndarray, np.ndarray]   # values and their bounds
 class Moments:
     """Sums along axes, to which chunks are added. Arrays have the shape of the field, with 1 along these axes."""
 
+    name: str                      # of the statistic
     shape: tuple[int, ...]
     axes: tuple[int, ...]
-    extremes: bool                 # whether these are wanted, rather than sums
     most: int = 0                  # values of a chunk that are added up
-    chunks: int = 0
+    additions: int = 0             # of such sums
     exponent: int | None = None    # of the unit of all sums
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
 
@@ -45,74 +51,132 @@ class Moments:
         if self.extremes:
             self.arrays["low"], self.arrays["high"] = np.full(self.shape, np.inf), np.full(self.shape, np.inf)
 
+    @property
+    def extremes(self) -> bool:
+        """Whether these are wanted, rather than sums."""
+        return self.name in ("min", "max")
+
     def add(
         self, into: Slices, values: np.ndarray, valid: np.ndarray | None, limit: Limit | None, weights: np.ndarray | None
     ) -> None:
         """Add the values of a chunk at these places of the field."""
-        place = tuple(slice(None) if axis in self.axes else part for axis, part in enumerate(into))
+        place = self._place(into)
         here = {name: array[place] for name, array in self.arrays.items()}   # views
         terms = math.prod(values.shape[axis] for axis in self.axes)
         count = np.full(here["count"].shape, terms, float) if valid is None else self._summed(valid)
-        self.most, self.chunks = max(self.most, terms), self.chunks + 1
+        self.most = max(self.most, terms)
         if self.exponent is None:
             self.exponent = _exponent(values, valid, limit)
-        if not self.extremes:
-            with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.extremes:
+                self._add_least(here, values, valid, limit)
+            else:
                 self._add_sums(here, values, valid, limit, weights, count)
         here["count"] += count
 
-    def add_least(self, into: Slices, values: np.ndarray, valid: np.ndarray | None, limit: Limit | None, sign: int) -> None:
-        """Take the least values of a chunk, or, with sign -1, the least of their opposites."""
-        self.add(into, values, valid, limit, None)
-        place = tuple(slice(None) if axis in self.axes else part for axis, part in enumerate(into))
+    def _add_least(
+        self, here: dict[str, np.ndarray], values: np.ndarray, valid: np.ndarray | None, limit: Limit | None
+    ) -> None:
+        """Take the least values of a chunk, or the least of their opposites."""
+        sign = 1 if self.name == "min" else -1
         ends = np.finfo(values.dtype) if values.dtype.kind == "f" else np.iinfo(values.dtype)
         shown = values if valid is None else np.where(valid, values, values.dtype.type(ends.max if sign > 0 else ends.min))
         least = (shown.min if sign > 0 else shown.max)(axis=self.axes, keepdims=True)
         low, high = sign * lower(least, limit), sign * upper(least, limit)
         there = True if valid is None else valid.any(axis=self.axes, keepdims=True)
         for name, end in zip(("low", "high"), (low, high) if sign > 0 else (high, low), strict=True):
-            here = self.arrays[name][place]
-            np.minimum(here, np.where(there, end, np.inf), out=here)
+            np.minimum(here[name], np.where(there, end, np.inf), out=here[name])
 
     def _add_sums(
         self, here: dict[str, np.ndarray], values: np.ndarray, valid: np.ndarray | None, limit: Limit | None,
         weights: np.ndarray | None, count: np.ndarray,
     ) -> None:
-        wide = _scaled(values, self.exponent or 0)
-        if valid is not None:
-            wide[~valid] = 0
+        largest = self._where_no_centre_is_needed(here, values, limit) if valid is None and weights is None else None
+        if largest is not None:
+            here["weight"] += count
+            here["sum"] += self._summed(values)
+            here["squares"] += count * largest**2
+            self.additions += 1
+            self._add_absolute(here, limit, count, 0.0)
+            return
         fresh = (here["count"] == 0) & (count > 0)
-        mean = self._summed(wide) / np.maximum(count, 1)
-        here["centre"][fresh] = np.where(np.isfinite(mean), mean, 0)[fresh]
+        if fresh.any():
+            here["centre"][fresh] = self._about_mean(values, valid)[fresh]
         weight = count if weights is None else self._summed(np.broadcast_to(
             weights, values.shape) if valid is None else weights * valid)
         here["weight"] += weight
-        self._add_moved(here, wide, limit, weights, weight, values.dtype)
-        wide -= here["centre"]
+        relative = limit is not None and limit.relative
+        size = away = 0.0   # the largest magnitudes, also less the centre
+        for part in _tiles(values.shape):
+            there = self._place(part)
+            tile = _scaled(values[part], self.exponent or 0)
+            ignored = None if valid is None else ~valid[part]
+            factor = None if weights is None else np.broadcast_to(weights, values.shape)[part]
+            if ignored is not None:
+                tile[ignored] = 0
+            if limit is not None and relative:
+                self._add_shares({name: here[name][there] for name in ("moved", "moved_squares")}, tile, limit, factor)
+            elif values.dtype.kind in "iu":
+                size = max(size, _largest(tile))
+            tile -= here["centre"][there]
+            if ignored is not None:
+                tile[ignored] = 0
+            weighted = tile if factor is None else tile * factor
+            here["sum"][there] += self._summed(weighted)
+            if self.name == "std":
+                here["squares"][there] += self._summed(np.multiply(weighted, tile, out=tile))
+            else:
+                away = max(away, _largest(tile))
+            self.additions += math.prod(part[axis].start == 0 for axis in range(values.ndim) if axis not in self.axes)
+        if self.name != "std":
+            here["squares"] += weight * away**2   # at least the exact ones, which only bound the rounding
+        if not relative:
+            self._add_absolute(here, limit, weight, size * 2 * UNIT if values.dtype.itemsize == 8 else 0.0)
+
+    def _where_no_centre_is_needed(
+        self, here: dict[str, np.ndarray], values: np.ndarray, limit: Limit | None
+    ) -> float | None:
+        """The largest magnitude, if plain sums of values are so exact that their errors do not matter beside the limit."""
+        if limit is None or limit.relative or self.name == "std" or self.exponent or here["centre"].any():
+            return None
+        if values.dtype.kind in "iu" and values.dtype.itemsize == 8:   # they are rounded
+            return None
+        largest = _largest(values)
+        return largest if self.rounding * largest < limit.value * LITTLE else None
+
+    def _about_mean(self, values: np.ndarray, valid: np.ndarray | None) -> np.ndarray:
+        """A number near the mean of each sum, which may be any: of all values that count, or of some where all do."""
+        some = tuple(
+            slice(None, None, max(1, size // SAMPLED)) if axis in self.axes and valid is None else slice(None)
+            for axis, size in enumerate(values.shape)
+        )
+        wide = _scaled(values[some], self.exponent or 0)
         if valid is not None:
             wide[~valid] = 0
-        weighted = wide if weights is None else wide * weights
-        here["sum"] += self._summed(weighted)
-        here["squares"] += self._summed(np.multiply(weighted, wide, out=wide))
+        count = math.prod(wide.shape[axis] for axis in self.axes) if valid is None else np.maximum(self._summed(valid), 1)
+        mean = self._summed(wide) / count
+        return np.where(np.isfinite(mean), mean, 0)
 
-    def _add_moved(
-        self, here: dict[str, np.ndarray], wide: np.ndarray, limit: Limit | None, weights: np.ndarray | None,
-        weight: np.ndarray, dtype: np.dtype,
-    ) -> None:
+    def _add_shares(self, here: dict[str, np.ndarray], tile: np.ndarray, limit: Limit, weights: np.ndarray | None) -> None:
         """At least the sums of how far original values are from decoded ones, and of the squares of that."""
-        if limit is not None and limit.relative:
-            share, sizes = limit.value / (1 - limit.value) * ABOVE, np.abs(wide)
-            weighted = sizes if weights is None else sizes * weights
-            more = (1 + self._share(self.most)) * ABOVE
-            here["moved"] += self._summed(weighted) * (share * more) + self.most * TINY
-            here["moved_squares"] += self._summed(weighted * sizes) * (share**2 * more) + self.most * TINY
-            return
+        share, sizes = limit.value / (1 - limit.value) * ABOVE, np.abs(tile)
+        weighted = sizes if weights is None else sizes * weights
+        more = (1 + self._share(self.most)) * ABOVE
+        here["moved"] += self._summed(weighted) * (share * more) + self.most * TINY
+        here["moved_squares"] += self._summed(weighted * sizes) * (share**2 * more) + self.most * TINY
+
+    def _add_absolute(
+        self, here: dict[str, np.ndarray], limit: Limit | None, weight: np.ndarray, rounded: float
+    ) -> None:
+        """The same for an absolute limit, or none, of integers that were rounded."""
         error = np.float64(0 if limit is None else limit.value)   # of NumPy, which overflows to infinity
-        error = np.ldexp(error, -(self.exponent or 0)) * ABOVE
-        if dtype.kind in "iu" and dtype.itemsize == 8:
-            error += float(np.abs(wide).max()) * 2 * UNIT
+        error = np.ldexp(error, -(self.exponent or 0)) * ABOVE + rounded
         here["moved"] += weight * error
         here["moved_squares"] += weight * error**2
+
+    def _place(self, part: Slices) -> Slices:
+        """A part of the field as places of the sums."""
+        return tuple(slice(None) if axis in self.axes else one for axis, one in enumerate(part))
 
     def _summed(self, values: np.ndarray) -> np.ndarray:
         found: np.ndarray = values.sum(axis=self.axes, keepdims=True, dtype=np.float64)
@@ -127,13 +191,13 @@ class Moments:
     @property
     def rounding(self) -> float:
         """The error of a sum as a share of the sum of magnitudes."""
-        return self._share(self.most + self.chunks)
+        return self._share(self.most + self.additions)
 
-    def result(self, name: str) -> Bounded:
+    def result(self) -> Bounded:
         """Values and bounds; NaN where nothing is valid."""
         with np.errstate(all="ignore"):
-            values, bounds = getattr(self, f"_{name}")()
-            if name not in ("min", "max"):
+            values, bounds = getattr(self, f"_{self.name}")()
+            if not self.extremes:
                 scale = self.exponent or 0
                 values, bounds = np.ldexp(values, scale), np.ldexp(bounds, scale)
                 bounds = np.nextafter(bounds * ABOVE, np.inf) * (bounds > 0)
@@ -146,7 +210,7 @@ class Moments:
     def _parts(self) -> tuple[np.ndarray, ...]:
         """Weights, centres, the mean less the centre, its error by rounding, and the mean square with its error."""
         a, g = self.arrays, self.rounding
-        weight, lost = a["weight"], self.most * self.chunks * TINY
+        weight, lost = a["weight"], self.most * self.additions * TINY
         squares = (a["squares"] / weight) * (1 + 4 * g) + lost / weight   # at least the exact one
         mean = a["sum"] / weight
         error = (3 * g * np.sqrt(squares) + 3 * g * np.abs(mean) + lost / weight) * ABOVE
@@ -167,7 +231,7 @@ class Moments:
     def _std(self) -> Bounded:
         weight, _, mean, error, squares = self._parts()
         variance = self.arrays["squares"] / weight - mean**2
-        off = 6 * self.rounding * squares + 2 * np.abs(mean) * error + error**2 + self.most * self.chunks * TINY / weight
+        off = 6 * self.rounding * squares + 2 * np.abs(mean) * error + error**2 + self.most * self.additions * TINY / weight
         moved = np.sqrt(self.arrays["moved_squares"] / weight * (1 + 4 * self.rounding)) * ABOVE
         low = np.maximum(np.sqrt(np.maximum(variance - off, 0)) / ABOVE - moved, 0)
         high = np.sqrt(np.maximum(variance + off, 0)) * ABOVE + moved
@@ -194,6 +258,21 @@ def _exponent(values: np.ndarray, valid: np.ndarray | None, limit: Limit | None)
     size = max(size, abs(float(there.min())), abs(float(there.max()))) if there.size else 0.0
     exponent = math.frexp(size)[1]
     return None if size == 0 else exponent if abs(exponent) > PLAIN else 0
+
+
+def _tiles(shape: Sequence[int]) -> Iterator[Slices]:
+    """Parts of an array, each of about as many values as a cache holds, and as long along the last axes as that allows."""
+    room, cuts = TILE, []
+    for size in reversed(shape):
+        step = max(1, min(size, room))
+        cuts.append([slice(at, min(at + step, size)) for at in range(0, size, step)])
+        room //= size
+    return itertools.product(*reversed(cuts))
+
+
+def _largest(values: np.ndarray) -> float:
+    """The largest magnitude."""
+    return max(float(values.max()), -float(values.min()))
 
 
 def _scaled(values: np.ndarray, exponent: int) -> np.ndarray:

@@ -143,16 +143,19 @@ class _Search:
                 return exact
             brackets = _Brackets.of(pairs.values())
             few = int(ranges.count[brackets.straddling(ranges)].sum()) <= MOST_HELD
-            beside, seen = np.zeros(2 * len(brackets.start) + 1, np.int64), []
+            beside = np.zeros(2 * len(brackets.start) + 1, np.int64)
+            seen: list[Ranges] = []
+            single: list[np.ndarray] = []
             pieces = 0 if few else PIECES * len(pairs)
-            for dropped, inside in self.field.each(functools.partial(self._inside, brackets, pieces)):
+            for dropped, counted, values in self.field.each(functools.partial(self._inside, brackets, pieces)):
                 beside += dropped
-                seen.append(inside)
+                seen.append(counted)
+                single.append(values)
             below = {rank: brackets.below(beside, start) for rank, (start, _) in pairs.items()}
-            if few:
-                values = np.concatenate([one for one in seen if isinstance(one, np.ndarray)])
+            ranges, values = Ranges.joined(seen), np.concatenate(single)
+            if values.size:
+                values = np.concatenate([values, np.repeat(ranges.low, ranges.count)])
                 return exact | _picked(values, {rank: rank - before for rank, before in below.items()})
-            ranges = Ranges.joined(one for one in seen if isinstance(one, Ranges))
 
     def _keyed(self, part: ChunkPart) -> Ranges:
         ranges = part.ranges
@@ -162,21 +165,31 @@ class _Search:
         """The ranges of a chunk, and those of its other values."""
         return Ranges.joined([self._keyed(part), _pieces(self.key(part.rest(), part.limit), PIECES)])
 
-    def _inside(self, brackets: _Brackets, pieces: int, part: ChunkPart) -> tuple[np.ndarray, np.ndarray | Ranges]:
-        """How many values of a chunk are in each gap between brackets; and the values in brackets, or so many ranges."""
+    def _inside(self, brackets: _Brackets, pieces: int, part: ChunkPart) -> tuple[np.ndarray, Ranges, np.ndarray]:
+        """How many values of a chunk are in each gap between brackets; those in brackets, as ranges, and others one by one.
+
+        Numbers of a lattice were counted, and each is a range. Given `pieces`, other values become about as many ranges.
+        """
         ranges, kinds = self._keyed(part), 2 * len(brackets.start) + 1
         wanted = brackets.straddling(ranges)
         beside = np.zeros(kinds, np.int64)
         np.add.at(beside, brackets.places(ranges.low[~wanted]), ranges.count[~wanted])
-        inside = []
-        for values in (part.of(wanted), part.rest()):
+        seen: list[Ranges] = []
+        single: list[np.ndarray] = []
+        for values, counts in (part.of(wanted), (part.rest(), None)):
             keyed = self.key(values, part.limit)
             places = brackets.places(keyed)
-            beside += np.bincount(places, minlength=kinds)
-            inside.append(keyed[places % 2 == 1])
+            beside += np.bincount(places, counts, kinds).astype(np.int64)   # exact in float64, too
+            inside = places % 2 == 1
+            if counts is not None:
+                seen.append(Ranges(counts[inside], keyed[inside], keyed[inside]))
+            elif pieces:
+                seen.append(_pieces(keyed[inside], pieces))
+            else:
+                single.append(keyed[inside])
         beside[1::2] = 0
-        values = np.concatenate(inside)
-        return beside, _pieces(values, pieces) if pieces else values
+        empty = keyed[:0]
+        return beside, Ranges.joined([Ranges(np.empty(0, np.int64), empty, empty), *seen]), np.concatenate([empty, *single])
 
 
 def _pieces(values: np.ndarray, most: int) -> Ranges:

@@ -29,6 +29,7 @@ from workbench.guarantees.sections import CODE, FIX, INFORMATIVE
 from workbench.slabs import Slices
 
 MOST_CORRECTED = 64   # blocks that are decoded one by one; with more, the whole part is decoded
+MOST_NUMBERS = 2**16  # of a lattice that are counted one by one, while they are in a cache
 
 Hidden = Callable[[], np.ndarray] | None   # the mask of a chunk, if there is one
 
@@ -53,6 +54,7 @@ class StagedChunk:
 
     stream: Stream
     fix: bytes
+    corrected: np.ndarray   # the flat places of values that `fix` replaces
     shape: tuple[int, ...]
     dtype: np.dtype
     hidden: Hidden
@@ -67,7 +69,8 @@ class StagedChunk:
             return None
         dtype, fix = stored.layout.dtype, bytes(frame.sections.get(FIX, b""))
         try:
-            return cls(Stream.from_bytes(frame.sections[CODE], frame.shape, dtype), fix, frame.shape, dtype, hidden)
+            places = corrected_places(fix, frame.shape, dtype)
+            return cls(Stream.from_bytes(frame.sections[CODE], frame.shape, dtype), fix, places, frame.shape, dtype, hidden)
         except WorkbenchError as error:
             raise Damaged(frame.where, str(error)) from error
 
@@ -81,7 +84,7 @@ class StagedChunk:
         if core is None:
             return Division(np.empty(0, np.int64), [window], cells)
         chosen = grid.blocks_in(core)
-        wrong = np.intersect1d(self._corrected(), chosen, assume_unique=True)
+        wrong = np.intersect1d(self.corrected_blocks(), chosen, assume_unique=True)
         if len(wrong) > MOST_CORRECTED:
             return None
         boxes = [*_around(core, window), *(_box(grid, int(block)) for block in wrong)]
@@ -101,6 +104,16 @@ class StagedChunk:
             values = whole[box]
             yield values[np.isfinite(values) if mask is None else np.isfinite(values) & ~mask[box]]
 
+    def values_at(self, part: Slices) -> tuple[np.ndarray, bool]:
+        """All values of a part in their places, from the blocks that it touches; and whether all of them are valid."""
+        window, sizes, inside = self.stream.grid.window(self.shape, part)
+        values = np.ascontiguousarray(np.asarray(self.stream.values(window, self.dtype)).reshape(sizes)[inside])
+        if not self.fix:
+            return values, not self.stream.gaps
+        whole = np.zeros(self.shape, self.dtype)   # corrections name places in the whole chunk
+        whole[part] = values
+        return apply_correction(whole, self.fix)[part], False
+
     def values_of(self, blocks: np.ndarray) -> np.ndarray:
         """The values of whole blocks without corrected ones that are finite and not masked."""
         if not blocks.size:
@@ -112,6 +125,18 @@ class StagedChunk:
         if self.stream.gaps:
             cells = cells[self._valid[cells]]
         return decoded[cells]
+
+    def numbers_of(self, blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """The different values of such blocks, in order, and how often each occurs; None where they can be too many."""
+        facts = self.stream.facts[:, blocks]
+        lowest = int((facts[Fact.LOW] + facts[Fact.BASE]).min())
+        span = int((facts[Fact.HIGH] + facts[Fact.BASE]).max()) - lowest + 1
+        if not 0 < span <= MOST_NUMBERS:   # facts can be forged
+            return None
+        valid = self._valid if self.stream.gaps else None
+        count = self.stream.blocks(blocks).counted(blocks, valid, lowest, span)
+        there = np.flatnonzero(count)
+        return self._decoded(lowest + there), count[there]
 
     def ends_of(self, blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The number of valid cells of blocks, and their least and largest decoded values."""
@@ -141,10 +166,10 @@ class StagedChunk:
         finite = np.isfinite(apply_correction(np.zeros(self.shape, self.dtype), self.fix))
         return (finite if self.hidden is None else finite & ~self.hidden()).reshape(-1)
 
-    def _corrected(self) -> np.ndarray:
+    def corrected_blocks(self) -> np.ndarray:
         """The blocks in which cells that count were corrected."""
         grid = self.stream.grid
-        places = corrected_places(self.fix, self.shape, self.dtype)
+        places = self.corrected
         if places.size and self.hidden is not None:
             places = places[~self.hidden().reshape(-1)[places]]
         if not places.size:

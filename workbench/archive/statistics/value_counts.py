@@ -188,8 +188,9 @@ def _at_least(part: ChunkPart, cuts: np.ndarray) -> tuple[np.ndarray, int]:
     whole = first == last
     cells = np.zeros(len(order) + 1, np.int64)
     np.add.at(cells, first[whole], ranges.count[whole])
-    for values in (part.of(~whole), part.rest()):
-        cells += np.bincount(np.searchsorted(order, values, "right"), minlength=len(cells))
+    for values, counts in (part.of(~whole), (part.rest(), None)):
+        between = np.searchsorted(order, values, "right")
+        cells += np.bincount(between, counts, len(cells)).astype(np.int64)   # exact in float64, too
     from_here = np.append(np.cumsum(cells[::-1])[::-1][1:], 0)   # at least each cut, and infinity
     places = {cut: place for place, cut in enumerate(order.tolist())} | {math.inf: len(order)}
     return np.array([from_here[places[cut]] for cut in cuts], np.int64), int(cells.sum())
