@@ -241,3 +241,17 @@ def test_a_field_of_a_climate_model_gives_the_same_bytes(tmp_path, shared_data):
             archive = assert_same_bytes(tmp_path, field, source, wb.Relative(1e-4))
     assert archive.verify(field).passed
     assert wb.compare(field, archive, bound=1e-4 * (306.125 - 180.749)).passed
+
+
+@pytest.mark.parametrize("codec", ["staged", "prequantised"])
+def test_statistics_on_workers_are_those_of_one_process(tmp_path, client, codec):
+    field = sample((30, 40, 20), masked=True)
+    archive = wb.open(wb.compress(field, wb.Absolute(0.01), codec, chunk_values=4000).save(tmp_path / "x.zarr"))
+    region, steps = [(3, 30), None, (0, 11)], []
+    here = archive.statistics(region=region)
+    how = {"client": client, "scratch": tmp_path, "progress": lambda share, name: steps.append(name)}
+    assert archive.statistics(region=region, **how) == here
+    assert steps
+    assert here["std"] == archive.std(region)
+    with pytest.raises(WorkbenchError, match="save it first"):
+        wb.compress(field, wb.Absolute(0.01), codec).statistics(client=client)

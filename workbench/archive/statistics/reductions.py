@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from workbench import backend
 from workbench.archive import region as regions
+from workbench.archive.certificate import Promise
 from workbench.archive.layout import Index
+from workbench.archive.reading import StoredArray
 from workbench.archive.statistics import sums
 from workbench.archive.statistics.chunk_parts import limit_at
 from workbench.archive.statistics.figure import METADATA, OPERATORS, SOME, VALUES, Explanation, Statistic, interval
@@ -25,7 +28,11 @@ from workbench.archive.statistics.staged_sums import Partial, from_blocks
 from workbench.archive.statistics.sums import Ends, Sums
 from workbench.codecs.staged import Staged
 from workbench.errors import WorkbenchError, briefly
+from workbench.progress import Progress
+from workbench.run.clients import executor_of
+from workbench.run.executors import Executor, InProcess, OnDask
 from workbench.slabs import Slices
+from workbench.subdomains.sources import scratch_folder
 
 if TYPE_CHECKING:
     from workbench.archive.archive import Archive
@@ -40,8 +47,10 @@ def statistic(archive: Archive, name: str, region: Any = None) -> Statistic:
     return statistics(archive, [name], region)[0]
 
 
-def statistics(archive: Archive, names: list[str], region: Any = None) -> list[Statistic]:
-    """Several statistics, from one pass over what they need.
+def statistics(
+    archive: Archive, names: Sequence[str], region: Any = None, executor: Executor | None = None
+) -> list[Statistic]:
+    """Several statistics, from one pass over what they need; in this process, unless an executor is given.
 
     >>> import workbench as wb
     >>> archive = wb.compress(np.linspace(0, 1, 4096).reshape(64, 64), wb.Absolute(1e-3), "staged")
@@ -50,7 +59,7 @@ def statistics(archive: Archive, names: list[str], region: Any = None) -> list[S
     """
     _require_known(names)
     slices = part_of_grid(archive, region)
-    partials = _partials(archive, slices)
+    partials = _partials(archive, slices, executor)
     parts = [one for partial in partials for one in partial.sums]
     stage = _stage(partials)
     nbytes, count = sum(partial.nbytes for partial in partials), sum(part.count for part in parts)
@@ -86,7 +95,7 @@ def explain(archive: Archive, name: str, region: Any = None) -> Explanation:
     return Explanation(name, VALUES, nbytes, bytes_stored(archive), bound)
 
 
-def _require_known(names: list[str], others: tuple[str, ...] = ()) -> None:
+def _require_known(names: Sequence[str], others: tuple[str, ...] = ()) -> None:
     for name in names:
         if name not in KNOWN:
             raise WorkbenchError(f"no statistic is called {briefly(name)}; available: {', '.join([*KNOWN, *others])}")
@@ -97,28 +106,53 @@ def bytes_stored(archive: Archive) -> int:
     return archive.data.nbytes + (archive.arrays["mask"].nbytes if "mask" in archive.arrays else 0)
 
 
-def _partials(archive: Archive, slices: Slices) -> list[Partial]:
+def on_workers(
+    archive: Archive, names: Sequence[str], region: Any, client: Any, scratch: str | Path | None,
+    progress: Progress | None,
+) -> dict[str, Statistic]:
+    """Several statistics by name, whose chunks are read in this process or on the workers of a client."""
+    executor = executor_of(client, progress)
+    if isinstance(executor, OnDask) and archive.store.in_memory:
+        raise WorkbenchError("workers read an archive from a file system that all see: save it first, and open its path")
+    with scratch_folder(scratch, executor) as folder:
+        several = statistics(archive, names, region, executor.within(folder))
+    return {one.name: one for one in several}
+
+
+@dataclass(frozen=True)
+class _Region:
+    """What the steps on all chunks of a part of the grid need."""
+
+    stored: StoredArray
+    mask: StoredArray | None
+    promise: Promise   # read once
+    slices: Slices
+
+
+def _partials(archive: Archive, slices: Slices, executor: Executor | None = None) -> list[Partial]:
     """The sums of all chunks in a part of the grid; several at once, but only their sums are kept."""
-    stored, mask = archive.data, archive.arrays.get("mask")
-    promise = archive.certificate[stored.layout.name]   # read once
-
-    def work(index: Index) -> Partial:
-        part, limit = regions.inside_chunk(stored.layout, index, slices), limit_at(promise, stored, index)
-        hidden = None if mask is None else functools.cache(functools.partial(mask.chunk, index))
-        found = from_blocks(stored, index, part, limit, hidden)
-        if found is None:
-            values = regions.chunk_part(stored, index, part)
-            valid = np.isfinite(values) if hidden is None else np.isfinite(values) & ~hidden()[part]
-            kept = values if valid.all() else values[valid]
-            sums_of = (Sums.of(kept, limit),) if kept.size else ()
-            found = Partial(sums_of, values.size - kept.size, stored.chunk_nbytes(index), values.size)
-        if mask is None or hidden is None or not hidden.cache_info().currsize:
-            return found
-        return dataclasses.replace(found, nbytes=found.nbytes + mask.chunk_nbytes(index))
-
-    indices = regions.chunks_in(stored.layout, slices)
+    stored = archive.data
+    region = _Region(stored, archive.arrays.get("mask"), archive.certificate[stored.layout.name], slices)
     alone = stored.decoder.holds_gil or isinstance(stored.codec, Staged)   # metadata are sooner read than threads begin
-    return list(map(work, indices) if alone else backend.side_by_side(work, indices))
+    indices = regions.chunks_in(stored.layout, slices)
+    return (executor or InProcess()).map("add-chunks", _partial, indices, "chunk", shared=region, together=not alone)
+
+
+def _partial(region: _Region, index: Index) -> Partial:
+    """The sums of a chunk in the region."""
+    stored, mask = region.stored, region.mask
+    part, limit = regions.inside_chunk(stored.layout, index, region.slices), limit_at(region.promise, stored, index)
+    hidden = None if mask is None else functools.cache(functools.partial(mask.chunk, index))
+    known = from_blocks(stored, index, part, limit, hidden)
+    if known is None:
+        values = regions.chunk_part(stored, index, part)
+        valid = np.isfinite(values) if hidden is None else np.isfinite(values) & ~hidden()[part]
+        kept = values if valid.all() else values[valid]
+        sums_of = (Sums.of(kept, limit),) if kept.size else ()
+        known = Partial(sums_of, values.size - kept.size, stored.chunk_nbytes(index), values.size)
+    if mask is None or hidden is None or not hidden.cache_info().currsize:
+        return known
+    return dataclasses.replace(known, nbytes=known.nbytes + mask.chunk_nbytes(index))
 
 
 def _stage(partials: list[Partial]) -> str:
