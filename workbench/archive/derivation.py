@@ -17,6 +17,7 @@ from typing import Any, Self
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound, Limit, Limits, PerSlice, SliceLimits
 from workbench.guarantees.per_slice import stated_limit
+from workbench.rounding import rounded_outwards
 from workbench.slabs import Slices
 
 NOTHING = Limit("absolute", 0.0)
@@ -34,7 +35,7 @@ class Source:
     def __post_init__(self) -> None:
         if not math.isfinite(self.coefficient):
             raise WorkbenchError(f"the coefficient of {self.name!r:.80} must be finite; got {self.coefficient}")
-        if _relative(self.limit):
+        if is_relative(self.limit):
             raise WorkbenchError(f"{self.name!r:.80} must have an absolute limit; got {self.limit!r:.80}")
 
 
@@ -120,12 +121,12 @@ def summed(parts: Iterable[tuple[float | Fraction, Limits]]) -> Limits:
 def largest(like: Limits, parts: Sequence[tuple[Slices, Fraction]]) -> Limits:
     """The largest of the figures of chunks at these places, rounded up; in each slice, where limits are of slices."""
     if isinstance(like, Limit):
-        return Limit("absolute", above(max(figure for _, figure in parts)))
+        return Limit("absolute", rounded_outwards(max(figure for _, figure in parts)))
     most = [Fraction(0)] * len(like.limits)
     for place, figure in parts:
         for number in range(place[like.axis].start, place[like.axis].stop):
             most[number] = max(most[number], figure)
-    return SliceLimits(like.axis, tuple(Limit("absolute", above(figure)) for figure in most))
+    return SliceLimits(like.axis, tuple(Limit("absolute", rounded_outwards(figure)) for figure in most))
 
 
 def expression(terms: Sequence[tuple[float, str]]) -> str:
@@ -142,23 +143,15 @@ def expression(terms: Sequence[tuple[float, str]]) -> str:
     return words
 
 
-def above(exact: Fraction) -> float:
-    """The smallest float that is not below a number."""
-    try:
-        nearest = float(exact)
-    except OverflowError:
-        return math.inf
-    return math.nextafter(nearest, math.inf) if Fraction(nearest) < exact else nearest
-
-
 def _sum(parts: Sequence[tuple[Fraction, float]]) -> Limit:
-    total = above(sum((factor * Fraction(value) for factor, value in parts), Fraction(0)))
+    total = rounded_outwards(sum((factor * Fraction(value) for factor, value in parts), Fraction(0)))
     if total == math.inf:
         raise WorkbenchError("the bound of this combination is beyond the range of float64: use smaller coefficients")
     return Limit("absolute", total)
 
 
-def _relative(limit: Limits) -> bool:
+def is_relative(limit: Limits) -> bool:
+    """Whether any value has a limit relative to itself."""
     each = limit.limits if isinstance(limit, SliceLimits) else (limit,)
     return any(one.relative and one.value > 0 for one in each)
 

@@ -31,7 +31,7 @@ from workbench.archive import region as regions
 from workbench.archive.archive import Archive
 from workbench.archive.certificate import SHARE
 from workbench.archive.chunking import chunk_shape
-from workbench.archive.derivation import NOTHING, Derivation, Source, expression, largest, summed
+from workbench.archive.derivation import NOTHING, Derivation, Source, expression, is_relative, largest, summed
 from workbench.archive.documents import Outline
 from workbench.archive.encoding import Task
 from workbench.archive.fields import MASK, FieldChunk, FieldPlan, arrays_of, encoded, mask_layout, weightless
@@ -40,6 +40,8 @@ from workbench.archive.layout import ArrayLayout, Index
 from workbench.archive.request import Request, archive_of
 from workbench.archive.statistics.selection import dimensions
 from workbench.archive.statistics.staged_chunk import StagedChunk
+from workbench.archive.statistics.staged_sums import lattice_rounding
+from workbench.archive.statistics.sums import ABOVE, TINY
 from workbench.archive.store import MemoryStore
 from workbench.archive.writing import Draft, Place
 from workbench.codecs.codec import Codec
@@ -53,8 +55,6 @@ from workbench.slabs import Slices
 
 EXTRA = 1 / 16               # of the bounds of the sources: what encoding the result may add
 UNIT = Fraction(1, 2**53)    # of a rounding in float64, relative to the result
-ABOVE = 1 + Fraction(1, 2**40)   # more than the roundings of bounds that are themselves small
-TINY = Fraction(1, 2**1070)  # more than the rounding of a number below all normal ones
 MOST_TIMES = 2**20           # a common step goes into that of a source at most so often
 MOST_NUMBER = 2**51          # lattice numbers up to here, times a step, are told from each other
 LONGEST = 200                # letters of a name that is an expression
@@ -172,10 +172,10 @@ class Combination:
         work = functools.partial(self._encoded, task, mask, place)
         alone = plan.codec.holds_gil or isinstance(plan.codec, Staged)   # these use threads themselves
         indices = list(layout.chunk_indices())
-        found = list(map(work, indices) if alone else backend.side_by_side(work, indices))
-        chunks, places = [chunk for chunk, _, _ in found], [layout.chunk_slices(index) for index in indices]
-        rounding = largest(self.extra, list(zip(places, (one for _, one, _ in found), strict=True)))
-        encoding = largest(self.extra, list(zip(places, (one for _, _, one in found), strict=True)))
+        parts = list(map(work, indices) if alone else backend.side_by_side(work, indices))
+        chunks, places = [chunk for chunk, _, _ in parts], [layout.chunk_slices(index) for index in indices]
+        rounding = largest(self.extra, list(zip(places, (one for _, one, _ in parts), strict=True)))
+        encoding = largest(self.extra, list(zip(places, (one for _, _, one in parts), strict=True)))
         derivation = Derivation(self.sources, rounding, encoding)
         arrays = arrays_of(plan, mask, chunks)
         promise = arrays[0].promise
@@ -210,9 +210,9 @@ class Combination:
         mask = np.logical_or.reduce(hidden) if hidden else None
         if isinstance(self.plan.codec, Staged):
             chunks = [_staged(one, place, index) for one in self.archives]
-            found = self._on_lattice([chunk for chunk in chunks if chunk is not None], mask, Fraction(limit.value))
-            if found is not None:
-                return found
+            part = self._on_lattice([chunk for chunk in chunks if chunk is not None], mask, Fraction(limit.value))
+            if part is not None:
+                return part
         return self._by_values([_read(one, "values", place) for one in self.archives], mask)
 
     def _by_values(self, values: Sequence[np.ndarray], mask: np.ndarray | None) -> Part:
@@ -236,11 +236,11 @@ class Combination:
         numbers_of = [_numbers(chunk) for chunk in chunks]
         with np.errstate(over="ignore"):
             values = [
-                apply_correction((found * chunk.stream.lattice.step).astype(chunk.dtype), chunk.fix)
-                for chunk, found in zip(chunks, numbers_of, strict=True)
+                apply_correction((each * chunk.stream.lattice.step).astype(chunk.dtype), chunk.fix)
+                for chunk, each in zip(chunks, numbers_of, strict=True)
             ]
         missing = _missing(values, mask)
-        sizes = [int(_size(found, missing)) for found in numbers_of]
+        sizes = [int(_size(each, missing)) for each in numbers_of]
         coefficients = [Fraction(one.coefficient) for one in self.sources]
         steps = [one * Fraction(chunk.stream.lattice.step) for one, chunk in zip(coefficients, chunks, strict=True)]
         common = common_step(steps, sizes)
@@ -248,17 +248,17 @@ class Combination:
             return None
         step, times = common.step, common.times
         total = np.zeros(missing.shape, np.int64)
-        for many, found in zip(times, numbers_of, strict=True):
-            total += many * found
+        for many, each in zip(times, numbers_of, strict=True):
+            total += many * each
         with np.errstate(over="ignore", under="ignore"):
             result = np.multiply(total, step, dtype=np.float64).astype(self.dtype)
         size = _size(total, missing) * Fraction(step)
         # A decoded value is a lattice point rounded in float64, and to its type; so is the result.
         before = sum(
-            (abs(one) * _of_lattice(count * Fraction(chunk.stream.lattice.step), chunk.dtype)
+            (abs(one) * lattice_rounding(count * Fraction(chunk.stream.lattice.step), chunk.dtype)
              for one, count, chunk in zip(coefficients, sizes, chunks, strict=True)), Fraction(0),
         )
-        rounding = common.drift + before + _of_lattice(size, self.dtype)
+        rounding = common.drift + before + lattice_rounding(size, self.dtype)
         corrected = np.unique(np.concatenate([corrected_places(one.fix, one.shape, one.dtype) for one in chunks]))
         if corrected.size:   # there, values are on no lattice
             beside = self._by_values(values, mask)
@@ -333,8 +333,8 @@ def _read(archive: Archive, array: str, place: Slices) -> np.ndarray:
 
 def _missing(values: Sequence[np.ndarray], mask: np.ndarray | None) -> np.ndarray:
     """Where a source is masked or not finite."""
-    found = np.logical_or.reduce([~np.isfinite(each) for each in values])
-    return np.asarray(found if mask is None else found | mask)
+    missing = np.logical_or.reduce([~np.isfinite(each) for each in values])
+    return np.asarray(missing if mask is None else missing | mask)
 
 
 def _size(values: np.ndarray, missing: np.ndarray) -> Fraction:
@@ -348,25 +348,20 @@ def _last_rounding(size: Fraction, dtype: np.dtype) -> Fraction:
     return Fraction(0) if dtype == np.float64 else size / 2**24 + Fraction(1, 2**149)
 
 
-def _of_lattice(size: Fraction, dtype: np.dtype) -> Fraction:
-    """At most the error of a lattice point of this size as a number of a type."""
-    return size * UNIT + TINY + _last_rounding(size * ABOVE, dtype)
-
-
 def _pairs(terms: Any) -> list[tuple[float, Archive]]:
     """The coefficients and archives that were given."""
     given = list(terms) if isinstance(terms, list | tuple) else []
     if not given or not all(isinstance(one, tuple) and len(one) == 2 for one in given):
-        pairs = "pairs of a coefficient and an archive, as [(1, a), (-1, b)]"
-        raise WorkbenchError(f"terms must be a list of {pairs}; got {briefly(terms)}")
-    found = []
+        wanted = "pairs of a coefficient and an archive, as [(1, a), (-1, b)]"
+        raise WorkbenchError(f"terms must be a list of {wanted}; got {briefly(terms)}")
+    pairs = []
     for coefficient, archive in given:
         if not isinstance(coefficient, numbers.Real) or isinstance(coefficient, bool) or not math.isfinite(coefficient):
             raise WorkbenchError(f"a coefficient must be a finite number; got {briefly(coefficient)}")
         if not isinstance(archive, Archive):
             raise WorkbenchError(f"a combination takes archives of fields; got {briefly(archive)}: compress it first")
-        found.append((float(coefficient), archive))
-    return found
+        pairs.append((float(coefficient), archive))
+    return pairs
 
 
 def _require_alike(archives: Sequence[Archive]) -> None:
@@ -397,21 +392,20 @@ def _require_alike(archives: Sequence[Archive]) -> None:
 def _stated(archive: Archive, name: str) -> Any:
     """The values of the coordinate of a dimension, as the metadata state them."""
     stated = archive.attributes.get("metadata", {}).get("coordinates")
-    found = stated.get(name) if isinstance(stated, dict) else None
-    return found.get("values") if isinstance(found, dict) else None
+    coordinate = stated.get(name) if isinstance(stated, dict) else None
+    return coordinate.get("values") if isinstance(coordinate, dict) else None
 
 
 def _beside(archive: Archive, name: str) -> Any:
     """Those of a coordinate that is a member of the same dataset, as they are stored."""
-    found = archive.beside.get(name)
-    return None if found is None else found.whole(found.data.layout.name).tolist()
+    coordinate = archive.beside.get(name)
+    return None if coordinate is None else coordinate.whole(coordinate.data.layout.name).tolist()
 
 
 def _source(number: int, coefficient: float, archive: Archive) -> Source:
     """What is stated of a source."""
     limit = archive.certificate["values"].limit or NOTHING
-    each = limit.limits if isinstance(limit, SliceLimits) else (limit,)
-    if any(one.relative and one.value > 0 for one in each):
+    if is_relative(limit):
         raise WorkbenchError(
             f"a combination needs absolute bounds; {archive!r} has a bound relative to each value, which says nothing of a "
             "sum: compress the field with wb.Absolute or wb.Relative"

@@ -3,13 +3,14 @@
 from workbench.archive.statistics.along_axes import along_axes
 from workbench.archive.statistics.block_means import BlockMeans
 from workbench.archive.statistics.distributions import quantiles
+from workbench.archive.statistics.explanations import explained
 from workbench.archive.statistics.field_figure import FieldStatistic
 from workbench.archive.statistics.figure import METADATA, SOME, VALUES, Explanation, Statistic
-from workbench.archive.statistics.reductions import KNOWN, explain, statistic, statistics
+from workbench.archive.statistics.reductions import KNOWN, statistic, statistics
 from workbench.archive.statistics.value_counts import Count, Histogram
 from workbench.archive.statistics.vectors import curl, divergence
 
 __all__ = [
     "KNOWN", "METADATA", "SOME", "VALUES", "BlockMeans", "Count", "Explanation", "FieldStatistic", "Histogram",
-    "Statistic", "along_axes", "curl", "divergence", "explain", "quantiles", "statistic", "statistics",
+    "Statistic", "along_axes", "curl", "divergence", "explained", "quantiles", "statistic", "statistics",
 ]

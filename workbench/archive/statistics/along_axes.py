@@ -20,7 +20,6 @@ from workbench.archive.statistics.reductions import statistic
 from workbench.archive.statistics.selection import are_names, axes_of, part_of_grid
 from workbench.archive.statistics.weights import Weights, weights_of
 from workbench.errors import WorkbenchError
-from workbench.slabs import Slices
 
 if TYPE_CHECKING:
     from workbench.archive.archive import Archive
@@ -49,8 +48,7 @@ def along_axes(archive: Archive, name: str, axis: Any, region: Any = None, weigh
         values, bounds = moments(field, name, axes, given).result()
     shape = [size for number, size in enumerate(field.shape) if number not in axes]
     values, bounds = values.reshape(shape), bounds.reshape(shape)
-    read = field.stage, field.nbytes, field.nbytes_stored
-    return FieldStatistic(name, values, bounds, *read, int(np.isnan(values).sum()))
+    return FieldStatistic(name, values, bounds, *field.reading, int(np.isnan(values).sum()))
 
 
 def weighted(archive: Archive, name: str, region: Any, weights: Any) -> Statistic:
@@ -61,8 +59,7 @@ def weighted(archive: Archive, name: str, region: Any, weights: Any) -> Statisti
     count = int(sums.arrays["count"].sum())
     if np.isnan(values).any():
         raise WorkbenchError("a weighted statistic needs a valid value with a positive weight; got none")
-    read = field.stage, field.nbytes, field.nbytes_stored
-    return Statistic(name, values.item(), bounds.item(), *read, count, field.cells - count)
+    return Statistic(name, values.item(), bounds.item(), *field.reading, count, field.cells - count)
 
 
 def moments(field: FieldPart, name: str, axes: tuple[int, ...], weights: Weights | None) -> Moments:
@@ -73,14 +70,6 @@ def moments(field: FieldPart, name: str, axes: tuple[int, ...], weights: Weights
         return part, *part.whole()
 
     for part, values, valid in field.each(work):
-        place = field.stored.layout.chunk_slices(part.index)
-        there = tuple(slice(a.start + b.start, a.start + b.stop) for a, b in zip(place, part.place, strict=True))
-        sums.add(_within(field, part), values, valid, part.limit, None if weights is None else weights.at(there))
+        factor = None if weights is None else weights.at(part.in_grid)
+        sums.add(part.in_region, values, valid, part.limit, factor)
     return sums
-
-
-def _within(field: FieldPart, part: ChunkPart) -> Slices:
-    """Where the part of a chunk is in the region."""
-    place = field.stored.layout.chunk_slices(part.index)
-    starts = [a.start + b.start - c.start for a, b, c in zip(place, part.place, field.slices, strict=True)]
-    return tuple(slice(start, start + b.stop - b.start) for start, b in zip(starts, part.place, strict=True))

@@ -22,11 +22,10 @@ import numpy as np
 from workbench import backend
 from workbench.archive.layout import ArrayLayout, Index
 from workbench.archive.reading import StoredArray
-from workbench.archive.statistics.chunk_parts import limit_at
+from workbench.archive.statistics.chunk_parts import FieldPart
 from workbench.archive.statistics.field_figure import FieldStatistic
-from workbench.archive.statistics.figure import METADATA, SOME, VALUES, Explanation
-from workbench.archive.statistics.operators import share_of
-from workbench.archive.statistics.reductions import bytes_stored
+from workbench.archive.statistics.figure import METADATA, SOME, VALUES
+from workbench.archive.statistics.operators import share_of_decoded
 from workbench.archive.statistics.selection import part_of_grid
 from workbench.archive.statistics.staged_chunk import StagedChunk
 from workbench.archive.statistics.stencils import ABOVE
@@ -63,25 +62,24 @@ def block_means(archive: Archive, sides: Sides = None) -> BlockMeans:
 
     >>> import workbench as wb
     >>> archive = wb.compress(np.linspace(0, 1, 4096).reshape(64, 64), wb.Absolute(1e-3), "staged")
-    >>> found = block_means(archive, 32)
-    >>> found.values.round(3).tolist(), found.sides, found.edges[0].tolist()
+    >>> blocks = block_means(archive, 32)
+    >>> blocks.values.round(3).tolist(), blocks.sides, blocks.edges[0].tolist()
     ([[0.246, 0.254], [0.746, 0.754]], (32, 32), [0, 32, 64])
     """
-    part_of_grid(archive, None)   # refuses what is no field
-    stored, mask = archive.data, archive.arrays.get("mask")
+    field = FieldPart(archive, part_of_grid(archive, None))
+    stored, mask = field.stored, field.mask
     layout, promise = stored.layout, archive.certificate[stored.layout.name]
     chosen = _sides(archive, sides)
     edges = _edges(layout, chosen)
     values, bounds = (np.full([len(each) - 1 for each in edges], np.nan) for _ in range(2))
 
     def work(index: Index) -> _Blocks:
-        limit = limit_at(promise, stored, index)
+        limit = field.limits[index]
         return _from_metadata(stored, mask, index, chosen, limit) or _from_values(stored, mask, index, chosen, limit)
 
-    indices = list(layout.chunk_indices())
     alone = stored.decoder.holds_gil or isinstance(stored.codec, Staged)   # metadata are sooner read than threads begin
-    found = list(map(work, indices) if alone else backend.side_by_side(work, indices))
-    for index, blocks in zip(indices, found, strict=True):
+    chunks = list(map(work, field.indices) if alone else backend.side_by_side(work, field.indices))
+    for index, blocks in zip(field.indices, chunks, strict=True):
         steps = [-(-size // side) for size, side in zip(layout.chunk_shape, chosen, strict=True)]
         into = tuple(
             slice(at * step, at * step + count) for at, step, count in zip(index, steps, blocks.means.shape, strict=True)
@@ -89,29 +87,11 @@ def block_means(archive: Archive, sides: Sides = None) -> BlockMeans:
         values[into], bounds[into] = blocks.means, blocks.bounds
     missing, equal = int(np.isnan(values).sum()), isinstance(promise.limit, Limit) and not promise.limit.relative
     equal = (equal or promise.limit is None) and missing < values.size and not np.isinf(values).any()
-    stages = {blocks.stage for blocks in found}
+    stages = {blocks.stage for blocks in chunks}
     return BlockMeans(
         "block means", values, float(np.nanmax(bounds)) if equal else bounds, stages.pop() if len(stages) == 1 else SOME,
-        sum(blocks.nbytes for blocks in found), bytes_stored(archive), missing, chosen, edges,
+        sum(blocks.nbytes for blocks in chunks), field.nbytes_stored, missing, chosen, edges,
     )
-
-
-def explain_block_means(archive: Archive) -> Explanation:
-    """How the means of the usual blocks are answered. Values are not decoded for this, unless some were corrected.
-
-    >>> import workbench as wb
-    >>> archive = wb.compress(np.linspace(0, 1, 4096).reshape(64, 64), wb.Absolute(1e-3), "prequantised")
-    >>> print(explain_block_means(archive))
-    block_means: from values; reads ... of ... bytes; bound 0.001
-    """
-    part_of_grid(archive, None)
-    if isinstance(archive.codec, Staged):
-        found = block_means(archive)
-        bound = found.bound if isinstance(found.bound, float) else None
-        return Explanation("block_means", found.stage, found.bytes_read, found.bytes_stored, bound)
-    limit, stored = archive.certificate[archive.data.layout.name].limit, bytes_stored(archive)
-    bound = 0.0 if limit is None else limit.value if isinstance(limit, Limit) and not limit.relative else None
-    return Explanation("block_means", VALUES, stored, stored, bound)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,11 +109,10 @@ def _sides(archive: Archive, given: Sides) -> tuple[int, ...]:
     layout, codec = archive.data.layout, archive.codec
     count, shape = len(layout.shape), layout.chunk_shape
     if given is None:
-        logs: Any = None
-        if isinstance(codec, Staged):
-            logs = None if codec.sides is None else tuple(side.bit_length() - 1 for side in codec.sides)
-        along = Grid.of(shape, logs).sides_along(shape) if isinstance(codec, Staged) else None
-        return along or (SIDE,) * count
+        if not isinstance(codec, Staged):
+            return (SIDE,) * count
+        logs: Any = None if codec.sides is None else tuple(side.bit_length() - 1 for side in codec.sides)
+        return Grid.of(shape, logs).sides_along(shape) or (SIDE,) * count
     several = list(given) if isinstance(given, list | tuple) else [given] * count
     if len(several) != count:
         raise WorkbenchError(f"sides must be one number, or one for each of {count} axes; got {given!r}")
@@ -169,14 +148,14 @@ def _from_metadata(
     share, least = (2.0**-23, 2.0**-148) if dtype == np.float32 else (UNIT, 2.0**-1070)   # of the values, as decoded
     off = limit.value + share * largest + least
     counts = [-(-size // side) for size, side in zip(chunk.shape, own, strict=True)]
-    found, count = means(stream).reshape(counts), facts[Fact.COUNT].reshape(counts)
+    averages, count = means(stream).reshape(counts), facts[Fact.COUNT].reshape(counts)
     ratio = [side // each for side, each in zip(sides, own, strict=True)]
     roundings = ROUNDINGS
     if max(ratio) > 1:
-        sums, count = (_summed(array, ratio) for array in (np.where(count > 0, found * count, 0.0), count))
-        found, roundings = _over(sums, count), ROUNDINGS + math.prod(ratio)
+        sums, count = (_summed(array, ratio) for array in (np.where(count > 0, averages * count, 0.0), count))
+        averages, roundings = _over(sums, count), ROUNDINGS + math.prod(ratio)
     bounds = np.where(count > 0, (off + roundings * UNIT * largest) * ABOVE, np.nan)
-    return _Blocks(found, bounds, METADATA, stored.chunk_nbytes(index) - len(stream.groups.stored))
+    return _Blocks(averages, bounds, METADATA, stored.chunk_nbytes(index) - len(stream.groups.stored))
 
 
 def _from_values(
@@ -191,12 +170,12 @@ def _from_values(
     values[~valid] = 0.0
     with np.errstate(over="ignore", invalid="ignore"):
         count = _summed(valid.astype(np.int64), sides)
-        found = _over(_summed(values, sides), count)
-        found[np.isnan(found) & (count > 0)] = np.inf   # sums of both signs beyond all numbers
+        averages = _over(_summed(values, sides), count)
+        averages[np.isnan(averages) & (count > 0)] = np.inf   # sums of both signs beyond all numbers
         size = _over(_summed(np.abs(values), sides), count)
-        error = 0.0 if limit is None else share_of(limit.value) * size if limit.relative else limit.value
+        error = 0.0 if limit is None else share_of_decoded(limit.value) * size if limit.relative else limit.value
         bounds = (error + (count + 2) * UNIT * size + 2.0**-1070) * ABOVE
-    return _Blocks(found, np.where(np.isinf(found), np.inf, np.where(count > 0, bounds, np.nan)), VALUES, nbytes)
+    return _Blocks(averages, np.where(np.isinf(averages), np.inf, np.where(count > 0, bounds, np.nan)), VALUES, nbytes)
 
 
 def _summed(array: np.ndarray, sides: Sequence[int]) -> np.ndarray:

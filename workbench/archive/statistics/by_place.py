@@ -31,7 +31,7 @@ def has_places(field: FieldPart, axes: tuple[int, ...]) -> bool:
 def by_place(field: FieldPart, name: str, axes: tuple[int, ...], kept: tuple[int, ...]) -> Bounded:
     """Values and bounds along axes; NaN where nothing is valid."""
     sums: dict[Place, list[Sums]] = defaultdict(list)
-    for several in field.each(lambda part: list(_of_chunk(field, part, axes))):
+    for several in field.each(lambda part: _of_chunk(part, axes)):
         for place, parts in several:
             sums[place] += parts
     values, bounds = np.full(kept, np.nan), np.full(kept, np.nan)
@@ -41,18 +41,16 @@ def by_place(field: FieldPart, name: str, axes: tuple[int, ...], kept: tuple[int
     return values, bounds
 
 
-def _of_chunk(field: FieldPart, part: ChunkPart, axes: tuple[int, ...]) -> list[tuple[Place, list[Sums]]]:
+def _of_chunk(part: ChunkPart, axes: tuple[int, ...]) -> list[tuple[Place, list[Sums]]]:
     """The sums of a chunk at each place of the region."""
-    start = [one.start for one in field.stored.layout.chunk_slices(part.index)]
     ranges = [range(1) if axis in axes else range(one.start, one.stop) for axis, one in enumerate(part.place)]
-    found = []
+    pairs = zip(part.in_region, part.place, strict=True)
+    moved = [0 if axis in axes else there.start - here.start for axis, (there, here) in enumerate(pairs)]
+    several = []
     for place in itertools.product(*ranges):
-        here: Slices = tuple(
+        cells: Slices = tuple(
             whole if axis in axes else slice(at, at + 1)
             for axis, (at, whole) in enumerate(zip(place, part.place, strict=True))
         )
-        into = tuple(
-            0 if axis in axes else at + start[axis] - field.slices[axis].start for axis, at in enumerate(place)
-        )
-        found.append((into, part.sums(here)))
-    return found
+        several.append((tuple(at + by for at, by in zip(place, moved, strict=True)), part.sums(cells)))
+    return several

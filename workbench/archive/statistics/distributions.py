@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from workbench.archive.statistics.chunk_parts import FieldPart
-from workbench.archive.statistics.figure import Statistic, interval
+from workbench.archive.statistics.figure import Statistic
 from workbench.archive.statistics.order_statistics import quantile_ends, shares_of
 from workbench.archive.statistics.reductions import statistics
 from workbench.archive.statistics.selection import part_of_grid
@@ -20,19 +20,15 @@ def quantiles(archive: Archive, q: Any, region: Any = None) -> Statistic | list[
     shares = shares_of(q)
     field = FieldPart(archive, part_of_grid(archive, region))
     ends, count = quantile_ends(field, shares)
-    several = []
-    for share, one in zip(shares, ends, strict=True):
-        name = f"quantile {float(share):g}"
-        value, bound = interval(name, one)
-        read = field.stage, field.nbytes, field.nbytes_stored
-        several.append(Statistic(name, value, bound, *read, count, field.cells - count))
+    named = zip(shares, ends, strict=True)
+    several = [field.statistic(f"quantile {float(share):g}", one, count) for share, one in named]
     return several if hasattr(q, "__len__") else several[0]
 
 
 def median(archive: Archive, region: Any = None) -> Statistic:
     """The median."""
-    (found,) = quantiles(archive, [0.5], region)   # type: ignore[misc]
-    return found
+    (middle,) = quantiles(archive, [0.5], region)   # type: ignore[misc]
+    return middle
 
 
 def histogram(archive: Archive, bins: Any, ends: tuple[float, float] | None, region: Any = None) -> Histogram:

@@ -10,11 +10,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from workbench.archive.statistics.along_axes import reduced
+from workbench.archive.statistics.block_means import Sides, block_means
 from workbench.archive.statistics.chunk_parts import FieldPart
 from workbench.archive.statistics.distributions import histogram, median, quantiles
-from workbench.archive.statistics.figure import OPERATORS, VALUES, Explanation
+from workbench.archive.statistics.figure import VALUES, Explanation
+from workbench.archive.statistics.operators import OPERATIONS
 from workbench.archive.statistics.products import dot, norm
-from workbench.archive.statistics.reductions import KNOWN, explain
+from workbench.archive.statistics.reductions import KNOWN
 from workbench.archive.statistics.selection import part_of_grid
 from workbench.archive.statistics.value_counts import count_between
 from workbench.codecs.staged import Staged
@@ -32,8 +34,8 @@ def _reduction(name: str) -> Callable[..., Any]:
 
 
 def _quantile(archive: Archive, region: Any, q: Any = 0.5) -> Any:
-    found = quantiles(archive, q, region)
-    return found[0] if isinstance(found, list) else found
+    several = quantiles(archive, q, region)
+    return several[0] if isinstance(several, list) else several
 
 
 def _count(archive: Archive, region: Any, above: float | None = None, below: float | None = None) -> Any:
@@ -42,6 +44,10 @@ def _count(archive: Archive, region: Any, above: float | None = None, below: flo
 
 def _histogram(archive: Archive, region: Any, bins: Any = 10, range: tuple[float, float] | None = None) -> Any:
     return histogram(archive, bins, range, region)
+
+
+def _block_means(archive: Archive, region: Any, sides: Sides = None) -> Any:
+    return block_means(archive, sides)
 
 
 def _norm(archive: Archive, region: Any, order: float = 2) -> Any:
@@ -54,9 +60,9 @@ def _dot(archive: Archive, region: Any, other: Archive) -> Any:
 
 ANSWERS: dict[str, Callable[..., Any]] = {
     **{name: _reduction(name) for name in KNOWN}, "quantile": _quantile, "median": median, "count": _count,
-    "histogram": _histogram, "norm": _norm, "dot": _dot,
+    "histogram": _histogram, "norm": _norm, "dot": _dot, "block_means": _block_means,
 }
-AS_THE_VALUES = ("mean", "std", "min", "max", "quantile", "median")   # these move no more than the values do
+AS_THE_VALUES = ("mean", "std", "min", "max", "quantile", "median", "block_means")   # these move no more than the values do
 
 
 def explained(archive: Archive, name: str, region: Any = None, **options: Any) -> Explanation:
@@ -68,14 +74,12 @@ def explained(archive: Archive, name: str, region: Any = None, **options: Any) -
     quantile: from values; reads ... of ... bytes; bound 0.001
     """
     if not isinstance(name, str) or name not in ANSWERS:
-        raise WorkbenchError(f"no statistic is called {briefly(name)}; available: {', '.join([*ANSWERS, *OPERATORS])}")
-    if name in KNOWN and not options:
-        return explain(archive, name, region)
+        raise WorkbenchError(f"no statistic is called {briefly(name)}; available: {', '.join([*ANSWERS, *OPERATIONS])}")
     field = FieldPart(archive, part_of_grid(archive, region))
     if isinstance(archive.codec, Staged):
-        found = ANSWERS[name](archive, region, **options)
-        bound = found.bound if isinstance(getattr(found, "bound", None), float) else None
-        return Explanation(name, found.stage, found.bytes_read, found.bytes_stored, bound)
+        answer = ANSWERS[name](archive, region, **options)
+        bound = answer.bound if isinstance(getattr(answer, "bound", None), float) else None
+        return Explanation(name, answer.stage, answer.bytes_read, answer.bytes_stored, bound)
     same, limit = field.limit_of_all
     known = same and name in AS_THE_VALUES and not (limit is not None and limit.relative)
     return Explanation(

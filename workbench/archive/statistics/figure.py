@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
@@ -11,9 +10,9 @@ from typing import Any
 
 from workbench.archive.statistics.sums import Ends
 from workbench.errors import WorkbenchError
+from workbench.rounding import rounded_outwards
 
 METADATA, SOME, VALUES = "metadata of blocks", "metadata of blocks, and some values", "values"
-OPERATORS = "derivative", "gradient_magnitude", "laplacian", "block_means"   # which give a figure for each point or block
 DIGITS = 3        # of a bound, in print
 MOST_ZEROS = 15   # that are written out
 
@@ -48,7 +47,7 @@ class Statistic:
         """The upper end of the interval."""
         if not math.isfinite(self.bound):
             return math.inf
-        return rounded_outwards(Fraction(self.value) + Fraction(self.bound), math.inf)
+        return rounded_outwards(Fraction(self.value) + Fraction(self.bound))
 
     def __str__(self) -> str:
         return in_digits(self.value, self.bound)
@@ -107,14 +106,4 @@ def interval(name: str, ends: Ends) -> tuple[float, float]:
         value = float(middle)
     except OverflowError:
         raise WorkbenchError(f"the {name} of these values is beyond the range of float64; the mean is not") from None
-    return value, rounded_outwards(max(high - Fraction(value), Fraction(value) - low), math.inf)
-
-
-def rounded_outwards(exact: Fraction, towards: float) -> float:
-    """A float that is not nearer than this number to one end of the line."""
-    try:
-        nearest = float(exact)
-    except OverflowError:
-        return math.copysign(math.inf if (exact > 0) == (towards > 0) else sys.float_info.max, exact)
-    wrong = Fraction(nearest) < exact if towards > 0 else Fraction(nearest) > exact
-    return math.nextafter(nearest, towards) if wrong else nearest
+    return value, rounded_outwards(max(high - Fraction(value), Fraction(value) - low))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast, overload
 import numpy as np
 
 from workbench.archive.statistics.along_axes import reduced
-from workbench.archive.statistics.block_means import BlockMeans, Sides, block_means, explain_block_means
+from workbench.archive.statistics.block_means import BlockMeans, Sides, block_means
 from workbench.archive.statistics.centre_of_mass import CentreOfMass, centre_of_mass
 from workbench.archive.statistics.chunk_parts import FieldPart
 from workbench.archive.statistics.distributions import histogram, median, quantiles
@@ -178,8 +178,8 @@ class Statistics:
 
         >>> import numpy as np, workbench as wb
         >>> archive = wb.compress(np.linspace(0, 1, 4096).reshape(64, 64), wb.Absolute(1e-3), "staged")
-        >>> found = archive.block_means(32)
-        >>> found.values.round(3).tolist(), found.sides, found.stage
+        >>> blocks = archive.block_means(32)
+        >>> blocks.values.round(3).tolist(), blocks.sides, blocks.stage
         ([[0.246, 0.254], [0.746, 0.754]], (32, 32), 'metadata of blocks')
         """
         return block_means(self._itself, sides)
@@ -261,8 +261,6 @@ class Statistics:
         """
         if name in OPERATIONS:
             return explain_operator(self._itself, name, options.get("axis", 0) if name == "derivative" else None, region)
-        if name == "block_means":
-            return explain_block_means(self._itself)
         return explained(self._itself, name, region, **options)
 
     def power_spectrum(self) -> PowerSpectrum:

@@ -23,21 +23,24 @@ import numpy as np
 from workbench import backend
 from workbench.archive import region as regions
 from workbench.archive.layout import Index
+from workbench.archive.statistics.chunk_parts import FieldPart
 from workbench.archive.statistics.field_figure import FieldStatistic
-from workbench.archive.statistics.figure import OPERATORS, VALUES, Explanation, rounded_outwards
-from workbench.archive.statistics.reductions import bytes_stored
-from workbench.archive.statistics.selection import part_of_grid
+from workbench.archive.statistics.figure import VALUES, Explanation
+from workbench.archive.statistics.selection import dimensions, part_of_grid
 from workbench.archive.statistics.stencils import ABOVE, Operation, apply_stencil, require_steps, rounding, weights
 from workbench.codecs.staged import Staged
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Limit, Limits, SliceLimits
 from workbench.guarantees.per_slice import axis_of
+from workbench.rounding import rounded_outwards
 from workbench.slabs import Slices, rows_of
 
 if TYPE_CHECKING:
     from workbench.archive.archive import Archive
 
-OPERATIONS = dict(zip(OPERATORS, (Operation.DERIVATIVE, Operation.GRADIENT, Operation.LAPLACIAN), strict=False))
+OPERATIONS = {
+    "derivative": Operation.DERIVATIVE, "gradient_magnitude": Operation.GRADIENT, "laplacian": Operation.LAPLACIAN,
+}
 LAYER = 2**20     # values that are decoded together, at least
 SCANNED = 2**19   # values that a thread looks at together
 HELD = 2          # planes of a layer that the next one may need, at most
@@ -56,17 +59,20 @@ def operator(archive: Archive, name: str, axis: int | str | None = None, region:
     archive.data.trust.require_room(archive.data.nbytes_of(shape), f"the {name}")
     values = np.empty(shape, task.dtype)
     bounds = np.empty(shape, task.dtype) if task.error is None else None
-    seen = _Seen()
+    extremes = _Extremes()
     for planes, window, inside in task.pieces():
-        found = apply_stencil(task.operation, window.values, inside, task.spacing, out=values[planes])
-        seen.add(found, window.values if task.needs_sizes else None)
+        figures = apply_stencil(task.operation, window.values, inside, task.spacing, out=values[planes])
+        extremes.add(figures, window.values if task.needs_sizes else None)
         if bounds is not None:
-            bounds[planes] = task.bounds(window, inside, found)
-    bound = task.bound(seen) if bounds is None else bounds
-    if seen.infinite:
+            bounds[planes] = task.bounds(window, inside, figures)
+    bound = task.bound(extremes) if bounds is None else bounds
+    if extremes.infinite:
         each = rounded_up(np.asarray(bound), task.dtype) if isinstance(bound, float) else bound
         bound = np.where(np.isinf(values), task.dtype.type(np.inf), each)
-    return FieldStatistic(name, values, bound, VALUES, task.bytes_read, bytes_stored(archive), seen.missing)
+    needed = task.needed
+    return FieldStatistic(
+        name, values, bound, VALUES, needed.nbytes_of_chunks, needed.nbytes_stored, extremes.missing
+    )
 
 
 def explain_operator(archive: Archive, name: str, axis: int | str | None = None, region: Any = None) -> Explanation:
@@ -79,20 +85,20 @@ def explain_operator(archive: Archive, name: str, axis: int | str | None = None,
     """
     task = _Task.of(archive, name, axis, region)
     bound = None if task.error is None else float(task.weights.min()) * task.error
-    return Explanation(name, VALUES, task.bytes_read, bytes_stored(archive), bound)
+    return Explanation(name, VALUES, task.needed.nbytes_of_chunks, task.needed.nbytes_stored, bound)
 
 
 @dataclass
-class _Seen:
-    """What is known of all results so far."""
+class _Extremes:
+    """The largest sizes so far, and what is not finite."""
 
     largest: float = 0.0     # size of a finite one
     given: float = 0.0       # the largest size of a decoded value
     missing: int = 0
     infinite: bool = False
 
-    def add(self, found: np.ndarray, values: np.ndarray | None) -> None:
-        largest, missing, infinite = _sizes(found)
+    def add(self, figures: np.ndarray, values: np.ndarray | None) -> None:
+        largest, missing, infinite = _sizes(figures)
         self.largest, self.missing = max(self.largest, largest), self.missing + missing
         self.infinite |= infinite
         if values is not None:
@@ -121,7 +127,7 @@ class _Task:
         if operation is Operation.DERIVATIVE:
             if not isinstance(axis, int | np.integer | str) or isinstance(axis, bool):
                 raise WorkbenchError(f"axis must be the number of an axis, or the name of a dimension; got {axis!r:.80}")
-            chosen = [axis_of(axis, len(shape), archive.attributes.get("metadata", {}).get("dimensions"))]
+            chosen = [axis_of(axis, len(shape), dimensions(archive))]
         for each in chosen:
             if shape[each] < operation.points:
                 others = [str(axis) for axis, size in enumerate(shape) if size > 1]
@@ -168,9 +174,8 @@ class _Task:
         return weights(self.operation, self.part, self.archive.data.layout.shape, self.spacing)
 
     @property
-    def bytes_read(self) -> int:
-        arrays = [self.archive.data, *([self.archive.arrays["mask"]] if "mask" in self.archive.arrays else [])]
-        return sum(one.chunk_nbytes(index) for one in arrays for index in regions.chunks_in(one.layout, self.window))
+    def needed(self) -> FieldPart:
+        return FieldPart(self.archive, self.window)
 
     @property
     def needs_sizes(self) -> bool:
@@ -224,22 +229,22 @@ class _Task:
         if mask is not None:
             into[regions.grid_part(mask, place)] = np.nan
 
-    def bounds(self, window: _Window, inside: Slices, found: np.ndarray) -> np.ndarray:
+    def bounds(self, window: _Window, inside: Slices, figures: np.ndarray) -> np.ndarray:
         """A bound for each result, where the errors of values differ."""
         shares, errors = _errors(self.limit, (window.planes, *self.window[1:]))
         share, least = rounding(self.operation, _sizes(window.values)[0], self.spacing, self.dtype)
         with np.errstate(over="ignore", invalid="ignore"):
             of_values = (shares + self._rounds * 2.0**-52) * np.abs(window.values.astype(np.float64)) + errors
             exact = apply_stencil(self.operation, of_values * ABOVE, inside, self.spacing, sizes=True)
-            return rounded_up((exact + share * np.abs(found.astype(np.float64)) + least) * ABOVE, self.dtype)
+            return rounded_up((exact + share * np.abs(figures.astype(np.float64)) + least) * ABOVE, self.dtype)
 
-    def bound(self, seen: _Seen) -> float | np.ndarray:
+    def bound(self, extremes: _Extremes) -> float | np.ndarray:
         """The bound of all results, where the errors of values do not differ: a number, unless ends have another."""
         assert self.error is not None
-        error = self.error + self._rounds * seen.given * 2.0**-52
-        share, least = rounding(self.operation, seen.given, self.spacing, self.dtype)
+        error = self.error + self._rounds * extremes.given * 2.0**-52
+        share, least = rounding(self.operation, extremes.given, self.spacing, self.dtype)
         with np.errstate(over="ignore"):
-            bounds = (self.weights * (error * ABOVE) + share * seen.largest + least) * ABOVE
+            bounds = (self.weights * (error * ABOVE) + share * extremes.largest + least) * ABOVE
         shape = tuple(one.stop - one.start for one in self.part)
         return float(bounds.item()) if bounds.size == 1 else np.broadcast_to(rounded_up(bounds, self.dtype), shape)
 
@@ -273,10 +278,10 @@ def _errors(limit: Limits | None, place: Slices) -> tuple[np.ndarray, np.ndarray
     along = [1] * len(place)
     if isinstance(limit, SliceLimits):
         along[limit.axis] = len(several)
-    shares = [share_of(one.value) if one.relative else 0.0 for one in several]
+    shares = [share_of_decoded(one.value) if one.relative else 0.0 for one in several]
     return np.reshape(shares, along), np.reshape([0.0 if one.relative else one.value for one in several], along)
 
 
-def share_of(error: float) -> float:
+def share_of_decoded(error: float) -> float:
     """|x - y| <= e |x| implies |x - y| <= e / (1 - e) |y|."""
-    return rounded_outwards(Fraction(error) / (1 - Fraction(error)), math.inf)
+    return rounded_outwards(Fraction(error) / (1 - Fraction(error)))

@@ -117,10 +117,10 @@ def count(archive: Archive, region: Any = None, sphere: Any = None) -> ParticleC
     >>> print(count(archive, [(0, 8), (0, 8), (4.55, 16)]))
     704, between 704 and 768
     """
-    require_particles(archive, "count")
+    require_particles(archive, "count_particles")
     dimensions = archive.data.layout.shape[1]
     if (region is None) == (sphere is None):
-        raise WorkbenchError("count takes a region, or a sphere=(centre, radius); got both or none of them")
+        raise WorkbenchError("count_particles takes a region, or a sphere=(centre, radius); got both or none of them")
     if sphere is not None:
         centre, radius = _sphere_of(sphere, dimensions)
         ends = np.stack([centre - radius, centre + radius], axis=1)

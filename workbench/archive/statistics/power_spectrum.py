@@ -15,11 +15,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from workbench.archive.statistics.figure import VALUES, rounded_outwards
-from workbench.archive.statistics.reductions import bytes_stored, error_norm
+from workbench.archive.statistics.chunk_parts import FieldPart
+from workbench.archive.statistics.figure import VALUES
+from workbench.archive.statistics.reductions import error_norm
+from workbench.archive.statistics.selection import part_of_grid
 from workbench.data import Field
 from workbench.errors import WorkbenchError
 from workbench.metrics.spectrum import field_spectrum
+from workbench.rounding import rounded_outwards
 
 if TYPE_CHECKING:
     from workbench.archive.archive import Archive
@@ -72,7 +75,7 @@ def power_spectrum(archive: Archive) -> PowerSpectrum:
     leads, points = math.prod(field.shape) // math.prod(shape), math.prod(shape)
     volume = math.prod(size * step for size, step in zip(shape, field.spacing[-3:], strict=True))
     scale = volume / points**2 / (spectrum.modes * leads)   # of the squares of a shell, to its power
-    error = rounded_outwards(norm / Fraction(2) ** (spectrum.exponent // 2), math.inf) * math.sqrt(points)
+    error = rounded_outwards(norm / Fraction(2) ** (spectrum.exponent // 2)) * math.sqrt(points)
     amplitude = np.sqrt(spectrum.power / scale)
     error += ROUNDED * math.log2(2 * points) * _amplitude_of_all(field, spectrum.exponent // 2)
     with np.errstate(over="ignore"):
@@ -81,7 +84,7 @@ def power_spectrum(archive: Archive) -> PowerSpectrum:
             for sign in (-1, 1)
         )
     low = np.minimum(low, np.finfo(np.float64).max)   # what is beyond all numbers is not infinite
-    nbytes = bytes_stored(archive)
+    nbytes = FieldPart(archive, part_of_grid(archive, None)).nbytes_stored
     return PowerSpectrum(
         spectrum.k, low, spectrum.whole_power, high, spectrum.modes, spectrum.nyquist, VALUES, nbytes, nbytes
     )

@@ -36,13 +36,10 @@ def norm(archive: Archive, order: float, region: Any = None) -> Statistic:
         parts = [part for several in field.each(_magnitudes) for part in several]
         ends = sums.total(parts)
     else:
-        parts = [part for several in field.each(lambda part: part.sums(part.place)) for part in several]
+        parts = [part for several in field.each(ChunkPart.sums) for part in several]
         ends = _root_of_squares(parts) if order == 2 else _largest(parts)
     sums.mean(parts)   # refuses fields without valid values
-    value, bound = interval("norm", (max(ends[0], Fraction(0)), ends[1]))
-    count = sum(part.count for part in parts)
-    read = field.stage, field.nbytes, field.nbytes_stored
-    return Statistic(f"norm {order:g}", value, bound, *read, count, field.cells - count)
+    return field.statistic(f"norm {order:g}", (max(ends[0], Fraction(0)), ends[1]), sum(part.count for part in parts))
 
 
 def dot(archive: Archive, other: Archive, region: Any = None) -> Statistic:
@@ -55,7 +52,7 @@ def dot(archive: Archive, other: Archive, region: Any = None) -> Statistic:
         raise WorkbenchError(f"dot takes two fields on one grid; got {shapes[0]} and {shapes[1]}")
     field = FieldPart(archive, part_of_grid(archive, region))
     low, high, count, nbytes = Fraction(0), Fraction(0), 0, 0
-    for ends, valid, read in field.each(lambda part: _products(field, part, other)):
+    for ends, valid, read in field.each(lambda part: _products(part, other)):
         low, high, count, nbytes = low + ends[0], high + ends[1], count + valid, nbytes + read
     value, bound = interval("dot product", (low, high))
     stored = field.nbytes_stored + FieldPart(other, field.slices).nbytes_stored
@@ -86,25 +83,17 @@ def _largest(parts: list[Sums]) -> Ends:
     return max(-least[1], largest[0]), max(-least[0], largest[1])
 
 
-def _products(field: FieldPart, part: ChunkPart, other: Archive) -> tuple[Ends, int, int]:
+def _products(part: ChunkPart, other: Archive) -> tuple[Ends, int, int]:
     """The ends of the sum of the products in a chunk, how many there are, and the bytes that were read of the other one."""
-    place = field.stored.layout.chunk_slices(part.index)
-    there = tuple(slice(a.start + b.start, a.start + b.stop) for a, b in zip(place, part.place, strict=True))
     low, high, valid = _intervals(part)
-    beside = FieldPart(other, there)
+    beside = FieldPart(other, part.in_grid)
     others = [np.empty(low.shape) for _ in range(2)]
     also = np.empty(low.shape, bool)
-    for into, (below, above, known) in ((_into(beside, one), _intervals(one)) for one in beside.each(lambda one: one)):
+    for into, (below, above, known) in beside.each(lambda one: (one.in_region, _intervals(one))):
         others[0][into], others[1][into], also[into] = below, above, known
     valid &= also
     ends = _sum_of_products((low[valid], high[valid]), (others[0][valid], others[1][valid]))
     return ends, int(valid.sum()), beside.nbytes_of_chunks
-
-
-def _into(field: FieldPart, part: ChunkPart) -> tuple[slice, ...]:
-    place = field.stored.layout.chunk_slices(part.index)
-    starts = [a.start + b.start - c.start for a, b, c in zip(place, part.place, field.slices, strict=True)]
-    return tuple(slice(start, start + b.stop - b.start) for start, b in zip(starts, part.place, strict=True))
 
 
 def _intervals(part: ChunkPart) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -7,53 +7,19 @@ of the lattice. That is no promise of the codec.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
-from workbench.archive.frame import Damaged
 from workbench.archive.layout import Index
 from workbench.archive.reading import StoredArray
-from workbench.archive.statistics.staged_chunk import Division, Hidden, StagedChunk
+from workbench.archive.statistics.staged_chunk import Division, StagedChunk
 from workbench.archive.statistics.sums import Sums
 from workbench.codecs.staged import Staged
 from workbench.codecs.staged_statistics import Totals, totals
-from workbench.errors import WorkbenchError
 from workbench.guarantees import Limit
 from workbench.guarantees.correction import corrected_places
 from workbench.guarantees.sections import CODE, FIX, INFORMATIVE
-from workbench.slabs import Slices
-
-
-@dataclass(frozen=True)
-class Partial:
-    """The sums of a part of a chunk, how many of its cells do not count, and what was read for it."""
-
-    sums: tuple[Sums, ...]
-    missing: int
-    nbytes: int
-    decoded: int = 0    # cells
-    blocks: int = 0     # blocks whose metadata sufficed
-
-
-def from_blocks(
-    stored: StoredArray, index: Index, part: Slices, limit: Limit | None, hidden: Hidden
-) -> Partial | None:
-    """The sums of a part of a chunk; None where its values must be decoded. `hidden` gives the mask of the chunk."""
-    if limit is None or limit.relative:
-        return None
-    chunk = StagedChunk.opened(stored, index, hidden)
-    division = None if chunk is None else chunk.divided(part)
-    if chunk is None or division is None:
-        return None
-    try:
-        sums = sums_of(chunk, division, limit)
-    except WorkbenchError as error:
-        raise Damaged(stored.layout.chunk_key(index), str(error)) from error
-    nbytes = stored.chunk_nbytes(index) - chunk.untouched(chunk.groups_of(division, np.empty(0, np.int64)))
-    missing = division.cells - sum(one.count for one in sums)
-    return Partial(tuple(sums), missing, nbytes, division.cells_in_boxes, len(division.blocks))
 
 
 def sums_of(chunk: StagedChunk, division: Division, limit: Limit) -> list[Sums]:
@@ -83,14 +49,14 @@ def _of_totals(known: Totals, chunk: StagedChunk, limit: Limit) -> Sums:
     assert known.low is not None
     assert known.high is not None
     low, high = step * known.low, step * known.high
-    error = Fraction(limit.value) + _rounding(max(abs(low), abs(high)), chunk.dtype)
+    error = Fraction(limit.value) + lattice_rounding(max(abs(low), abs(high)), chunk.dtype)
     return Sums(
         known.count, Fraction(0), step * known.sum, Fraction(0), step**2 * known.squares, Fraction(0),
         known.count * error, known.count * error**2, (low - error, low + error), (high - error, high + error),
     )
 
 
-def _rounding(largest: Fraction, dtype: np.dtype) -> Fraction:
+def lattice_rounding(largest: Fraction, dtype: np.dtype) -> Fraction:
     """How far a lattice number times the step is from the decoded value: rounded to float64, then to the type."""
     double, smallest = Fraction(1, 2**53), Fraction(1, 2**1074)
     if dtype == np.float64:

@@ -95,8 +95,7 @@ def count_between(field: FieldPart, above: float | None, below: float | None) ->
     if start >= stop:
         raise WorkbenchError(f"above must be less than below; got {above!r} and {below!r}")
     (value,), (low,), (high,), count = _counted(field, [Bin(start, stop, open=True)])
-    rest = field.stage, field.nbytes, field.nbytes_stored, count, field.cells - count
-    return Count(int(value), int(low), int(high), *rest)
+    return Count(int(value), int(low), int(high), *field.reading, count, field.cells - count)
 
 
 def histogram_of(field: FieldPart, edges: np.ndarray) -> Histogram:
@@ -105,8 +104,7 @@ def histogram_of(field: FieldPart, edges: np.ndarray) -> Histogram:
     pairs = list(itertools.pairwise(ends))
     bins = [Bin(start, stop, closed=number == len(pairs)) for number, (start, stop) in enumerate(pairs, start=1)]
     values, low, high, count = _counted(field, bins)
-    rest = field.stage, field.nbytes, field.nbytes_stored, count, field.cells - count
-    return Histogram(edges, values, low, high, *rest)
+    return Histogram(edges, values, low, high, *field.reading, count, field.cells - count)
 
 
 def edges_of(bins: Any, ends: tuple[float, float] | None) -> np.ndarray:

@@ -84,15 +84,10 @@ def decoding_table(known: Figures, decoded: Decoded) -> Table:
 def histogram_chart(counts: Histogram, unit: str) -> Chart:
     """How many values each bin has for certain, and how many more it may have."""
     edges = counts.edges.tolist()
-    certain = [(a, 0.0, b, float(n)) for a, b, n in zip(edges[:-1], edges[1:], counts.low.tolist(), strict=True)]
-    possible = [
-        (a, float(n), b, float(m))
-        for a, b, n, m in zip(edges[:-1], edges[1:], counts.low.tolist(), counts.high.tolist(), strict=True)
-    ]
-    words = [
-        f"{a:.5g} to {b:.5g}: {n:,} to {m:,} values"
-        for a, b, n, m in zip(edges[:-1], edges[1:], counts.low.tolist(), counts.high.tolist(), strict=True)
-    ]
+    bins = list(zip(edges[:-1], edges[1:], counts.low.tolist(), counts.high.tolist(), strict=True))
+    certain = [(start, 0.0, stop, float(low)) for start, stop, low, _ in bins]
+    possible = [(start, float(low), stop, float(high)) for start, stop, low, high in bins]
+    words = [f"{start:.5g} to {stop:.5g}: {low:,} to {high:,} values" for start, stop, low, high in bins]
     value = f"value [{unit}]" if unit else "value"
     high = float(counts.high.max(initial=1))
     return Chart(

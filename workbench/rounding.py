@@ -1,0 +1,21 @@
+"""Fractions as floats, rounded to a chosen side, so that what was proven of a fraction holds for the float."""
+
+from __future__ import annotations
+
+import math
+import sys
+from fractions import Fraction
+
+
+def rounded_outwards(exact: Fraction, towards: float = math.inf) -> float:
+    """A float that is not nearer than this number to one end of the line.
+
+    >>> rounded_outwards(Fraction(1, 3)) > Fraction(1, 3) > rounded_outwards(Fraction(1, 3), -math.inf)
+    True
+    """
+    try:
+        nearest = float(exact)
+    except OverflowError:
+        return math.copysign(math.inf if (exact > 0) == (towards > 0) else sys.float_info.max, exact)
+    wrong = Fraction(nearest) < exact if towards > 0 else Fraction(nearest) > exact
+    return math.nextafter(nearest, towards) if wrong else nearest
