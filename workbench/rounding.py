@@ -1,10 +1,13 @@
-"""Fractions as floats, rounded to a chosen side, so that what was proven of a fraction holds for the float."""
+"""Rounding in proofs: its largest share, and fractions as floats on a chosen side, so that bounds stay proven."""
 
 from __future__ import annotations
 
 import math
 import sys
 from fractions import Fraction
+
+UNIT = 2.0**-53         # the largest error of a rounding to float64, as a share of the result
+ABOVE = 1 + 2.0**-40    # a few rounded products and sums of numbers that are not negative, times this, are above the exact
 
 
 def rounded_outwards(exact: Fraction, towards: float = math.inf) -> float:

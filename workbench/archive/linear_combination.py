@@ -56,7 +56,7 @@ from workbench.slabs import Slices
 EXTRA = 1 / 16               # of the bounds of the sources: what encoding the result may add
 UNIT = Fraction(1, 2**53)    # of a rounding in float64, relative to the result
 MOST_TIMES = 2**20           # a common step goes into that of a source at most so often
-MOST_NUMBER = 2**51          # lattice numbers up to here, times a step, are told from each other
+MOST_NUMBER = 2**51          # lattice numbers up to here, times a step, are distinct as floats
 LONGEST = 200                # letters of a name that is an expression
 ON_LATTICE = 2.0**-20        # the tolerance, in steps, for values that are on the lattice already
 

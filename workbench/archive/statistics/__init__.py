@@ -4,8 +4,7 @@ from workbench.archive.statistics.along_axes import along_axes
 from workbench.archive.statistics.block_means import BlockMeans
 from workbench.archive.statistics.distributions import quantiles
 from workbench.archive.statistics.explanations import explained
-from workbench.archive.statistics.field_figure import FieldStatistic
-from workbench.archive.statistics.figure import METADATA, SOME, VALUES, Explanation, Statistic
+from workbench.archive.statistics.figure import METADATA, SOME, VALUES, Explanation, FieldStatistic, Statistic
 from workbench.archive.statistics.reductions import KNOWN, statistic, statistics
 from workbench.archive.statistics.value_counts import Count, Histogram
 from workbench.archive.statistics.vectors import curl, divergence

@@ -13,8 +13,7 @@ import numpy as np
 
 from workbench.archive.statistics.by_place import by_place, has_places
 from workbench.archive.statistics.chunk_parts import ChunkPart, FieldPart
-from workbench.archive.statistics.field_figure import FieldStatistic
-from workbench.archive.statistics.figure import Statistic
+from workbench.archive.statistics.figure import FieldStatistic, Statistic
 from workbench.archive.statistics.moments import Moments, kept_shape
 from workbench.archive.statistics.reductions import statistic
 from workbench.archive.statistics.selection import are_names, axes_of, part_of_grid
@@ -37,7 +36,13 @@ def reduced(archive: Archive, name: str, region: Any, axis: Any, weights: Any = 
 
 
 def along_axes(archive: Archive, name: str, axis: Any, region: Any = None, weights: Any = None) -> FieldStatistic:
-    """A statistic along axes: an array over the other ones."""
+    """A statistic along axes: an array over the other ones.
+
+    >>> import workbench as wb
+    >>> archive = wb.compress(np.tile(np.arange(30.0), (40, 1)), wb.Absolute(1e-3))
+    >>> bool(np.abs(along_axes(archive, "mean", axis=0).values - np.arange(30)).max() <= 0.001)
+    True
+    """
     axes, field = axes_of(archive, axis), FieldPart(archive, part_of_grid(archive, region))
     kept = kept_shape(field.shape, axes)
     archive.data.trust.require_room(8 * ARRAYS * math.prod(kept), f"the {name} along {len(axes)} axes")

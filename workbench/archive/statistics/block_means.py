@@ -23,18 +23,17 @@ from workbench import backend
 from workbench.archive.layout import ArrayLayout, Index
 from workbench.archive.reading import StoredArray
 from workbench.archive.statistics.chunk_parts import FieldPart
-from workbench.archive.statistics.field_figure import FieldStatistic
-from workbench.archive.statistics.figure import METADATA, SOME, VALUES
+from workbench.archive.statistics.figure import METADATA, SOME, VALUES, FieldStatistic
 from workbench.archive.statistics.operators import share_of_decoded
 from workbench.archive.statistics.selection import part_of_grid
 from workbench.archive.statistics.staged_chunk import StagedChunk
-from workbench.archive.statistics.stencils import ABOVE
 from workbench.arguments import whole_number
 from workbench.codecs.staged import Staged
 from workbench.codecs.staged_blocks import Fact, Grid
 from workbench.codecs.staged_statistics import means
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Limit
+from workbench.rounding import ABOVE
 
 if TYPE_CHECKING:
     from workbench.archive.archive import Archive

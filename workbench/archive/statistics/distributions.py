@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 
 def quantiles(archive: Archive, q: Any, region: Any = None) -> Statistic | list[Statistic]:
-    """One quantile, or several from the same passes."""
+    """One quantile, or several from the same passes.
+
+    >>> import numpy as np, workbench as wb
+    >>> print(*quantiles(wb.compress(np.arange(101.0), wb.Absolute(0.5)), [0.25, 0.5]), sep=", ")
+    25.000 ± 0.501, 50.000 ± 0.501
+    """
     shares = shares_of(q)
     field = FieldPart(archive, part_of_grid(archive, region))
     ends, count = quantile_ends(field, shares)

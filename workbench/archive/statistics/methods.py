@@ -14,8 +14,7 @@ from workbench.archive.statistics.centre_of_mass import CentreOfMass, centre_of_
 from workbench.archive.statistics.chunk_parts import FieldPart
 from workbench.archive.statistics.distributions import histogram, median, quantiles
 from workbench.archive.statistics.explanations import explained
-from workbench.archive.statistics.field_figure import FieldStatistic
-from workbench.archive.statistics.figure import Explanation, Statistic
+from workbench.archive.statistics.figure import Explanation, FieldStatistic, Statistic
 from workbench.archive.statistics.halo_masses import HaloMasses, halo_masses
 from workbench.archive.statistics.mesh import Density, density
 from workbench.archive.statistics.operators import OPERATIONS, explain_operator, operator

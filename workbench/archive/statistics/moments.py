@@ -20,10 +20,9 @@ import numpy as np
 
 from workbench.archive.statistics.envelopes import lower, upper
 from workbench.guarantees import Limit
+from workbench.rounding import ABOVE, UNIT
 from workbench.slabs import Slices
 
-UNIT = 2.0**-53
-ABOVE = 1 + 2.0**-40      # a bound that was computed with a few roundings, times this, is not too small
 TINY = 2.0**-1060         # more than what is lost where numbers are below all others, for each of them
 LITTLE = 2.0**-12         # a share of a bound that may be added to it where that saves time
 SAMPLED = 4               # values of each axis that give the centre
@@ -179,8 +178,8 @@ class Moments:
         return tuple(slice(None) if axis in self.axes else one for axis, one in enumerate(part))
 
     def _summed(self, values: np.ndarray) -> np.ndarray:
-        found: np.ndarray = values.sum(axis=self.axes, keepdims=True, dtype=np.float64)
-        return found
+        sums: np.ndarray = values.sum(axis=self.axes, keepdims=True, dtype=np.float64)
+        return sums
 
     @staticmethod
     def _share(terms: int) -> float:

@@ -24,15 +24,14 @@ from workbench import backend
 from workbench.archive import region as regions
 from workbench.archive.layout import Index
 from workbench.archive.statistics.chunk_parts import FieldPart
-from workbench.archive.statistics.field_figure import FieldStatistic
-from workbench.archive.statistics.figure import VALUES, Explanation
+from workbench.archive.statistics.figure import VALUES, Explanation, FieldStatistic
 from workbench.archive.statistics.selection import dimensions, part_of_grid
-from workbench.archive.statistics.stencils import ABOVE, Operation, apply_stencil, require_steps, rounding, weights
+from workbench.archive.statistics.stencils import Operation, apply_stencil, require_steps, rounding, weights
 from workbench.codecs.staged import Staged
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Limit, Limits, SliceLimits
 from workbench.guarantees.per_slice import axis_of
-from workbench.rounding import rounded_outwards
+from workbench.rounding import ABOVE, rounded_outwards
 from workbench.slabs import Slices, rows_of
 
 if TYPE_CHECKING:

@@ -59,9 +59,9 @@ def shares_of(given: Any) -> list[Fraction]:
     """
     shares = list(given) if isinstance(given, list | tuple | np.ndarray) else [given]
     try:
-        found = [Fraction(float(share)) for share in shares]
-        if found and all(0 <= share <= 1 for share in found):
-            return found
+        exact = [Fraction(float(share)) for share in shares]
+        if exact and all(0 <= share <= 1 for share in exact):
+            return exact
     except (TypeError, ValueError, OverflowError):
         raise WorkbenchError(f"q must be numbers from 0 to 1; got {briefly(given)}") from None
     raise WorkbenchError(f"q must be one number from 0 to 1, or several; got {briefly(given)}")
@@ -103,8 +103,8 @@ class _Brackets:
 
     def places(self, values: np.ndarray) -> np.ndarray:
         """The gap (even) or the interval (odd) of each value, in order."""
-        found: np.ndarray = np.searchsorted(self.start, values, "right") + np.searchsorted(self.stop, values, "left")
-        return found
+        places: np.ndarray = np.searchsorted(self.start, values, "right") + np.searchsorted(self.stop, values, "left")
+        return places
 
     def straddling(self, ranges: Ranges) -> np.ndarray:
         """Which ranges are not within one gap."""
@@ -144,15 +144,15 @@ class _Search:
             brackets = _Brackets.of(pairs.values())
             few = int(ranges.count[brackets.straddling(ranges)].sum()) <= MOST_HELD
             beside = np.zeros(2 * len(brackets.start) + 1, np.int64)
-            seen: list[Ranges] = []
+            inner: list[Ranges] = []
             single: list[np.ndarray] = []
             pieces = 0 if few else PIECES * len(pairs)
             for dropped, counted, values in self.field.each(functools.partial(self._inside, brackets, pieces)):
                 beside += dropped
-                seen.append(counted)
+                inner.append(counted)
                 single.append(values)
             below = {rank: brackets.below(beside, start) for rank, (start, _) in pairs.items()}
-            ranges, values = Ranges.joined(seen), np.concatenate(single)
+            ranges, values = Ranges.joined(inner), np.concatenate(single)
             if values.size:
                 values = np.concatenate([values, np.repeat(ranges.low, ranges.count)])
                 return exact | _picked(values, {rank: rank - before for rank, before in below.items()})
@@ -174,7 +174,7 @@ class _Search:
         wanted = brackets.straddling(ranges)
         beside = np.zeros(kinds, np.int64)
         np.add.at(beside, brackets.places(ranges.low[~wanted]), ranges.count[~wanted])
-        seen: list[Ranges] = []
+        inner: list[Ranges] = []
         single: list[np.ndarray] = []
         for values, counts in (part.of(wanted), (part.rest(), None)):
             keyed = self.key(values, part.limit)
@@ -182,14 +182,15 @@ class _Search:
             beside += np.bincount(places, counts, kinds).astype(np.int64)   # exact in float64, too
             inside = places % 2 == 1
             if counts is not None:
-                seen.append(Ranges(counts[inside], keyed[inside], keyed[inside]))
+                inner.append(Ranges(counts[inside], keyed[inside], keyed[inside]))
             elif pieces:
-                seen.append(_pieces(keyed[inside], pieces))
+                inner.append(_pieces(keyed[inside], pieces))
             else:
                 single.append(keyed[inside])
         beside[1::2] = 0
         empty = keyed[:0]
-        return beside, Ranges.joined([Ranges(np.empty(0, np.int64), empty, empty), *seen]), np.concatenate([empty, *single])
+        inner.append(Ranges(np.empty(0, np.int64), empty, empty))
+        return beside, Ranges.joined(inner), np.concatenate([empty, *single])
 
 
 def _pieces(values: np.ndarray, most: int) -> Ranges:
@@ -206,11 +207,11 @@ def _pieces(values: np.ndarray, most: int) -> Ranges:
 
 def _pair(ranges: Ranges, rank: int) -> Pair:
     """Two numbers between which the value of a rank is: of this rank among the low and the high ends of ranges."""
-    found = []
+    pair = []
     for ends in (ranges.low, ranges.high):
         order = np.argsort(ends)
-        found.append(ends[order[np.searchsorted(np.cumsum(ranges.count[order]), rank, "right")]])
-    return found[0], found[1]
+        pair.append(ends[order[np.searchsorted(np.cumsum(ranges.count[order]), rank, "right")]])
+    return pair[0], pair[1]
 
 
 def _picked(values: np.ndarray, places: dict[int, int]) -> dict[int, Any]:

@@ -45,10 +45,10 @@ def axes_of(archive: Archive, given: Any) -> tuple[int, ...]:
     if not several or not all(isinstance(axis, str | int) and not isinstance(axis, bool) for axis in several):
         raise WorkbenchError(f"axis must be numbers of axes or names of dimensions; got {briefly(given)}")
     names, count = dimensions(archive), len(archive.data.layout.shape)
-    found = sorted(axis_of(axis, count, names) for axis in several)
-    if len(set(found)) < len(found):
+    axes = sorted(axis_of(axis, count, names) for axis in several)
+    if len(set(axes)) < len(axes):
         raise WorkbenchError(f"axis must name each axis once; got {briefly(given)}")
-    return tuple(found)
+    return tuple(axes)
 
 
 def are_names(given: Any) -> bool:

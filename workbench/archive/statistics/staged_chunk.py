@@ -197,13 +197,13 @@ def _cells_of(grid: Grid, blocks: np.ndarray) -> np.ndarray:
 
 def _whole_blocks(grid: Grid, window: Slices) -> Slices | None:
     """The largest box of whole blocks in a window; None if there is none."""
-    found = []
+    core = []
     for part, side, size in zip(window, (1, *grid.sides), grid.size, strict=True):
         start, stop = -(-part.start // side) * side, part.stop if part.stop == size else part.stop // side * side
         if start >= stop:
             return None
-        found.append(slice(start, stop))
-    return tuple(found)
+        core.append(slice(start, stop))
+    return tuple(core)
 
 
 def _around(core: Slices, window: Slices) -> list[Slices]:
@@ -212,12 +212,12 @@ def _around(core: Slices, window: Slices) -> list[Slices]:
     >>> _around((slice(2, 4), slice(0, 8)), (slice(1, 4), slice(0, 9)))
     [(slice(1, 2, None), slice(0, 9, None)), (slice(2, 4, None), slice(8, 9, None))]
     """
-    found: list[Slices] = []
+    boxes: list[Slices] = []
     for axis, (inner, outer) in enumerate(zip(core, window, strict=True)):
         for start, stop in ((outer.start, inner.start), (inner.stop, outer.stop)):
             if start < stop:
-                found.append((*core[:axis], slice(start, stop), *window[axis + 1 :]))
-    return found
+                boxes.append((*core[:axis], slice(start, stop), *window[axis + 1 :]))
+    return boxes
 
 
 def _box(grid: Grid, block: int) -> Slices:

@@ -23,12 +23,12 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 from workbench.errors import WorkbenchError
+from workbench.rounding import ABOVE
 from workbench.slabs import Slices
 
 AXES = backend.constant("stencils.cu", "AXES")
 RUN = 4096              # cells that a thread of a CPU takes at a time
 STEPS = 2.0**-500, 2.0**500   # between which spacings must be, as their squares are divided by
-ABOVE = 1 + 2.0**-40    # a few rounded products and sums of numbers that are not negative, times this, are above the exact
 
 
 class Operation(IntEnum):
@@ -65,13 +65,13 @@ def apply_stencil(
     power = 2 if operation is Operation.LAPLACIAN else 1
     scale = np.array([*(0.0,) * extra, *(0.0 if step is None else 1 / step**power for step in spacing)])
     run = 1 if backend.on_device(values) else min(RUN, shape[-1])
-    found = xp.empty(shape, values.dtype) if out is None else out
+    figures = xp.empty(shape, values.dtype) if out is None else out
     backend.kernel("stencils", "apply_stencil", values.dtype)(
         math.prod(shape[:-1]) * -(-shape[-1] // run), run=run, area=xp.asarray(area), scale=xp.asarray(scale),
-        operation=int(operation), sizes=int(sizes), n=values.size, value=values.reshape(-1), m=found.size,
-        out=found.reshape(-1),
+        operation=int(operation), sizes=int(sizes), n=values.size, value=values.reshape(-1), m=figures.size,
+        out=figures.reshape(-1),
     )
-    return found
+    return figures
 
 
 def rounding(operation: Operation, largest: float, spacing: Sequence[float | None], dtype: np.dtype) -> tuple[float, float]:

@@ -52,8 +52,8 @@ class Sums:
     def of(cls, values: np.ndarray, limit: Limit | None) -> Self:
         """Those of decoded values, at least one, all finite; without a limit, they are the original ones.
 
-        >>> found = Sums.of(np.array([1.0, 2.0]), Limit("absolute", 0.5))
-        >>> found.least, [round(float(end), 9) for end in mean([found])]
+        >>> sums = Sums.of(np.array([1.0, 2.0]), Limit("absolute", 0.5))
+        >>> sums.least, [round(float(end), 9) for end in mean([sums])]
         ((Fraction(1, 2), Fraction(3, 2)), [1.0, 2.0])
         """
         flat = values.reshape(-1)

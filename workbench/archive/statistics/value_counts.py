@@ -147,16 +147,16 @@ def _edge(name: str, given: float | None, otherwise: float) -> Fraction | float:
 def _counted(field: FieldPart, bins: Sequence[Bin]) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
     """The number of decoded values in each bin, the least and the largest number of original ones, and of all values."""
     cuts = {limit: _cuts(bins, limit, field.stored.layout.dtype) for limit in set(field.limits.values())}
-    found = np.zeros((3, len(bins)), np.int64)
+    totals = np.zeros((3, len(bins)), np.int64)
     count = 0
 
     def work(part: ChunkPart) -> tuple[np.ndarray, int]:
         return _of_chunk(part, cuts[part.limit])
 
     for numbers, valid in field.each(work):
-        found += numbers
+        totals += numbers
         count += valid
-    return found[0], found[1], found[2], count
+    return totals[0], totals[1], totals[2], count
 
 
 def _cuts(bins: Sequence[Bin], limit: Limit | None, dtype: np.dtype) -> np.ndarray:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from workbench.archive.statistics.field_figure import FieldStatistic
+from workbench.archive.statistics.figure import FieldStatistic
 from workbench.archive.statistics.operators import operator, rounded_up
 from workbench.errors import WorkbenchError
+from workbench.rounding import ABOVE
 
 if TYPE_CHECKING:
     from workbench.archive.archive import Archive
@@ -29,8 +30,8 @@ def divergence(archives: Sequence[Archive], region: Any = None) -> FieldStatisti
     >>> import workbench as wb
     >>> y, x = np.indices((20, 30), float)
     >>> u, v = (wb.compress(values, wb.Absolute(1e-3)) for values in (3 * y, 4 * x))
-    >>> found = wb.divergence([u, v], region=[(1, 9), (1, 9)])
-    >>> bool(abs(found.values - 7).max() <= found.bound), round(found.bound, 6)
+    >>> sources = wb.divergence([u, v], region=[(1, 9), (1, 9)])
+    >>> bool(abs(sources.values - 7).max() <= sources.bound), round(sources.bound, 6)
     (True, 0.002)
     """
     _require_vector("divergence", archives)
@@ -90,7 +91,7 @@ def _summed(name: str, terms: Sequence[tuple[FieldStatistic, int]]) -> FieldStat
             plain = plain and isinstance(one.bound, float) and not np.isinf(total).any()
             if plain:
                 rounded = np.asarray(np.nanmax(rounded) if not missing.all() else 0.0)
-            bound = (bound + one.bound + rounded) * (1 + 2.0**-40)
+            bound = (bound + one.bound + rounded) * ABOVE
         if not plain:
             bound = np.where(np.isinf(total), dtype.type(np.inf), rounded_up(bound, dtype))
     read, stored = (sum(getattr(one, each) for one, _ in terms) for each in ("bytes_read", "bytes_stored"))

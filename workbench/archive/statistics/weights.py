@@ -27,12 +27,12 @@ class Weights:
 
     def at(self, place: Slices) -> np.ndarray:
         """Those of a part of the field, as an array that broadcasts to it."""
-        found: np.ndarray = np.ones((1,) * len(place))
+        product: np.ndarray = np.ones((1,) * len(place))
         for factor in self.factors:
-            found = found * factor[tuple(
+            product = product * factor[tuple(
                 part if size > 1 else slice(None) for part, size in zip(place, factor.shape, strict=True)
             )]
-        return found
+        return product
 
 
 def weights_of(archive: Archive, name: str, given: Any) -> Weights | None:

@@ -24,14 +24,14 @@ SOURCE = "what they are of"   # a group of figures
 MEANING = "the value of the original data is within the bound of this one, which is proven"
 
 
-def draw(archive: Archive, state: StatisticsState, results: Mapping[str, Any], seen: Slice | None) -> Shown:
+def draw(archive: Archive, state: StatisticsState, results: Mapping[str, Any], view: Slice | None) -> Shown:
     """The answer, the slice, the histogram, and the figures beside those after decoding."""
     known: Figures | None = results.get("histogram") or results.get("figures")
     decoded: Decoded | None = results.get("decoded")
-    line = seen is not None and len(seen.field.shape) == 1
+    line = view is not None and len(view.field.shape) == 1
     counts = None if known is None else known.histogram
     charts = {} if counts is None else {"histogram": histogram_chart(counts, _unit(archive))}
-    pictures = () if seen is None or line else (slice_picture(archive, state, seen),)
+    pictures = () if view is None or line else (slice_picture(archive, state, view),)
     return Shown(
         answer=() if known is None else answer(known, _unit(archive)),
         pictures=pictures,
@@ -39,7 +39,7 @@ def draw(archive: Archive, state: StatisticsState, results: Mapping[str, Any], s
         beside=("histogram",),
         facts=() if known is None else facts(known, _unit(archive)),
         tables={} if known is None or decoded is None else {"after decoding": decoding_table(known, decoded)},
-        note=_note(known, seen),
+        note=_note(known, view),
         settings=settings(archive, state),
     )
 
@@ -96,21 +96,21 @@ def histogram_chart(counts: Histogram, unit: str) -> Chart:
     )
 
 
-def slice_picture(archive: Archive, state: StatisticsState, seen: Slice) -> Picture:
+def slice_picture(archive: Archive, state: StatisticsState, view: Slice) -> Picture:
     """The slice; coarse ones are means of blocks, with the colours of the exact one."""
     cut = slices.Cut(window=state.window, pixels=state.pixels)
 
     def made() -> Picture:
-        low, high = slices.slice_range(seen.field, cut)
-        raster = slices.slice_raster(seen.field, cut)
-        axes = dataclasses.replace(cut.axes(seen.field), depth=_depth(archive, state))
+        low, high = slices.slice_range(view.field, cut)
+        raster = slices.slice_raster(view.field, cut)
+        axes = dataclasses.replace(cut.axes(view.field), depth=_depth(archive, state))
         return Picture(
-            "means of blocks" if seen.blocks else "decoded", levels.bytes_of(raster.values, low, high, False, np.uint16),
+            "means of blocks" if view.blocks else "decoded", levels.bytes_of(raster.values, low, high, False, np.uint16),
             raster.window, "values", low, high, unit=_unit(archive), empty=True, axes=axes,
-            quantity=seen.field.name or "value",
+            quantity=view.field.name or "value",
         )
 
-    return remembered(seen.field, "pictures", (state.window, state.pixels, state.axis, state.index, state.time), made)
+    return remembered(view.field, "pictures", (state.window, state.pixels, state.axis, state.index, state.time), made)
 
 
 def settings(archive: Archive, state: StatisticsState) -> dict[str, str]:
@@ -127,10 +127,10 @@ def _depth(archive: Archive, state: StatisticsState) -> str:
     return ", ".join(f"{names[axis]} = {at} of {shape[axis]}" for axis, at in places)
 
 
-def _note(known: Figures | None, seen: Slice | None) -> str:
+def _note(known: Figures | None, view: Slice | None) -> str:
     parts = []
-    if seen is not None and seen.blocks:
-        parts.append(f"means of blocks of {' x '.join(map(str, seen.blocks))}; the slice itself is being decoded")
+    if view is not None and view.blocks:
+        parts.append(f"means of blocks of {' x '.join(map(str, view.blocks))}; the slice itself is being decoded")
     if known is not None:
         parts.append(f"statistics are from {known['mean'].stage}")
     return "; ".join(parts)

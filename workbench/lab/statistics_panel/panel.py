@@ -68,14 +68,14 @@ class StatisticsPanel(Panel[StatisticsState]):
 
     def draw(self, state: StatisticsState, results: Results) -> Shown:
         """The content for what is known so far; a slice that is not decoded yet is shown by the means of blocks."""
-        seen: Slice | None = results.get("slice")
+        view: Slice | None = results.get("slice")
         coarse: Coarse = results.get("coarse", Coarse(None))
-        if seen is None and (means := coarse.means) is not None:
+        if view is None and (means := coarse.means) is not None:
             region, crossed = state.slice_of(self.archive), state.crossed(self.archive)
-            seen = remembered(
+            view = remembered(
                 means, "slice", region, lambda: measuring.coarse_slice(self.archive, means, region, crossed)
             )
-        return draw(self.archive, state, results, seen)
+        return draw(self.archive, state, results, view)
 
     def code_for(self, state: StatisticsState) -> str:
         """The same figures by calls."""
@@ -98,11 +98,11 @@ class StatisticsPanel(Panel[StatisticsState]):
     def reading(self, picture: int, x: float, y: float) -> Reading | None:
         """The value at a place of the decoded slice."""
         state, results = self.displayed
-        seen: Slice | None = results.get("slice")
-        if seen is None:
+        view: Slice | None = results.get("slice")
+        if view is None:
             return None
-        cell = Cut(window=state.window, pixels=state.pixels).cell(seen.field, x, y)
-        return None if cell is None else Reading((value_text(seen.field, cell),), cell_text(cell))
+        cell = Cut(window=state.window, pixels=state.pixels).cell(view.field, x, y)
+        return None if cell is None else Reading((value_text(view.field, cell),), cell_text(cell))
 
     def implied(self, fields: Fields) -> Fields:
         """Another axis resets the window, and shows the middle slice."""
