@@ -158,3 +158,11 @@ def test_wrong_calls_are_refused_in_words():
         archive.count(2, 1)
     with pytest.raises(WorkbenchError, match="at least one valid value"):
         wb.compress(np.full((8, 9), np.nan), wb.Absolute(0.1), "staged").median()
+
+
+def test_every_statistic_of_a_region_without_whole_blocks_reads_the_same_groups():
+    values = np.random.default_rng(1).normal(size=(40, 50, 60)).cumsum(0)
+    archive, region = wb.compress(values, wb.Absolute(1e-3), "staged"), [(0, 3), (0, 3), (0, 3)]
+    read = {each.bytes_read for each in (archive.mean(region), archive.median(region), archive.count(0, region=region))}
+    assert len(read) == 1
+    assert read.pop() < archive.median().bytes_read
