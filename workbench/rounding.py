@@ -19,6 +19,6 @@ def rounded_outwards(exact: Fraction, towards: float = math.inf) -> float:
     try:
         nearest = float(exact)
     except OverflowError:
-        return math.copysign(math.inf if (exact > 0) == (towards > 0) else sys.float_info.max, exact)
+        return math.copysign(math.inf if (exact > 0) == (towards > 0) else sys.float_info.max, 1 if exact > 0 else -1)
     wrong = Fraction(nearest) < exact if towards > 0 else Fraction(nearest) > exact
     return math.nextafter(nearest, towards) if wrong else nearest

@@ -105,6 +105,28 @@ def test_blocks_of_one_place_answer_from_metadata():
     assert archive.mean(axis=0).stage == VALUES
 
 
+@pytest.mark.parametrize("name", ["mean", "sum", "std"])
+@pytest.mark.parametrize(("values", "weights"), [
+    ([-5e-324, 1e-323, 2e-323], None),                  # the result is rounded to one of the smallest numbers
+    ([-5e-324, 1e-323, 2e-323], [1.0, 0.5, 0.0]),
+    ([5e-324, 2.0**-1022, 0.0, 1.0], [1e300, 1e300, 1e300, 0.0]),   # the mean square is below all numbers
+    ([1e-300, 1.0, -3.0], None),                        # squares are beyond all numbers, beside those of the first chunk
+])
+def test_results_at_both_ends_of_the_numbers_have_a_bound_that_holds(name, values, weights):
+    for chunk in (1, 10):
+        archive = wb.compress(np.array(values), wb.Absolute(0.0), "prequantised", chunk_values=chunk)
+        found = getattr(archive, name)(axis=0, weights=None if weights is None else np.array(weights))
+        value, bound = found.values.item(), np.max(found.bound).item()
+        true = exact(name, list(map(Fraction, values)), list(map(Fraction, weights or [1] * len(values))))
+        if bound == math.inf:
+            assert abs(max(values)) == 1
+            continue
+        low, high = Fraction(value) - Fraction(bound), Fraction(value) + Fraction(bound)
+        if name == "std":
+            low, high = max(low, Fraction(0)) ** 2, high**2
+        assert low <= true <= high, found
+
+
 def test_names_of_dimensions_and_areas(tmp_path):
     xarray = pytest.importorskip("xarray")
     latitude = np.linspace(-90, 90, 19)

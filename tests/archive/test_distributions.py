@@ -112,6 +112,17 @@ def test_blocks_with_missing_values_are_decoded_without_them():
         assert abs(one.value - np.quantile(inside.astype(float), share)) <= one.bound
 
 
+def test_ends_beyond_the_range_of_floats():
+    values, largest = np.array([-1.7e308, -1.0, 1.0, 1.7e308]), np.finfo(np.float64).max
+    archive = wb.compress(values, wb.Absolute(1e307), "prequantised")
+    assert (archive.min().low, archive.max().high) == (-math.inf, math.inf)
+    assert Cut(Fraction(largest) * 2, above=False).in_type(np.dtype("f8")) == math.inf
+    assert Cut(Fraction(largest) * -2, above=False).in_type(np.dtype("f8")) == -largest
+    counts = archive.histogram(np.array([-largest, 0.0, largest]))
+    assert (counts.low <= 2).all()
+    assert (counts.high >= 2).all()
+
+
 @pytest.mark.parametrize("dtype", ["int16", "int64", "uint64", "float32", "float64"])
 @pytest.mark.parametrize("limit", [None, Limit("absolute", 0.7), Limit("relative", 0.3)])
 def test_cuts_divide_values_where_their_intervals_pass_an_edge(dtype, limit):

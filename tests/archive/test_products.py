@@ -48,6 +48,12 @@ def test_the_exact_figures_are_in_every_interval(part):
     assert sum(case(seed) for seed in range(3000 * part, 3000 * part + 12)) > 60
 
 
+def test_norms_of_integers_with_a_chunk_of_masked_cells():
+    field = wb.Field(np.arange(-4, 4), mask=np.arange(8) < 4)
+    archive = wb.compress(field, wb.Absolute(0), "prequantised", chunk_values=4)
+    assert [archive.norm(order).value for order in (1, math.inf)] == [6, 3]
+
+
 def test_wrong_calls_are_refused_in_words():
     archive = wb.compress(np.linspace(0, 1, 600).reshape(20, 30), wb.Absolute(1e-3), "staged")
     with pytest.raises(WorkbenchError, match="order must be 1, 2 or"):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from workbench.archive.statistics.chunk_parts import FieldPart
 from workbench.archive.statistics.figure import Statistic
 from workbench.archive.statistics.order_statistics import quantile_ends, shares_of
@@ -38,7 +40,7 @@ def median(archive: Archive, region: Any = None) -> Statistic:
 
 def histogram(archive: Archive, bins: Any, ends: tuple[float, float] | None, region: Any = None) -> Histogram:
     """The counts of bins, which by default reach from the least to the largest that the original values can be."""
-    if ends is None and isinstance(bins, int):
+    if ends is None and isinstance(bins, int | np.integer):
         least, largest = statistics(archive, ["min", "max"], region)
         ends = least.low, largest.high
     edges = edges_of(bins, ends)

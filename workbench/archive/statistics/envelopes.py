@@ -84,7 +84,7 @@ class Cut:
         try:
             least = dtype.type(float(self.number))
         except OverflowError:
-            least = dtype.type(math.copysign(np.inf, self.number))
+            least = dtype.type(math.inf if self.number > 0 else -math.inf)
         if np.isneginf(least):
             least = np.finfo(dtype).min
         before = np.nextafter(least, dtype.type(-np.inf))

@@ -94,7 +94,7 @@ class Moments:
         if largest is not None:
             here["weight"] += count
             here["sum"] += self._summed(values)
-            here["squares"] += count * largest**2
+            here["squares"] += count * np.float64(largest) ** 2
             self.additions += 1
             self._add_absolute(here, limit, count, 0.0)
             return
@@ -128,7 +128,7 @@ class Moments:
                 away = max(away, _largest(tile))
             self.additions += math.prod(part[axis].start == 0 for axis in range(values.ndim) if axis not in self.axes)
         if self.name != "std":
-            here["squares"] += weight * away**2   # at least the exact ones, which only bound the rounding
+            here["squares"] += weight * np.float64(away) ** 2   # at least the exact ones, which only bound the rounding
         if not relative:
             self._add_absolute(here, limit, weight, size * 2 * UNIT if values.dtype.itemsize == 8 else 0.0)
 
@@ -197,9 +197,9 @@ class Moments:
         with np.errstate(all="ignore"):
             values, bounds = getattr(self, f"_{self.name}")()
             if not self.extremes:
-                scale = self.exponent or 0
+                scale, exact = self.exponent or 0, bounds == 0   # before a bound vanishes below all numbers
                 values, bounds = np.ldexp(values, scale), np.ldexp(bounds, scale)
-                bounds = np.nextafter(bounds * ABOVE, np.inf) * (bounds > 0)
+                bounds = np.where(exact, 0.0, np.nextafter(bounds * ABOVE, np.inf))
         nothing = self.arrays["count" if self.extremes else "weight"] == 0
         open_ended = ~np.isfinite(values) | ~np.isfinite(bounds)
         bounds = np.where(open_ended, np.inf, bounds)
@@ -209,11 +209,16 @@ class Moments:
     def _parts(self) -> tuple[np.ndarray, ...]:
         """Weights, centres, the mean less the centre, its error by rounding, and the mean square with its error."""
         a, g = self.arrays, self.rounding
-        weight, lost = a["weight"], self.most * self.additions * TINY
-        squares = (a["squares"] / weight) * (1 + 4 * g) + lost / weight   # at least the exact one
+        weight, lost = a["weight"], self._lost()
+        squares = (a["squares"] / weight) * (1 + 4 * g) + lost   # at least the exact one
         mean = a["sum"] / weight
-        error = (3 * g * np.sqrt(squares) + 3 * g * np.abs(mean) + lost / weight) * ABOVE
+        error = (3 * g * np.sqrt(squares) + 3 * g * np.abs(mean) + lost) * ABOVE
         return weight, a["centre"], mean, error, squares
+
+    def _lost(self) -> np.ndarray:
+        """At least what is lost of a mean below all numbers: of each term, and of the quotient by a large weight."""
+        lost: np.ndarray = self.most * self.additions * TINY / np.minimum(self.arrays["weight"], 1)
+        return lost
 
     def _mean(self) -> Bounded:
         weight, centre, mean, error, _ = self._parts()
@@ -230,7 +235,7 @@ class Moments:
     def _std(self) -> Bounded:
         weight, _, mean, error, squares = self._parts()
         variance = self.arrays["squares"] / weight - mean**2
-        off = 6 * self.rounding * squares + 2 * np.abs(mean) * error + error**2 + self.most * self.additions * TINY / weight
+        off = 6 * self.rounding * squares + 2 * np.abs(mean) * error + error**2 + self._lost()
         moved = np.sqrt(self.arrays["moved_squares"] / weight * (1 + 4 * self.rounding)) * ABOVE
         low = np.maximum(np.sqrt(np.maximum(variance - off, 0)) / ABOVE - moved, 0)
         high = np.sqrt(np.maximum(variance + off, 0)) * ABOVE + moved

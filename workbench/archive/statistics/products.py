@@ -64,7 +64,7 @@ def _magnitudes(part: ChunkPart) -> list[Sums]:
     values, valid = part.whole()
     kept = values if valid is None else values[valid]
     if kept.dtype.kind == "i":
-        kept = kept.astype(f"u{kept.itemsize}", copy=False) if kept.min() >= 0 else np.abs(kept.astype(np.float64))
+        kept = kept.astype(f"u{kept.itemsize}", copy=False) if kept.min(initial=0) >= 0 else np.abs(kept.astype(np.float64))
     return [Sums.of(np.abs(kept), part.limit)] if kept.size else []
 
 
