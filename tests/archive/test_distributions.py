@@ -161,6 +161,8 @@ def test_wrong_calls_are_refused_in_words():
     for bins in (0, [1.0], [1.0, 1.0], [0.0, math.inf], "many", [[0.0, 1.0]]):
         with pytest.raises(WorkbenchError, match=r"bins must|the edges of bins"):
             archive.histogram(bins, (0, 1))
+    assert archive.histogram(np.int64(3)).count == 600
+    assert archive.quantile(np.array(0.5)) == archive.median() == archive.quantile(np.array([0.5]))[0]
     with pytest.raises(WorkbenchError, match="range must be two numbers"):
         archive.histogram(3, "all")
     with pytest.raises(WorkbenchError, match="count takes above=, below= or both"):

@@ -248,6 +248,7 @@ def test_wrong_calls_are_refused_in_words():
         (lambda: a * "2", "multiplied by a number"),
         (lambda: a * a, "multiplied by a number"),
         (lambda: a * np.inf, "finite number"),
+        (lambda: a * 10**400, "finite number"),
         (lambda: particles - particles, "only fields can be added"),
         (lambda: wb.linear_combination([]), "terms must be"),
         (lambda: wb.linear_combination([(1, a)], extra=-1), "extra must be"),

@@ -356,6 +356,8 @@ def test_wrong_calls_are_refused_in_words():
         wb.curl([archive, other])
     with pytest.raises(WorkbenchError, match="takes a sequence of archives of fields"):
         wb.curl(np.zeros((2, 20, 2)))
+    with pytest.raises(WorkbenchError, match="takes a sequence of archives of fields"):
+        wb.divergence(archive)
     with pytest.raises(WorkbenchError, match="sides must be one number, or one for each of 2 axes"):
         archive.block_means((2, 2, 2))
     particles = wb.compress(wb.synthetic.cosmic_web(n=8), wb.Absolute(0.1))

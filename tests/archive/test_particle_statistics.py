@@ -168,7 +168,8 @@ def test_wrong_requests_are_refused_with_what_is_available():
         (lambda: archive.count_particles([(0, 1)]), "3 pairs"),
         (lambda: archive.count_particles(sphere=([0, 0], 1)), "3 coordinates"),
         (lambda: archive.density(100), "take fewer"), (lambda: archive.density((2, 2)), "3 axes"),
-        (lambda: archive.density(0), "cells"), (lambda: archive.halo_masses(1e-3), "smaller bound"),
+        (lambda: archive.density(0), "cells"), (lambda: archive.density(None), "cells"),
+        (lambda: archive.density(10**5), "more memory than there is"), (lambda: archive.halo_masses(1e-3), "smaller bound"),
     ):
         with pytest.raises(WorkbenchError, match=words):
             call()

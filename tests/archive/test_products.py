@@ -58,6 +58,8 @@ def test_wrong_calls_are_refused_in_words():
     archive = wb.compress(np.linspace(0, 1, 600).reshape(20, 30), wb.Absolute(1e-3), "staged")
     with pytest.raises(WorkbenchError, match="order must be 1, 2 or"):
         archive.norm(3)
+    with pytest.raises(WorkbenchError, match="order must be 1, 2 or"):
+        archive.norm(np.array([1, 2]))   # type: ignore[arg-type]
     with pytest.raises(WorkbenchError, match="dot takes two fields on one grid"):
         archive.dot(wb.compress(np.zeros((30, 20)), wb.Absolute(1e-3)))
     with pytest.raises(WorkbenchError, match="dot takes an archive of a field"):

@@ -228,6 +228,8 @@ def test_members_of_datasets_and_saved_archives(tmp_path):
 
 def test_wrong_calls_are_refused_in_words():
     archive = wb.compress(np.linspace(0, 1, 600).reshape(20, 30), wb.Absolute(1e-3), "staged")
+    with pytest.raises(WorkbenchError, match="names must be a list of some of mean"):
+        archive.statistics("mean")
     with pytest.raises(WorkbenchError, match="no statistic is called 'mode'; available: mean, sum, std, min, max"):
         archive.explain("mode")
     with pytest.raises(WorkbenchError, match="region must have 2 parts"):

@@ -35,7 +35,7 @@ class Algebra:
     def __mul__(self, factor: Any) -> Archive:
         if not isinstance(factor, numbers.Real) or isinstance(factor, bool):
             raise WorkbenchError(f"an archive can be multiplied by a number; got {briefly(factor)}: decompress it")
-        return self._archive.content.combined([(float(factor), self._archive)])
+        return self._archive.content.combined([(cast("float", factor), self._archive)])
 
     __rmul__ = __mul__
 

@@ -356,11 +356,15 @@ def _pairs(terms: Any) -> list[tuple[float, Archive]]:
         raise WorkbenchError(f"terms must be a list of {wanted}; got {briefly(terms)}")
     pairs = []
     for coefficient, archive in given:
-        if not isinstance(coefficient, numbers.Real) or isinstance(coefficient, bool) or not math.isfinite(coefficient):
+        try:
+            factor = float(coefficient) if isinstance(coefficient, numbers.Real) else math.nan
+        except OverflowError:   # of a large integer
+            factor = math.inf
+        if isinstance(coefficient, bool) or not math.isfinite(factor):
             raise WorkbenchError(f"a coefficient must be a finite number; got {briefly(coefficient)}")
         if not isinstance(archive, Archive):
             raise WorkbenchError(f"a combination takes archives of fields; got {briefly(archive)}: compress it first")
-        pairs.append((float(coefficient), archive))
+        pairs.append((factor, archive))
     return pairs
 
 

@@ -29,7 +29,7 @@ def quantiles(archive: Archive, q: Any, region: Any = None) -> Statistic | list[
     ends, count = quantile_ends(field, shares)
     named = zip(shares, ends, strict=True)
     several = [field.statistic(f"quantile {float(share):g}", one, count) for share, one in named]
-    return several if hasattr(q, "__len__") else several[0]
+    return several if np.ndim(q) else several[0]
 
 
 def median(archive: Archive, region: Any = None) -> Statistic:

@@ -61,7 +61,12 @@ def density(archive: Archive, cells: int | Sequence[int]) -> Density:
     shape = _shape(cells, archive.data.layout.shape[1])
     edges = _edges(archive, shape, limit)
     width = min(float(np.diff(along).min()) for along in edges)
-    certain, values, possible = (np.zeros(math.prod(shape), np.int64) for _ in range(3))
+    size = math.prod(shape)
+    archive.data.trust.require_room(3 * 8 * size, "the density")
+    try:
+        certain, values, possible = (np.zeros(size, np.int64) for _ in range(3))
+    except (MemoryError, ValueError):   # also beyond the largest array
+        raise WorkbenchError(f"a mesh of {size:,} cells takes more memory than there is: take fewer cells") from None
     for _, positions in archive.data.chunks():
         cubes = Cubes.around(positions, limit, box)
         reach = cubes.margin(np.stack([along[[0, -1]] for along in edges]))
@@ -83,7 +88,7 @@ def density(archive: Archive, cells: int | Sequence[int]) -> Density:
 
 def _shape(cells: int | Sequence[int], dimensions: int) -> tuple[int, ...]:
     """The number of cells along each axis."""
-    each = [cells] * dimensions if isinstance(cells, int | np.integer) else list(cells)
+    each = list(cells) if isinstance(cells, list | tuple | np.ndarray) and np.ndim(cells) else [cells] * dimensions
     if len(each) != dimensions:
         raise WorkbenchError(f"cells must be a number, or one for each of {dimensions} axes; got {briefly(cells)}")
     return tuple(whole_number("cells", one, least=1) for one in each)

@@ -258,7 +258,7 @@ class Statistics:
         >>> archive.explain("mean").stage, archive.explain("mean").bound
         ('values', 0.001)
         """
-        if name in OPERATIONS:
+        if isinstance(name, str) and name in OPERATIONS:
             return explain_operator(self._itself, name, options.get("axis", 0) if name == "derivative" else None, region)
         return explained(self._itself, name, region, **options)
 

@@ -57,7 +57,7 @@ def shares_of(given: Any) -> list[Fraction]:
     >>> shares_of([0, 0.5])
     [Fraction(0, 1), Fraction(1, 2)]
     """
-    shares = list(given) if isinstance(given, list | tuple | np.ndarray) else [given]
+    shares = list(given) if isinstance(given, list | tuple | np.ndarray) and np.ndim(given) else [given]
     try:
         exact = [Fraction(float(share)) for share in shares]
         if exact and all(0 <= share <= 1 for share in exact):

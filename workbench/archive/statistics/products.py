@@ -29,7 +29,7 @@ ROUNDED = Fraction(1, 2**44)   # more than the roundings of a product, of a row 
 
 def norm(archive: Archive, order: float, region: Any = None) -> Statistic:
     """The sum of magnitudes (1), the root of the sum of squares (2), or the largest magnitude (infinity)."""
-    if isinstance(order, bool) or order not in ORDERS:
+    if isinstance(order, bool) or np.ndim(order) or order not in ORDERS:
         raise WorkbenchError(f"order must be 1, 2 or math.inf; got {briefly(order)}")
     field = FieldPart(archive, part_of_grid(archive, region))
     if order == 1:

@@ -45,8 +45,10 @@ def statistics(
     >>> [str(figure) for figure in statistics(archive, ["mean", "max"])]
     ['0.50000 ± 0.00101', '1.00000 ± 0.00101']
     """
+    if not isinstance(names, list | tuple):
+        raise WorkbenchError(f"names must be a list of some of {', '.join(KNOWN)}; got {briefly(names)}")
     for name in names:
-        if name not in KNOWN:
+        if not isinstance(name, str) or name not in KNOWN:
             raise WorkbenchError(f"no statistic is called {briefly(name)}; available: {', '.join(KNOWN)}")
     field = FieldPart(archive, part_of_grid(archive, region))
     parts = _sums(field, executor)

@@ -63,8 +63,8 @@ def curl(archives: Sequence[Archive], region: Any = None) -> FieldStatistic | tu
 
 def _require_vector(name: str, archives: Sequence[Archive]) -> None:
     """Refuse what is no vector field on one grid."""
-    given = list(archives)
-    if not all(getattr(one, "kind", None) == "field" for one in given):
+    given = list(archives) if isinstance(archives, list | tuple) else []
+    if not given or not all(getattr(one, "kind", None) == "field" for one in given):
         raise WorkbenchError(f"{name} takes a sequence of archives of fields, one for each axis; got {archives!r:.200}")
     shapes = {one.data.layout.shape for one in given}
     if len(given) not in (2, 3) or len(shapes) != 1 or len(next(iter(shapes))) != len(given):
