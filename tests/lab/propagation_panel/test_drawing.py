@@ -196,7 +196,7 @@ def test_the_shares_of_the_sentence_and_the_chart_are_those_of_all_possible_faul
 
 
 @pytest.mark.parametrize(("sites", "turned"), [
-    (["input", "contrast", "waves", "power", "spectrum"], True), (["a", "b", "c"], False),
+    (["density", "contrast", "transform", "power", "spectrum"], True), (["a", "b", "c"], False),
     (["temperature_anomaly_filtered", "x"], False), (["temperature_anomaly", "spectral_density", "zonal_mean"], True),
     ([f"layers.{number}.feed_forward" for number in range(40)], True), ([str(number) for number in range(12)], False),
 ], ids=["letters", "short", "two", "long", "many", "numbers"])
