@@ -272,6 +272,7 @@ def test_small_narrow_and_dark(panel: NotebookPage) -> None:
     assert across[0] <= across[1] + 2
     panel.portrait("lab-bounds-dark")
     panel.dark(False)
+    panel.resize(1380, 1300)   # for the tests after it
 
 
 def test_a_closed_panel_is_gone_and_has_written_nothing(panel: NotebookPage, server: LabServer) -> None:
