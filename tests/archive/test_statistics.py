@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from archive.samples import CODECS, parts
+from archive.samples import parts
+from archive.statistics_cases import FIELD_CODECS, KINDS, SHAPES, field
 from workbench.archive import Archive
 from workbench.archive.frame import pack, unpack
 from workbench.archive.statistics import KNOWN, METADATA, SOME, VALUES, Statistic, statistics
@@ -22,9 +23,6 @@ from workbench.codecs.staged_blocks import Fact
 from workbench.codecs.staged_stream import Stream
 from workbench.errors import GuaranteeBroken, WorkbenchError
 from workbench.guarantees import Limit
-
-FIELD_CODECS = [codec for codec in ("staged", "prequantised", "interpolation", "zfp", "pcodec") if codec in CODECS]
-SHAPES = [(1,), (513,), (700,), (13, 17), (33, 40), (9, 11, 13), (16, 17, 8), (3, 5, 9, 8), (40, 2, 3, 2)]
 
 
 def exact(values: np.ndarray) -> dict[str, Fraction]:
@@ -65,21 +63,6 @@ def every_interval_holds(archive: Archive, values: np.ndarray, mask: np.ndarray 
         assert (found.count, found.missing) == (inside.size, values[place].size - inside.size)
         assert 0 < found.bytes_read <= found.bytes_stored
     return len(names)
-
-
-def field(rng: np.random.Generator, shape: tuple[int, ...], dtype: type, kind: str) -> np.ndarray:
-    smooth = np.sin(sum((axis + 1) * each for axis, each in enumerate(np.indices(shape))) / rng.uniform(2, 20))
-    noise = rng.normal(size=shape)
-    large, small = (1e30, 1e-36) if dtype is np.float32 else (1e300, 1e-300)
-    made = {
-        "smooth": smooth, "noise": noise, "offset": 1e4 + smooth, "constant": np.full(shape, rng.normal()),
-        "large": smooth * large, "small": noise * small,
-        "spikes": np.where(rng.random(shape) < 0.01, noise * 1e9, smooth), "tails": smooth * np.exp(5 * noise),
-    }
-    return np.ascontiguousarray(made[kind].astype(dtype))
-
-
-KINDS = ("smooth", "noise", "offset", "constant", "large", "small", "spikes", "tails")
 
 
 def case(seed: int) -> int:
