@@ -54,3 +54,10 @@ def test_members_of_a_dataset(run, field_archive, tmp_path):
     assert by_time["values"] == pytest.approx(np.nanmax(values, axis=(1, 2)).tolist(), abs=1e-3)
     assert run("stats", path, "--member", "name").status == 2
     assert run("stats", path, "--region", "z=2:5").status == 2
+
+
+def test_bounds_of_places_are_rounded_up_and_wrong_quantiles_refused(run, tmp_path):
+    path = wb.compress(np.full((2, 300), 5.0), wb.Absolute(0.1013), "prequantised").save(tmp_path / "x.zip")
+    assert "± 0.102" in run("stats", path, "--by", "0").out
+    wrong = run("stats", path, "--quantiles", "x")
+    assert (wrong.status, "expected numbers such as" in wrong.err) == (2, True)

@@ -11,6 +11,7 @@ import numpy as np
 from workbench.archive import Archive, Collection
 from workbench.archive.statistics import KNOWN, FieldStatistic, Statistic, quantiles, statistics
 from workbench.archive.statistics import along_axes as reduced_along
+from workbench.archive.statistics.figure import in_digits
 from workbench.archive.statistics.selection import axes_of
 from workbench.cli.members import add_member, chosen_member
 from workbench.cli.regions import add_region, along_axes, of_dimensions, region_as_list
@@ -111,7 +112,7 @@ def _in_words(figures: list[Figure]) -> Mapping[str, Any]:
 def _places(figure: FieldStatistic) -> str:
     """The first values, with their bounds."""
     pairs = list(zip(figure.values.flat, np.broadcast_to(figure.bound, figure.values.shape).flat, strict=True))
-    shown = [f"{value:.6g} ± {bound:.2g}" for value, bound in pairs[:SHOWN]]
+    shown = [in_digits(float(value), float(bound)) for value, bound in pairs[:SHOWN]]
     return ", ".join(shown) + (f" ... ({len(pairs):,}; all with --json)" if len(pairs) > SHOWN else "")
 
 
@@ -120,4 +121,7 @@ def _words(text: str) -> list[str]:
 
 
 def _numbers(text: str) -> list[float]:
-    return [float(number) for number in text.split(",")]
+    try:
+        return [float(number) for number in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected numbers such as 0.01,0.5,0.99; got {visible(text)!r}") from None
