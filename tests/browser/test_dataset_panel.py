@@ -108,7 +108,9 @@ def test_variables_are_chosen_tried_and_taken_along_together(panel: NotebookPage
     eventually(lambda: panel.python("panel.status.busy") == "False")
     expect(panel.page.locator(".wb-stand tfoot")).to_contain_text("everything included")
     panel.portrait("lab-dataset")
+    places = buttons_of_foot(panel)
     code = copied_code(panel)
+    assert buttons_of_foot(panel) == places   # "copied" stands in the room of the button's own label
     panel.run_cell(code)
     assert panel.python("archive.verify(ocean).passed") == "True"
     total = f"{int(panel.python('archive.nbytes')):,}"

@@ -1,6 +1,6 @@
 // Buttons in rows, words between them, and those that take something along.
 
-import { ARROWS, PREPARING, element, panelButton, saveAs } from "./dom.js";
+import { ARROWS, PREPARING, element, panelButton, relabel, saveAs } from "./dom.js";
 
 const TYPED_INTO = "input, select, textarea, [contenteditable='true']";
 const COPIED = 1500; // ms that a button says so
@@ -90,9 +90,9 @@ export class Copy {
     const button = panelButton("wb-copy", el, label, "copy the Python that gives what is shown", async () => {
       try {
         await copy(channel.content.text);
-        button.textContent = "copied";
+        relabel(button, "copied");
       } catch {
-        button.textContent = "select it below";
+        relabel(button, "select it below");
       }
       setTimeout(() => (button.textContent = label), COPIED);
     });
@@ -108,7 +108,7 @@ export class Download {
     this.label = channel.content.label;
     this.button = panelButton("wb-download", el, this.label, "save a file on this machine", () => {
       this.button.disabled = true;
-      this.button.textContent = PREPARING;
+      relabel(this.button, PREPARING);
       channel.send({ view: this.own });
     });
   }

@@ -34,6 +34,12 @@ export function panelButton(className, parent, label, title, action) {
   return made;
 }
 
+// Says something else on a button for a while. It stays as wide as it was, so its neighbours do not move.
+export function relabel(button, label) {
+  button.style.minWidth = `${button.getBoundingClientRect().width}px`;
+  button.textContent = label;
+}
+
 export function saveAs(name, content) {
   const link = element("a", "", null, { href: URL.createObjectURL(content), download: name });
   link.click();
