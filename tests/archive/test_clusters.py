@@ -135,7 +135,7 @@ def test_several_lengths_large_groups_and_every_solver(keep, order, solver):
 
 @pytest.mark.parametrize(("share", "order"), in_pairs([0.01, 0.1, 0.3], ORDERS))
 def test_a_universe_keeps_its_halos(share, order):
-    original, keep = wb.synthetic.cosmic_web(n=32), wb.KeepClusters()
+    original, keep = wb.synthetic.cosmic_web(n=24), wb.KeepClusters()
     bound = wb.Absolute(share * keep.lengths(original)[0])
     archive = wb.compress(original, bound, keep=[keep], order=order)
     assert_clusters_kept(archive, original, keep, bound, find=scipy_labels)

@@ -58,8 +58,7 @@ def test_every_codec_keeps_the_bound_on_every_shape(codec, shape, dtype):
         assert cut.data.layout.chunk_count > 1 or shape == (1, 40)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("codec", FOR_FIELDS)
+@pytest.mark.parametrize(("codec", "dtype"), in_pairs(FOR_FIELDS, [np.float32, np.float64]))
 def test_gaps_and_masked_fill_values_come_back_bit_for_bit(codec, dtype):
     values = with_gaps((21, 34), dtype)
     mask = np.zeros(values.shape, bool)

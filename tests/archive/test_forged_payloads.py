@@ -86,7 +86,7 @@ def test_mutated_payloads_are_a_sentence_and_the_other_chunks_are_read(codec, tm
     values = samples.field((12, 50))
     archive = wb.compress(values, wb.Absolute(0.01), codec, chunk_values=250)
     payload, lost = payload_of(archive, 1), np.prod(archive.data.layout.chunk_extent((0, 1)))
-    made = [with_payload(archive, 1, mutated(payload, seed), tmp_path / f"{seed}.zip") for seed in range(3)]
+    made = [with_payload(archive, 1, mutated(payload, seed), tmp_path / f"{seed}.zip") for seed in range(2)]
     found, memory = read_by_another([path for path, _ in made])
     for told, (_, key) in zip(found, made, strict=True):
         assert set(told["damage"]) <= {key}

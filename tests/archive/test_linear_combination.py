@@ -92,7 +92,7 @@ def _values(limit: Any) -> list[float]:
     return limit.values if isinstance(limit, SliceLimits) else [limit.value]
 
 
-@pytest.mark.parametrize("part", range(2))
+@pytest.mark.parametrize("part", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_random_combinations_keep_their_promise(part):
     for seed in range(1000 * part, 1000 * part + 8):
         case(seed)

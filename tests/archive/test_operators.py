@@ -14,6 +14,7 @@ import pytest
 
 import workbench as wb
 from archive.test_statistics import FIELD_CODECS, KINDS, field
+from combinations import in_pairs
 from workbench import backend
 from workbench.archive import Archive
 from workbench.archive.reading import StoredArray
@@ -206,7 +207,7 @@ OVERFLOWS = pytest.mark.filterwarnings("ignore:overflow encountered in cast:Runt
 
 
 @OVERFLOWS
-@pytest.mark.parametrize("part", [0, 1, pytest.param(2, marks=pytest.mark.long)])
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.long) for part in (1, 2))])
 def test_the_exact_figure_is_in_every_interval(part):
     assert sum(check_operators(seed) for seed in range(100 * part, 100 * part + 20)) > 100
     assert sum(check_vectors(seed) for seed in range(100 * part, 100 * part + 6)) > 20
@@ -228,8 +229,7 @@ def second_differences(values: np.ndarray, spacing: tuple[float, ...]) -> np.nda
     return total
 
 
-@pytest.mark.parametrize("codec", FIELD_CODECS)
-@pytest.mark.parametrize("shape", [(5000,), (90, 70), (17, 18, 19), (5, 11, 9, 10)], ids=str)
+@pytest.mark.parametrize(("codec", "shape"), in_pairs(FIELD_CODECS, [(5000,), (90, 70), (17, 18, 19), (5, 11, 9, 10)]))
 def test_numpy_has_the_same_figures_of_the_decoded_values(codec, shape):
     values = field(np.random.default_rng(1), shape, np.float64, "smooth")
     spacing = (0.5, 2.0, 3.0, 0.25)[: len(shape)]

@@ -98,8 +98,7 @@ def test_particles_of_any_scale_keep_any_bound(case):
     archive.verify(original)
 
 
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize(("codec", "order"), in_pairs(CODECS, ORDERS))
 def test_one_or_two_particles_or_many_in_one_place(codec, order):
     for positions in ([[1, 2, 3]], [[1, 2, 3], [9, 8, 7]], [[5, 5, 5]] * 200, [[0, 0, 0], [0, 0, 0]]):
         for box in (10.0, None):
@@ -108,9 +107,7 @@ def test_one_or_two_particles_or_many_in_one_place(codec, order):
                 assert_kept(wb.compress(original, bound, codec, order=order), original, bound)
 
 
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("codec", CODECS)
-@pytest.mark.parametrize("eb", [0.0, 1e-30, 5e-324])
+@pytest.mark.parametrize(("codec", "order", "eb"), in_pairs(CODECS, ORDERS, [0.0, 1e-30, 5e-324]))
 def test_a_bound_below_the_last_digit_brings_back_every_bit(codec, order, eb):
     positions = samples.particles(300).positions.copy()
     positions[0], positions[1] = -0.0, 0.0
@@ -164,8 +161,7 @@ def test_ids_of_every_type_follow_their_particles(dtype):
     assert_kept(wb.compress(original, wb.Absolute(0.01), order="free", chunk_values=99), original, wb.Absolute(0.01))
 
 
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize(("codec", "order"), in_pairs(CODECS, ORDERS))
 def test_a_stored_permutation_is_the_recomputed_one(codec, order, tmp_path):
     original = samples.particles(500)
     how = {"codec": codec, "order": order, "chunk_values": 384}
@@ -185,8 +181,7 @@ def test_without_the_original_only_a_stored_or_kept_order_is_known():
         wb.compress(original, wb.Absolute(0.01), order="free").permutation(samples.particles(499))
 
 
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize(("codec", "order"), in_pairs(CODECS, ORDERS))
 def test_the_same_particles_make_the_same_archive_whatever_the_threads(codec, order):
     original, velocities, made = samples.particles(800), wb.Relative(0.01), []
     for threads in (1, 2, 3):

@@ -9,6 +9,7 @@ import workbench as wb
 from archive import samples
 from archive.samples import assert_equal, assert_same_bits, reopened
 from archive.slices import assert_slices, check, hard_fields, layers
+from combinations import in_pairs
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Limit
 
@@ -16,9 +17,9 @@ BOUNDS = [wb.Relative(1e-3), wb.Absolute(0.5), wb.PointwiseRelative(0.01), wb.Re
 PLACES = [((40,), 0), ((7, 60), 1), ((6, 20, 31), 0), ((9, 20, 8), 1), ((3, 5, 7, 4), -2)]
 
 
-@pytest.mark.parametrize("bound", BOUNDS)
-@pytest.mark.parametrize(("shape", "axis"), PLACES)
-def test_every_slice_keeps_its_limit_whatever_the_axis(shape, axis, bound):
+@pytest.mark.parametrize(("bound", "place"), in_pairs(BOUNDS, PLACES))
+def test_every_slice_keeps_its_limit_whatever_the_axis(bound, place):
+    shape, axis = place
     check(wb.Field(layers(shape, axis)), bound, axis)
 
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
+from combinations import in_pairs
 from workbench.clusters import Integrity, ProductFlips, SumFlip
 from workbench.clusters.kmeans import Kmeans
 from workbench.errors import WorkbenchError
@@ -35,9 +36,9 @@ def same(a: Kmeans, b: Kmeans) -> bool:
     return a.labels.tobytes() + a.centres.tobytes() == b.labels.tobytes() + b.centres.tobytes() and a.inertia == b.inertia
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(("axes", "k"), [(64, 64), (3, 40), (17, 33)])
-def test_ten_thousand_exponent_flips_in_each_iteration_change_no_label(dtype: type, axes: int, k: int) -> None:
+@pytest.mark.parametrize(("shape", "dtype"), in_pairs([(64, 64), (3, 40), (17, 33)], [np.float32, np.float64]))
+def test_ten_thousand_exponent_flips_in_each_iteration_change_no_label(shape: tuple[int, int], dtype: type) -> None:
+    axes, k = shape
     points = clumps(20_000, axes, k, dtype)
     clean = wb.clusters.kmeans(points, k, seed=1, max_iterations=4)
     bits = EXPONENT[points.dtype]

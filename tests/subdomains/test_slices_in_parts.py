@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from archive.slices import assert_slices, hard_fields, layers
+from combinations import in_pairs
 from subdomains.test_fields import assert_same_bytes, files
 from workbench.archive import fields as compressing
 from workbench.distributed import ChunkedField
@@ -45,23 +46,22 @@ def test_a_masked_dask_array_counts_no_masked_values(tmp_path):
     field = sample(masked=True)
     array = da.from_array(np.ma.MaskedArray(field.values, field.mask), (4, 3, 20))
     source = ChunkedField(array, field.spacing, field.name, metadata=field.metadata)
-    for bound in BOUNDS.values():
-        archive = assert_same_bytes(tmp_path, field, source, wb.PerSlice(bound, 1))
-        assert archive.verify(source).passed
+    archive = assert_same_bytes(tmp_path, field, source, wb.PerSlice(BOUNDS["relative"], 1))
+    assert archive.verify(source).passed
 
 
-@pytest.mark.parametrize("bound", BOUNDS)
-def test_a_zarr_array_and_a_file_give_the_bytes_of_one_process(tmp_path, bound):
+@pytest.mark.parametrize(("bound", "kind"), in_pairs(list(BOUNDS), ["array", "T.zarr", "T.npy"]))
+def test_a_zarr_array_and_a_file_give_the_bytes_of_one_process(tmp_path, bound, kind):
     field = wb.Field(sample(masked=False).values)
     stored = zarr.open_array(str(tmp_path / "T.zarr"), mode="w", shape=field.shape, chunks=(4, 3, 20), dtype="f4")
     stored[:] = field.values
     np.save(tmp_path / "T.npy", field.values)
-    for source in (stored, tmp_path / "T.zarr", tmp_path / "T.npy"):
-        archive = assert_same_bytes(tmp_path, field, source, wb.PerSlice(BOUNDS[bound], 1), chunks=(4, 1, -1))
-        assert archive.verify(source).passed
+    source = stored if kind == "array" else tmp_path / kind
+    archive = assert_same_bytes(tmp_path, field, source, wb.PerSlice(BOUNDS[bound], 1), chunks=(4, 1, -1))
+    assert archive.verify(source).passed
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(hard_fields(), st.data())
 def test_limits_do_not_depend_on_the_parts(given_field, data):
     field, axis = given_field

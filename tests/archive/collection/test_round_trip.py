@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import xarray as xr
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
@@ -95,6 +95,7 @@ def test_attributes_keep_their_types(value):
     assert (found["text"], found["whole"], found["list"]) == ("t", 3, [1, 2.5, float("inf")])
 
 
+@settings(max_examples=10)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["f2", "c8", "c16"]), st.sampled_from([1e-4, 0.01, 1.0, 300.0]))
 def test_bounds_of_halves_and_complex_numbers_hold(seed, kind, bound):
     random = np.random.default_rng(seed)

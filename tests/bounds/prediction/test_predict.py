@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from combinations import in_pairs
 from workbench.bounds.prediction.expert import SHIPPED, shipped, to_bytes
 from workbench.bounds.prediction.surveyed import surveyed
 from workbench.bounds.prediction.training_fields import KINDS, training_fields
@@ -23,7 +24,7 @@ def turbulence(request) -> wb.Field:
     return wb.open(folder / "sperr_fields/vorticity.128_128_41", shape=(41, 128, 128), dtype="float32")
 
 
-@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("codec", [*CODECS[::2], *(pytest.param(codec, marks=pytest.mark.long) for codec in CODECS[1::2])])
 def test_a_real_field_is_predicted_well(turbulence, codec):
     runs = wb.sweep(turbulence, codec, BOUNDS, workers=1)
     within = 0.25 if codec == "sperr" else 0.15   # its patches are few, and turbulence is not the same everywhere
@@ -109,8 +110,7 @@ def test_a_line_has_no_similarity_and_gaps_are_predicted():
     assert found[0].ratio == pytest.approx(wb.compress(values, wb.Absolute(0.1), "sz3").ratio, rel=0.25)
 
 
-@pytest.mark.parametrize("codec", CODECS)
-@pytest.mark.parametrize("fill", [1e20, None])
+@pytest.mark.parametrize(("codec", "fill"), in_pairs(CODECS, [1e20, None]))
 def test_a_coast_is_predicted_with_its_mask_and_what_it_hides(codec, fill):
     values = wb.synthetic.gaussian_field((160, 240), 4, seed=1).values.astype(np.float32)
     land = wb.synthetic.gaussian_field((160, 240), 6, seed=2).values > 0.5

@@ -104,8 +104,7 @@ def test_a_group_that_percolates_stays_one(share: float, solver: str) -> None:
     require_kept(scenario, correction)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize(("solver", "dtype"), in_pairs(SOLVERS, [np.float32, np.float64]))
 def test_links_through_faces_and_corners_are_kept(solver: str, dtype: type) -> None:
     """Everything lies within a linking length of a face, and errors carry much of it through."""
     random = np.random.default_rng(5)
@@ -146,7 +145,7 @@ def test_bounds_of_half_the_box_and_more(bound: float, solver: str) -> None:
 def test_relative_bounds_do_not_reach_through_faces(solver: str) -> None:
     """A share of a coordinate's size is of where it is in the box: no small coordinate has an image at the far end."""
     random = np.random.default_rng(2)
-    for _ in range(60):
+    for _ in range(30):
         original = wb.Particles.wrapped(random.uniform(-0.1, 0.1, (12, 2)), box=1.0)
         bound = wb.PointwiseRelative(float(random.uniform(0.01, 0.3)))
         decoded = decoded_with(original, random.uniform(-1, 1, (12, 2)), bound)
@@ -212,7 +211,7 @@ def test_piles_that_barely_touch_stay_together(solver: str) -> None:
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_sheets_that_look_at_each_other_everywhere_stay_apart(solver: str) -> None:
-    original = adversarial.two_sheets(3, np.float64, count=1400)
+    original = adversarial.two_sheets(3, np.float64, count=800)
     scenario, correction = keep(original, 0.02, adversarial.LINK, solver=solver)
     assert correction.needs > 100
     require_kept(scenario, correction)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import oracles
 import workbench as wb
 from clusters.keep.scenarios import originals
+from combinations import in_pairs
 from workbench import backend
 from workbench.clusters.alike import Parts, parts_of
 from workbench.clusters.sorted_cells import SortedCells
@@ -50,8 +51,10 @@ def test_parts_and_unlike_pairs_are_those_of_the_definition(asked: Asked) -> Non
     require_right(asked, parts(asked))
 
 
-@pytest.mark.parametrize("dimensions", [2, 3])
-@pytest.mark.parametrize("box", [0.4, 1.0, 1.9, 2.4, 3.0, 4.5, 7.0, 12.0, (2.2, 4.9, 9), (9, 2.2, 4.9), (4.9, 9, 2.2)])
+BOXES = [0.4, 1.0, 1.9, 2.4, 3.0, 4.5, 7.0, 12.0, (2.2, 4.9, 9), (9, 2.2, 4.9), (4.9, 9, 2.2)]
+
+
+@pytest.mark.parametrize(("box", "dimensions"), in_pairs(BOXES, [2, 3]))
 def test_boxes_of_few_blocks(box: float | tuple[float, ...], dimensions: int) -> None:
     """One, two, three or more blocks along an axis, where a block is its own neighbour, or a neighbour on both sides."""
     random = np.random.default_rng(dimensions)

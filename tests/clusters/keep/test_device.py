@@ -8,6 +8,7 @@ import pytest
 import fake_cupy
 import workbench as wb
 from clusters.keep.scenarios import SOLVERS, Scenario, decoded_with
+from combinations import in_pairs
 from workbench import backend
 from workbench.clusters import broken
 from workbench.clusters.keep import Correction, repair
@@ -52,12 +53,12 @@ def test_threads_and_chance_change_nothing(crowded: Scenario, solver: str) -> No
             assert bytes_of(crowded.correct(solver)) == expected
 
 
-@pytest.mark.parametrize("chunks", [1, 37, 100_000])
-def test_chunks_change_nothing(crowded: Scenario, chunks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_change_nothing(crowded: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a launch on another machine would change: into how many runs the work is cut."""
     expected = bytes_of(crowded.correct())
-    monkeypatch.setattr(backend, "chunks", lambda count, array: max(1, min(chunks, count)))
-    assert bytes_of(crowded.correct()) == expected
+    for chunks in (1, 37, 100_000):
+        monkeypatch.setattr(backend, "chunks", lambda count, array, chunks=chunks: max(1, min(chunks, count)))
+        assert bytes_of(crowded.correct()) == expected
 
 
 def on_the_gpu(cupy: ModuleType, scenario: Scenario, solver: str) -> Correction:
@@ -67,13 +68,14 @@ def on_the_gpu(cupy: ModuleType, scenario: Scenario, solver: str) -> Correction:
     )
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize(
-    ("dimensions", "dtype", "box", "min_members"),
-    [(3, np.float32, 1.0, 1), (3, np.float64, None, 1), (2, np.float32, None, 5), (2, np.float64, 1.0, 20)],
-)
-def test_the_way_to_the_gpu_gives_the_same_bytes(stand_in, dimensions, dtype, box, min_members, solver) -> None:
-    scenario = clustered(dimensions, dtype, box, 1500, min_members)
+OF_ALL_KINDS = [   # as `clustered` takes them
+    (3, np.float32, 1.0, 1500, 1), (3, np.float64, None, 1500, 1), (2, np.float32, None, 1500, 5), (2, np.float64, 1.0, 1500, 20),
+]
+
+
+@pytest.mark.parametrize(("kind", "solver"), in_pairs(OF_ALL_KINDS, SOLVERS))
+def test_the_way_to_the_gpu_gives_the_same_bytes(stand_in, kind, solver) -> None:
+    scenario = clustered(*kind)
     expected = scenario.correct(solver)
     assert expected.edited > 0
     found = on_the_gpu(stand_in, scenario, solver)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import oracles
 import workbench as wb
 from clusters.keep.scenarios import originals
+from combinations import in_pairs
 from workbench import backend
 from workbench.clusters.discord import UNLABELLED, Pairs, discords, split_labels
 from workbench.clusters.sorted_cells import SortedCells
@@ -38,8 +39,10 @@ def test_discords_are_those_of_the_definition(case, seed, several, unlabelled) -
     assert all(i < j for i, j in found)
 
 
-@pytest.mark.parametrize("dimensions", [2, 3])
-@pytest.mark.parametrize("box", [0.4, 1.0, 1.9, 2.4, 3.0, 4.5, 7.0, (2.2, 4.9, 9.0), (9.0, 2.2, 4.9), (4.9, 9.0, 2.2)])
+BOXES = [0.4, 1.0, 1.9, 2.4, 3.0, 4.5, 7.0, (2.2, 4.9, 9.0), (9.0, 2.2, 4.9), (4.9, 9.0, 2.2)]
+
+
+@pytest.mark.parametrize(("box", "dimensions"), in_pairs(BOXES, [2, 3]))
 def test_boxes_of_few_blocks(box: float | tuple[float, ...], dimensions: int) -> None:
     random = np.random.default_rng(dimensions)
     periods = np.broadcast_to(np.array(box), 3)[:dimensions]
