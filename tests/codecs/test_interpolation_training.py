@@ -35,6 +35,12 @@ def quick(monkeypatch):
     monkeypatch.setattr(training, "ROUNDS", 2)
 
 
+@pytest.fixture
+def brief(quick, monkeypatch):
+    """For tests of which models are equal, however little they have learned."""
+    monkeypatch.setitem(train.__kwdefaults__, "steps", 100)
+
+
 @given(st.floats(-20, 20), st.floats(1e-3, 10), st.floats(-3, 3), st.floats(-5, 5))
 def test_derivatives_are_those_of_the_bits(offset, bound, shift, octaves):
     lessons = training.Lessons(np.zeros((1, 0), np.float32), np.array([offset]), np.array([bound]))
@@ -87,7 +93,7 @@ def test_where_most_residuals_are_zero_the_model_learns_what_it_changes_itself(q
     assert size(smooth, bound, model=train(smooth, 1e-2)) <= size(smooth, bound)
 
 
-def test_the_same_seed_gives_the_same_model(quick):
+def test_the_same_seed_gives_the_same_model(brief):
     values = turbulent((64, 64))
     first, again, other = (train(values, 1e-2, seed=seed).text for seed in (1, 1, 2))
     assert first == again != other
@@ -145,7 +151,7 @@ def test_progress_names_each_step_and_stops_the_work(quick):
         train(turbulent((64, 64)), 1e-2, progress=stop)
 
 
-def test_bounds_are_given_as_numbers_or_as_bounds(quick):
+def test_bounds_are_given_as_numbers_or_as_bounds(brief):
     field = turbulent((64, 64))
     expected = train(field, 1e-2)
     assert train(field, [wb.Relative(1e-2)]) == train(field, np.array([1e-2])) == expected

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import fake_cupy
 import workbench as wb
+from combinations import in_pairs
 from slow_staged import Reader
 from workbench import backend
 from workbench.codecs import CodecFailed, Tolerance, get
@@ -147,9 +148,9 @@ def stated(stream: Stream, block: int) -> list[int]:
     return own if own[0] else own[:3]
 
 
-@pytest.mark.parametrize("wide", [False, True])
-@pytest.mark.parametrize("gaps", [False, True])
-@pytest.mark.parametrize("shape", [(20, 21, 22), (33, 40), (1300,), (3, 9, 9, 9)], ids=str)
+@pytest.mark.parametrize(
+    ("shape", "gaps", "wide"), in_pairs([(20, 21, 22), (33, 40), (1300,), (3, 9, 9, 9)], [False, True], [False, True])
+)
 def test_the_facts_of_blocks_are_exact(shape, gaps, wide):
     stream, valid, data = with_gaps(shape, gaps, wide)
     reader = Reader(data, shape)
@@ -164,10 +165,10 @@ def test_the_facts_of_blocks_are_exact(shape, gaps, wide):
     ]
 
 
-@pytest.mark.parametrize("given", [False, True])
-@pytest.mark.parametrize("wide", [False, True])
-@pytest.mark.parametrize("gaps", [False, True])
-@pytest.mark.parametrize("shape", [(20, 21, 22), (33, 40), (1300,), (40, 9, 9, 9)], ids=str)
+@pytest.mark.parametrize(
+    ("shape", "gaps", "wide", "given"),
+    in_pairs([(20, 21, 22), (33, 40), (1300,), (40, 9, 9, 9)], [False, True], [False, True], [False, True]),
+)
 def test_the_comparison_of_sums_agrees_with_exact_arithmetic(shape, gaps, wide, given):
     stream, valid, data = with_gaps(shape, gaps, wide)
     decoded, sound = Staged().decode(data, shape, np.float64), np.ones(shape, bool)

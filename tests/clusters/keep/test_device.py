@@ -69,7 +69,8 @@ def on_the_gpu(cupy: ModuleType, scenario: Scenario, solver: str) -> Correction:
 
 
 OF_ALL_KINDS = [   # as `clustered` takes them
-    (3, np.float32, 1.0, 1500, 1), (3, np.float64, None, 1500, 1), (2, np.float32, None, 1500, 5), (2, np.float64, 1.0, 1500, 20),
+    (3, np.float32, 1.0, 1500, 1), (3, np.float64, None, 1500, 1),
+    (2, np.float32, None, 1500, 5), (2, np.float64, 1.0, 1500, 20),
 ]
 
 

@@ -104,7 +104,7 @@ def test_only_the_latest_runs_are_remembered(field_panel: Any) -> None:
 
 
 @pytest.mark.parametrize(("dtype", "made"), [
-    ("i1", np.asarray), ("u2", wb.Field), ("u8", np.asarray), ("i8", wb.Field),
+    ("i1", np.asarray), ("u8", wb.Field),
     *(pytest.param(dtype, made, marks=pytest.mark.long)
       for dtype in ("i1", "u1", "i2", "u2", "i4", "i8", "u8") for made in (np.asarray, wb.Field)),
 ])
