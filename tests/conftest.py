@@ -28,8 +28,11 @@ settings.load_profile("workbench")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parents[1]
-# Folders whose files share a server or a cluster, and what only those of their files have that use it.
-SHARING = {"tests/browser/": "", "tests/subdomains/": r"^def .*\b(client|cluster)\b|getfixturevalue\(.client.\)"}
+# Folders whose files share a server, results or a cluster, and what only those of their files have that use it.
+SHARING = {
+    "tests/browser/": "", "tests/lab/limits_panel/": "",
+    "tests/subdomains/": r"^def .*\b(client|cluster)\b|getfixturevalue\(.client.\)",
+}
 SPREAD = ("tests/device_code/test_kernels.py",)   # files whose tests share nothing, and take minutes each
 collect_ignore = ["fake_card"]   # collected for doctests, it would stay imported as CuPy
 

@@ -12,14 +12,15 @@ pytest.importorskip("playwright", reason="tests in a browser need Playwright: pi
 if importlib.util.find_spec("jupyterlab") is None:   # importing it takes seconds
     pytest.skip("tests in a browser need the lab extra", allow_module_level=True)
 
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from browser.chromium import NoChromiumError, chromium
 from browser.lab_server import LabServer, lab_server
-from browser.notebook_page import NotebookPage
+from browser.notebook_page import WAITS, NotebookPage
 from browser.watch import Watch
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+expect.set_options(timeout=1e3 * WAITS)   # a slow machine is not a wrong page; it is 5 seconds otherwise
 
 
 @pytest.fixture(scope="session")

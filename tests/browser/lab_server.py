@@ -25,7 +25,7 @@ from urllib.parse import quote
 
 import psutil
 
-STARTS_WITHIN = 60.0   # seconds; it takes 2 to 4
+STARTS_WITHIN = 180.0   # seconds; it takes 2 to 4, and a minute on a machine that does much else
 STOPS_WITHIN = 10.0
 SETTINGS = {
     "@jupyterlab/apputils-extension:notification": {"checkForUpdates": False, "fetchNews": "false"},

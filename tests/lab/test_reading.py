@@ -8,7 +8,7 @@ import pytest
 import workbench as wb
 from lab.bounds_panel.samples import quiet
 from lab.clusters_panel import samples as clumps
-from lab.limits_panel.samples import results
+from lab.limits_panel.samples import of_all
 from lab.limits_panel.samples import sample as limits_sample
 from workbench.data.periodic import nearest_image
 from workbench.lab.bounds_panel import BoundsState, try_bound
@@ -85,7 +85,7 @@ def test_a_difference_of_particles_is_that_of_their_numbers():
 
 
 def test_value_region_and_information_are_those_of_one_cell():
-    field, found = limits_sample("two"), results("two")
+    field, found = limits_sample("two"), of_all("two")
     state = LimitsState.for_(field)
     news = draw(field, state, found).pictures[2]
     row, column = field.shape[0] // 3, field.shape[1] // 4
