@@ -21,7 +21,7 @@ HERE = {"127.0.0.1", "localhost", None}   # no host: data:, blob:, about:
 OF_JUPYTERLAB = (
     r"in the kernel: No such comm: \w{8}(-\w{4}){3}-\w{12}\s"
     r"|in the kernel: No such comm target registered: jupyter\.widget\.control"
-    r"|in the console: Plugin @jupyterlab\S+ .* took [\d.]+ms to activate"   # on a machine that does other work
+    r"|in the console: Plugin @jupyterlab\S+ .*(took [\d.]+ms|is taking too long) to activate"   # on a busy machine
     r"|in the console: .*GPU stall due to ReadPixels"   # the browser about pictures that a test compares
 )
 # anywidget gives each model 2 seconds to load, however slow the machine. A model that was connected again says so, after a
