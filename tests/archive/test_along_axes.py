@@ -127,6 +127,25 @@ def test_results_at_both_ends_of_the_numbers_have_a_bound_that_holds(name, value
         assert low <= true <= high, found
 
 
+@pytest.mark.parametrize("name", ["mean", "sum", "std"])
+@pytest.mark.parametrize("bound", [wb.Absolute(0.0), wb.PointwiseRelative(1e-6)])
+def test_chunks_of_far_larger_values_are_as_exact_as_the_first(name, bound):
+    rng = np.random.default_rng(5)
+    values = rng.normal(size=(4, 64)) * np.array([0.0, 1e-250, 1.0, 1e250])[:, None]
+    for order in ([0, 1, 2, 3], [1, 3, 2, 0], [3, 0, 1, 2]):
+        given = values[order]
+        archive = wb.compress(given, bound, "prequantised", chunks=(1, 64))
+        for axis in (0, 1, (0, 1)):
+            found = getattr(archive, name)(axis=axis)
+            rows = given.T if axis == 0 else given if axis == 1 else given.reshape(1, -1)
+            for value, width, row in zip(found.values.flat, np.broadcast_to(found.bound, found.values.shape).flat, rows,
+                                         strict=True):
+                true = exact(name, list(map(Fraction, row.tolist())), [Fraction(1)] * row.size)
+                assert holds(name, value.item(), width.item(), true)
+                if abs(row).max() == abs(values).max():
+                    assert width <= 64 * 1e-5 * abs(row).max()
+
+
 def test_names_of_dimensions_and_areas(tmp_path):
     xarray = pytest.importorskip("xarray")
     latitude = np.linspace(-90, 90, 19)

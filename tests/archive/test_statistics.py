@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import itertools
+import json
 import math
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -24,6 +27,8 @@ from workbench.codecs.staged_stream import Stream
 from workbench.errors import GuaranteeBroken, WorkbenchError
 from workbench.guarantees import Limit
 
+LARGEST = sys.float_info.max
+
 
 def exact(values: np.ndarray) -> dict[str, Fraction]:
     """The figures in exact arithmetic; of the standard deviation, its square."""
@@ -40,9 +45,9 @@ def holds(found: Statistic, true: Fraction) -> bool:
     if found.bound == math.inf:
         return True
     low, high = Fraction(found.value) - Fraction(found.bound), Fraction(found.value) + Fraction(found.bound)
-    stated = (Fraction(found.low), Fraction(found.high) if math.isfinite(found.high) else high)
+    stated = [Fraction(end) if math.isfinite(end) else other for end, other in ((found.low, low), (found.high, high))]
     if found.name == "std":
-        return all((a <= 0 or a * a <= true) and true <= b * b for a, b in ((low, high), stated))
+        return all((a <= 0 or a * a <= true) and true <= b * b for a, b in ([low, high], stated))
     return low <= true <= high and stated[0] <= true <= stated[1]
 
 
@@ -52,8 +57,9 @@ def every_interval_holds(archive: Archive, values: np.ndarray, mask: np.ndarray 
     valid = np.isfinite(values) if mask is None else np.isfinite(values) & ~mask
     inside = values[place][valid[place]]
     if not inside.size:
-        with pytest.raises(WorkbenchError, match="at least one valid value"):
-            archive.mean(region)
+        for name in KNOWN:
+            with pytest.raises(WorkbenchError, match="at least one valid value"):
+                getattr(archive, name)(region)
         return 0
     true, names = exact(inside), list(KNOWN)
     if not abs(true["sum"]) < 2**1023:
@@ -215,6 +221,16 @@ def test_wrong_calls_are_refused_in_words():
         archive.statistics("mean")
     with pytest.raises(WorkbenchError, match="no statistic is called 'mode'; available: mean, sum, std, min, max"):
         archive.explain("mode")
+    for name, option, why in (
+        ("mean", {"axes": 0}, "mean takes no axes=; its options are: axis=, weights="),
+        ("max", {"weights": "area"}, "max takes no weights=; its options are: axis="),
+        ("laplacian", {"axis": 0}, "laplacian takes no axis=; its options are: none"),
+        ("block_means", {"region": [(0, 3), None]}, "block_means takes no region=; its options are: sides="),
+        ("dot", {}, "needs other=, the archive of the second field"),
+    ):
+        for codec in ("staged", "prequantised"):
+            with pytest.raises(WorkbenchError, match=why):
+                wb.compress(np.ones((20, 30)), wb.Absolute(1e-3), codec).explain(name, **option)
     with pytest.raises(WorkbenchError, match="region must have 2 parts"):
         archive.mean([(0, 1)])
     with pytest.raises(WorkbenchError, match="region must select points"):
@@ -225,6 +241,9 @@ def test_wrong_calls_are_refused_in_words():
     nothing = wb.compress(np.full((8, 9), np.nan), wb.Absolute(0.1), "staged")
     with pytest.raises(WorkbenchError, match="at least one valid value; got none"):
         nothing.mean()
+    for weights in (None, {0: np.ones(8)}):
+        with pytest.raises(WorkbenchError, match="at least one valid value"):
+            nothing.sum(weights=weights)
 
 
 def test_a_sum_beyond_all_numbers_is_refused_and_the_mean_is_not():
@@ -239,11 +258,53 @@ def test_a_sum_beyond_all_numbers_is_refused_and_the_mean_is_not():
 @pytest.mark.parametrize(("value", "bound", "shown"), [
     (0.1234, 0.0, "0.1234 ± 0"), (1.5, 0.25, "1.500 ± 0.250"), (123456.0, 1234.0, "123460 ± 1240"),
     (1e300, 1e290, "1.000000000000E+300 ± 1.01E+290"), (1.0, math.inf, "1.0 ± inf"),
-    (2.5e-20, 1e-22, "2.5000E-20 ± 1.01E-22"),
+    (2.5e-20, 1e-22, "2.5000E-20 ± 1.01E-22"), (4e17, 1e-145, "400000000000000000.000 ± 0.001"),
 ])
 def test_figures_in_print_contain_their_interval(value, bound, shown):
     found = Statistic("mean", value, bound, VALUES, 1, 1, 1, 0)
     assert str(found) == shown
+
+
+ORDER = ("value", "values", "power", "bound", "low", "high", "stage", "bytes_read", "bytes_stored", "count", "missing")
+
+
+def test_every_answer_is_ready_for_json_and_has_a_table_whose_bounds_are_rounded_up():
+    values = np.linspace(0, 1, 600).reshape(20, 30)
+    values[0, 0] = np.nan
+    archive = wb.compress(values, wb.Absolute(0.10001), "staged")
+    waves = wb.compress(np.cos(np.arange(32.0)), wb.Absolute(1e-3))
+    particles = wb.compress(wb.synthetic.cosmic_web(n=16, seed=1), wb.Absolute(1e-4))
+    answers = [
+        archive.mean(), archive.mean(axis=0), archive.laplacian(), archive.block_means(), archive.median(),
+        archive.count(above=0.5), archive.histogram(3), archive.explain("mean"), waves.power_spectrum(),
+        particles.count_particles([(0, 5)] * 3), particles.density(4), particles.centre_of_mass(), particles.halo_masses(),
+    ]
+    for answer in answers:
+        stated = answer.to_dict()
+        assert list(json.loads(json.dumps(stated, allow_nan=False))) == list(stated)
+        assert html.escape(answer._line) in answer._repr_html_()
+        assert (named := [name for name in ORDER if name in stated]) == [name for name in stated if name in named]
+    assert "bound 0.1001," in repr(archive.block_means())
+    assert "bound 0.1001 to 0.2001," in repr(archive.derivative(0))
+    assert "bound 0.1001" in str(wb.compress(values, wb.Absolute(0.10001), "pcodec").explain("mean"))
+
+
+@pytest.mark.parametrize("kind", [wb.Absolute(1e290), wb.Absolute(0.0), wb.PointwiseRelative(0.9)])
+@pytest.mark.parametrize("values", [(-LARGEST, LARGEST, 0.0), (LARGEST, LARGEST), (1e17, 1e17), (1e-320, 3e-320)])
+@pytest.mark.filterwarnings("error")
+def test_extremes_and_histograms_at_the_ends_of_the_numbers(values, kind):
+    archive = wb.compress(np.array(values), kind, "prequantised")
+    assert holds(archive.min(), Fraction(min(values)))
+    assert holds(archive.max(), Fraction(max(values)))
+    for ends in (None, (-LARGEST, LARGEST)):
+        if ends is None and min(values) == LARGEST and kind == wb.Absolute(1e290):
+            with pytest.raises(WorkbenchError, match=r"5 bins from 1.797.* are narrower than float64 resolves"):
+                archive.histogram(5)
+            continue
+        counts = archive.histogram(5, ends)
+        bins = np.searchsorted(counts.edges[1:-1], values, "right")
+        true = np.bincount(bins, minlength=5)
+        assert ((counts.low <= true) & (true <= counts.high)).all()
 
 
 @pytest.mark.parametrize("size", [1, ROW - 1, ROW, ROW + 1, 5 * ROW + 7])

@@ -32,7 +32,7 @@ def test_figures_by_axis_and_quantiles(run, field_archive):
     found = run("stats", path, "--by", "0", "--json").json
     mean = found["statistics"]["mean"]
     true = np.nanmean(values.astype(float), axis=(1, 2))
-    assert (abs(np.array(mean["values"]) - true) <= mean["bounds"]).all()
+    assert (abs(np.array(mean["values"]) - true) <= mean["bound"]).all()
     assert "all with --json" in run("stats", path, "--by", "1").out
     share = run("stats", path, "--quantiles", "0.5,0.99", "--json").json["statistics"]["quantile 0.99"]
     assert share["low"] <= np.nanquantile(values.astype(float), 0.99) <= share["high"]

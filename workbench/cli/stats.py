@@ -11,7 +11,7 @@ import numpy as np
 from workbench.archive import Archive, Collection
 from workbench.archive.statistics import KNOWN, FieldStatistic, Statistic, quantiles, statistics
 from workbench.archive.statistics import along_axes as reduced_along
-from workbench.archive.statistics.figure import in_digits
+from workbench.archive.statistics.answer import in_digits
 from workbench.archive.statistics.selection import axes_of
 from workbench.cli.members import add_member, chosen_member
 from workbench.cli.regions import add_region, along_axes, of_dimensions, region_as_list
@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
     archive = chosen_member(whole, options, options.archive)
     answers = _of_members(archive, options) if isinstance(archive, Collection) else {"": _of_one(archive, options)}
     if options.json:
-        described = {name: {one.name: _described(one) for one in figures} for name, figures in answers.items()}
+        described = {name: {one.name: one.to_dict() for one in figures} for name, figures in answers.items()}
         single = {"statistics": described[""]} if "" in described else {"members": described}
         by = {"by": options.by} if options.by else {}
         print_result({"archive": options.archive, "region": region_as_list(options.region), **by, **single}, True)
@@ -88,16 +88,6 @@ def _figures(archive: Archive, region: Any, options: argparse.Namespace) -> list
         return [reduced_along(archive, name, axes, region) for name in KNOWN]
     shares = [] if options.quantiles is None else quantiles(archive, options.quantiles, region)
     return [*statistics(archive, list(KNOWN), region), *(shares if isinstance(shares, list) else [shares])]
-
-
-def _described(figure: Figure) -> dict[str, Any]:
-    """A figure, ready for JSON; NaN and infinities are null."""
-    if isinstance(figure, Statistic):
-        return figure.to_dict()
-    arrays = {"values": figure.values, "bounds": np.broadcast_to(figure.bound, figure.values.shape)}
-    known = {name: np.where(np.isfinite(array), array.astype(object), np.array(None)) for name, array in arrays.items()}
-    plain = {name: array.tolist() for name, array in known.items()}
-    return {**plain, "stage": figure.stage, "bytes_read": figure.bytes_read, "bytes_stored": figure.bytes_stored}
 
 
 def _in_words(figures: list[Figure]) -> Mapping[str, Any]:

@@ -63,7 +63,10 @@ def weighted(archive: Archive, name: str, region: Any, weights: Any) -> Statisti
     values, bounds = sums.result()
     count = int(sums.arrays["count"].sum())
     if np.isnan(values).any():
-        raise WorkbenchError("a weighted statistic needs a valid value with a positive weight; got none")
+        raise WorkbenchError(
+            "a weighted statistic needs at least one valid value with a positive weight; got none: other cells are masked, "
+            "not finite, or have no weight"
+        )
     return Statistic(name, values.item(), bounds.item(), *field.reading, count, field.cells - count)
 
 

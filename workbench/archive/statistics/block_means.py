@@ -19,14 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from workbench import backend
-from workbench.archive.layout import ArrayLayout, Index
-from workbench.archive.reading import StoredArray
-from workbench.archive.statistics.chunk_parts import FieldPart
-from workbench.archive.statistics.figure import METADATA, SOME, VALUES, FieldStatistic
+from workbench.archive.layout import ArrayLayout
+from workbench.archive.statistics.chunk_parts import ChunkPart, FieldPart
+from workbench.archive.statistics.figure import FieldStatistic
+from workbench.archive.statistics.moments import Bounded
 from workbench.archive.statistics.operators import share_of_decoded
 from workbench.archive.statistics.selection import part_of_grid
-from workbench.archive.statistics.staged_chunk import StagedChunk
 from workbench.arguments import whole_number
 from workbench.codecs.staged import Staged
 from workbench.codecs.staged_blocks import Fact, Grid
@@ -66,41 +64,26 @@ def block_means(archive: Archive, sides: Sides = None) -> BlockMeans:
     ([[0.246, 0.254], [0.746, 0.754]], (32, 32), [0, 32, 64])
     """
     field = FieldPart(archive, part_of_grid(archive, None))
-    stored, mask = field.stored, field.mask
-    layout, promise = stored.layout, archive.certificate[stored.layout.name]
+    layout, promise = field.stored.layout, archive.certificate[field.stored.layout.name]
     chosen = _sides(archive, sides)
     edges = _edges(layout, chosen)
+    steps = [-(-size // side) for size, side in zip(layout.chunk_shape, chosen, strict=True)]
     values, bounds = (np.full([len(each) - 1 for each in edges], np.nan) for _ in range(2))
-
-    def work(index: Index) -> _Blocks:
-        limit = field.limits[index]
-        return _from_metadata(stored, mask, index, chosen, limit) or _from_values(stored, mask, index, chosen, limit)
-
-    alone = stored.decoder.holds_gil or isinstance(stored.codec, Staged)   # metadata are sooner read than threads begin
-    chunks = list(map(work, field.indices) if alone else backend.side_by_side(work, field.indices))
-    for index, blocks in zip(field.indices, chunks, strict=True):
-        steps = [-(-size // side) for size, side in zip(layout.chunk_shape, chosen, strict=True)]
+    for index, (averages, errors) in zip(field.indices, field.each(functools.partial(_of_chunk, chosen)), strict=True):
         into = tuple(
-            slice(at * step, at * step + count) for at, step, count in zip(index, steps, blocks.means.shape, strict=True)
+            slice(at * step, at * step + count) for at, step, count in zip(index, steps, averages.shape, strict=True)
         )
-        values[into], bounds[into] = blocks.means, blocks.bounds
+        values[into], bounds[into] = averages, errors
     missing, equal = int(np.isnan(values).sum()), isinstance(promise.limit, Limit) and not promise.limit.relative
     equal = (equal or promise.limit is None) and missing < values.size and not np.isinf(values).any()
-    stages = {blocks.stage for blocks in chunks}
     return BlockMeans(
-        "block means", values, float(np.nanmax(bounds)) if equal else bounds, stages.pop() if len(stages) == 1 else SOME,
-        sum(blocks.nbytes for blocks in chunks), field.nbytes_stored, missing, chosen, edges,
+        "block means", values, float(np.nanmax(bounds)) if equal else bounds, *field.reading, missing, chosen, edges
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Blocks:
-    """The means of the blocks of a chunk, their bounds, and what was read for them."""
-
-    means: np.ndarray
-    bounds: np.ndarray
-    stage: str
-    nbytes: int
+def _of_chunk(sides: Sequence[int], part: ChunkPart) -> Bounded:
+    """The means of the blocks of a chunk, and their bounds."""
+    return _from_metadata(part, sides) or _from_values(part, sides)
 
 
 def _sides(archive: Archive, given: Sides) -> tuple[int, ...]:
@@ -126,14 +109,10 @@ def _edges(layout: ArrayLayout, sides: Sequence[int]) -> tuple[np.ndarray, ...]:
     )
 
 
-def _from_metadata(
-    stored: StoredArray, mask: StoredArray | None, index: Index, sides: Sequence[int], limit: Limit | None
-) -> _Blocks | None:
+def _from_metadata(part: ChunkPart, sides: Sequence[int]) -> Bounded | None:
     """The means of a chunk from the facts of its blocks; None where values must be decoded."""
-    if limit is None or limit.relative:
-        return None
-    chunk = StagedChunk.opened(stored, index, None if mask is None else functools.partial(mask.chunk, index))
-    if chunk is None:
+    chunk, limit = part.staged, part.limit
+    if chunk is None or limit is None or limit.relative:
         return None
     stream, dtype = chunk.stream, chunk.dtype
     own = stream.grid.sides_along(chunk.shape)
@@ -154,18 +133,13 @@ def _from_metadata(
         sums, count = (_summed(array, ratio) for array in (np.where(count > 0, averages * count, 0.0), count))
         averages, roundings = _over(sums, count), ROUNDINGS + math.prod(ratio)
     bounds = np.where(count > 0, (off + roundings * UNIT * largest) * ABOVE, np.nan)
-    return _Blocks(averages, bounds, METADATA, stored.chunk_nbytes(index) - len(stream.groups.stored))
+    return averages, bounds
 
 
-def _from_values(
-    stored: StoredArray, mask: StoredArray | None, index: Index, sides: Sequence[int], limit: Limit | None
-) -> _Blocks:
+def _from_values(part: ChunkPart, sides: Sequence[int]) -> Bounded:
     """The means of a chunk from its values."""
-    values = stored.chunk(index).astype(np.float64)
-    valid, nbytes = np.isfinite(values), stored.chunk_nbytes(index)
-    if mask is not None:
-        valid &= ~mask.chunk(index)
-        nbytes += mask.chunk_nbytes(index)
+    limit, (given, known) = part.limit, part.whole()
+    values, valid = given.astype(np.float64), np.ones(given.shape, bool) if known is None else known
     values[~valid] = 0.0
     with np.errstate(over="ignore", invalid="ignore"):
         count = _summed(valid.astype(np.int64), sides)
@@ -174,7 +148,7 @@ def _from_values(
         size = _over(_summed(np.abs(values), sides), count)
         error = 0.0 if limit is None else share_of_decoded(limit.value) * size if limit.relative else limit.value
         bounds = (error + (count + 2) * UNIT * size + 2.0**-1070) * ABOVE
-    return _Blocks(averages, np.where(np.isinf(averages), np.inf, np.where(count > 0, bounds, np.nan)), VALUES, nbytes)
+    return averages, np.where(np.isinf(averages), np.inf, np.where(count > 0, bounds, np.nan))
 
 
 def _summed(array: np.ndarray, sides: Sequence[int]) -> np.ndarray:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from workbench.archive.statistics.figure import in_digits
+from workbench.archive.statistics.answer import Answer, in_digits
 from workbench.archive.statistics.particle_counts import ROUNDED, Cubes, limit_of, require_particles
 from workbench.errors import WorkbenchError
 
@@ -27,7 +27,7 @@ SHARE = 2.0**-42          # more than the rounding of a product and of the sum o
 
 
 @dataclass(frozen=True, eq=False)
-class CentreOfMass:
+class CentreOfMass(Answer):
     """The centre of mass of the original particles: along each axis, at most `bound` away from `value`.
 
     A bound of half a periodic box says that nothing is known along this axis.
@@ -40,6 +40,10 @@ class CentreOfMass:
 
     def __str__(self) -> str:
         return ", ".join(map(in_digits, self.value.tolist(), self.bound.tolist()))
+
+    @property
+    def _line(self) -> str:
+        return f"centre of mass: {self}"
 
 
 def centre_of_mass(archive: Archive) -> CentreOfMass:

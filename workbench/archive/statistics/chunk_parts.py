@@ -63,25 +63,25 @@ class ChunkPart:
         self.decoded = 0   # cells
         self._hidden = None if mask is None else functools.cache(functools.partial(mask.chunk, index))
         self._stored, self._field_starts = stored, [one.start for one in field.slices]
-        self._chunk = StagedChunk.opened(stored, index, self._hidden)
-        self._division = None if self._chunk is None else self._chunk.divided(self.place)
+        self.staged = StagedChunk.opened(stored, index, self._hidden)
+        self._division = None if self.staged is None else self.staged.divided(self.place)
         self._touched = np.empty(0, np.int64)   # groups of blocks
         self._by_chunk = False                  # whether values were decoded without regard to groups
 
     @functools.cached_property
     def ranges(self) -> Ranges:
         """The valid values of whole blocks, between the extremes of each."""
-        if self._chunk is None or self._division is None:
+        if self.staged is None or self._division is None:
             empty = np.empty(0, self._stored.layout.dtype)
             return Ranges(np.empty(0, np.int64), empty, empty)
-        return Ranges(*self._chunk.ends_of(self._blocks))
+        return Ranges(*self.staged.ends_of(self._blocks))
 
     @functools.cached_property
     def _blocks(self) -> np.ndarray:
         """The whole blocks with valid values."""
-        assert self._chunk is not None
+        assert self.staged is not None
         assert self._division is not None
-        return self._division.blocks[self._chunk.ends_of(self._division.blocks)[0] > 0]
+        return self._division.blocks[self.staged.ends_of(self._division.blocks)[0] > 0]
 
     @property
     def cells(self) -> int:
@@ -107,7 +107,7 @@ class ChunkPart:
 
     def of(self, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """The values in some of the ranges: all of them, or the different ones and how often each occurs."""
-        chunk, division = self._chunk, self._division
+        chunk, division = self.staged, self._division
         if chunk is None or division is None or not wanted.any():
             return np.empty(0, self._stored.layout.dtype), None
         blocks = self._blocks[wanted]
@@ -118,7 +118,7 @@ class ChunkPart:
 
     def rest(self) -> np.ndarray:
         """The valid values that are in no range."""
-        chunk, division = self._chunk, self._division
+        chunk, division = self.staged, self._division
         if chunk is None or division is None:
             values, valid = self.whole()
             return values.reshape(-1) if valid is None else values[valid]
@@ -135,7 +135,7 @@ class ChunkPart:
     def sums(self, place: Slices | None = None) -> list[Sums]:
         """The sums of it, or of the part of the chunk at a place, from the metadata of blocks where these answer."""
         place = self.place if place is None else place
-        chunk, limit = self._chunk, self.limit
+        chunk, limit = self.staged, self.limit
         if chunk is not None and limit is not None and not limit.relative:
             division = self._division if place == self.place else chunk.divided(place)
             if division is not None:
@@ -149,7 +149,7 @@ class ChunkPart:
 
     def is_one_place(self, axes: tuple[int, ...], most: int) -> bool:
         """Whether blocks have one place along all but these axes, and there are at most so many places."""
-        sides = None if self._chunk is None else self._chunk.stream.grid.sides_along(self._chunk.shape)
+        sides = None if self.staged is None else self.staged.stream.grid.sides_along(self.staged.shape)
         if sides is None:
             return False
         kept = [axis for axis in range(len(sides)) if axis not in axes]
@@ -159,19 +159,19 @@ class ChunkPart:
     def nbytes(self, mask: StoredArray | None) -> int:
         """The bytes that were read for what was asked of it."""
         read = self._stored.chunk_nbytes(self.index)
-        if self._chunk is not None and self._division is not None and not self._by_chunk:
-            read -= self._chunk.untouched(self._touched)
+        if self.staged is not None and self._division is not None and not self._by_chunk:
+            read -= self.staged.untouched(self._touched)
         if mask is not None and self._hidden is not None and self._hidden.cache_info().currsize:
             read += mask.chunk_nbytes(self.index)
         return read
 
     def _at(self, place: Slices) -> tuple[np.ndarray, np.ndarray | None]:
         """All values at a place of the chunk, and which are valid; None if all are."""
-        if self._chunk is None:
+        if self.staged is None:
             values, all_valid = regions.chunk_part(self._stored, self.index, place), False
         else:
             with self._naming_chunk():
-                values, all_valid = self._chunk.values_at(place)
+                values, all_valid = self.staged.values_at(place)
         self.decoded += values.size
         self._by_chunk = True
         if all_valid:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,6 +43,12 @@ def histogram(archive: Archive, bins: Any, ends: tuple[float, float] | None, reg
     """The counts of bins, which by default reach from the least to the largest that the original values can be."""
     if ends is None and isinstance(bins, int | np.integer):
         least, largest = statistics(archive, ["min", "max"], region)
-        ends = least.low, largest.high
+        ends = reach(least, largest)
     edges = edges_of(bins, ends)
     return histogram_of(FieldPart(archive, part_of_grid(archive, region)), edges)
+
+
+def reach(least: Statistic, largest: Statistic) -> tuple[float, float]:
+    """From where to where the bins of a histogram reach, given the extremes: no original value is an infinity."""
+    most = sys.float_info.max
+    return max(least.low, -most), min(largest.high, most)

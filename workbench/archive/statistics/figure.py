@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
+from workbench.archive.statistics.answer import Answer, bound_in_words, in_digits
 from workbench.archive.statistics.sums import Ends
 from workbench.errors import WorkbenchError
 from workbench.rounding import rounded_outwards
 
 METADATA, SOME, VALUES = "metadata of blocks", "metadata of blocks, and some values", "values"
-DIGITS = 3        # of a bound, in print
-MOST_ZEROS = 15   # that are written out
+WITHOUT_END = ("sum", "norm 1", "norm 2", "dot product")   # these can be beyond all numbers, though no value is
 
 
 @dataclass(frozen=True)
-class Statistic:
+class Statistic(Answer):
     """A figure of the original data: it is at most `bound` away from `value`, which is proven.
 
     >>> print(Statistic("mean", 0.123456, 0.0005, METADATA, 100, 2000, 512, 0))
@@ -54,17 +53,13 @@ class Statistic:
     def __str__(self) -> str:
         return in_digits(self.value, self.bound)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The figure, ready for JSON."""
-        return {
-            "name": self.name, "value": self.value, "bound": self.bound, "low": self.low, "high": self.high,
-            "stage": self.stage, "bytes_read": self.bytes_read, "bytes_stored": self.bytes_stored, "count": self.count,
-            "missing": self.missing,
-        }
+    @property
+    def _line(self) -> str:
+        return f"{self.name}: {self}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FieldStatistic:
+class FieldStatistic(Answer):
     """Figures of the original data on a grid: each is at most its bound away from its value, which is proven.
 
     `bound` is a number where it is the same for all values, else an array of their shape, perhaps one that repeats a row.
@@ -103,59 +98,45 @@ class FieldStatistic:
         kind, missing = type(self).__name__, f", {self.missing:,} missing" if self.missing else ""
         shape = " x ".join(map(str, self.values.shape))
         return (
-            f"{kind}({self.name} of {shape}, {self.values.dtype}, bound {self._bounds()}, from {self.stage}, "
+            f"{kind}({self.name} of {shape}, {self.values.dtype}, bound {bound_in_words(self.bound)}, from {self.stage}, "
             f"{self.bytes_read:,} of {self.bytes_stored:,} bytes read{missing})"
         )
 
-    def _bounds(self) -> str:
-        if isinstance(self.bound, float):
-            return f"{self.bound:.4g}"
-        return f"{np.nanmin(self.bound):.4g} to {np.nanmax(self.bound):.4g}" if not np.isnan(self.bound).all() else "nan"
-
 
 @dataclass(frozen=True)
-class Explanation:
-    """How a statistic is answered: what is decoded for it, how many bytes of the archive that takes, and its bound.
+class Explanation(Answer):
+    """How a statistic is answered: its bound, what is decoded for it, and how many bytes of the archive that takes.
 
     `bound` is None where it follows from the values, so that it is known only after they were decoded.
+
+    >>> print(Explanation("mean", 0.10001, METADATA, 100, 2000))
+    mean: from metadata of blocks; reads 100 of 2,000 bytes; bound 0.1001
     """
 
     name: str
+    bound: float | None
     stage: str
     bytes_read: int
     bytes_stored: int
-    bound: float | None
 
     def __str__(self) -> str:
-        bound = "a bound that follows from the values" if self.bound is None else f"bound {self.bound:.4g}"
+        bound = "a bound that follows from the values" if self.bound is None else f"bound {bound_in_words(self.bound)}"
         return f"{self.name}: from {self.stage}; reads {self.bytes_read:,} of {self.bytes_stored:,} bytes; {bound}"
 
-
-def in_digits(value: float, bound: float) -> str:
-    """A value and its bound with as many digits as the bound has, which is rounded up.
-
-    >>> in_digits(1.23456, 0.0123)
-    '1.2346 ± 0.0124'
-    """
-    if bound == 0 or not math.isfinite(bound):
-        return f"{value!r} ± {bound:g}"
-    exact, up = Context(prec=2000, rounding=ROUND_HALF_EVEN), Context(prec=2000, rounding=ROUND_CEILING)
-    given, width = Decimal(value), Decimal(bound)
-    quantum = Decimal((0, (1,), width.adjusted() - DIGITS + 1))
-    shown = given.quantize(quantum, context=exact)
-    shown = shown if shown else exact.abs(shown)   # no sign before zero
-    wider = up.add(width, exact.abs(exact.subtract(given, shown))).quantize(quantum, context=up)
-    large = max(shown.adjusted(), wider.adjusted())
-    form = "f" if wider.adjusted() > -MOST_ZEROS and large < MOST_ZEROS else ""
-    return f"{shown:{form}} ± {wider:{form}}"
+    @property
+    def _line(self) -> str:
+        return str(self)
 
 
 def interval(name: str, ends: Ends) -> tuple[float, float]:
-    """The middle of an interval, and half its width, rounded so that they contain it."""
+    """The middle of an interval, or the largest number before it, and half its width, rounded so that they contain it."""
     low, high = ends
     middle = (low + high) / 2
     try:
         value = float(middle)
     except OverflowError:
-        raise WorkbenchError(f"the {name} of these values is beyond the range of float64; the mean is not") from None
+        if name in WITHOUT_END:
+            why = "beyond the range of float64; the mean and the extremes are not"
+            raise WorkbenchError(f"the {name} of these values is {why}") from None
+        value = sys.float_info.max if middle > 0 else -sys.float_info.max
     return value, rounded_outwards(max(high - Fraction(value), Fraction(value) - low))

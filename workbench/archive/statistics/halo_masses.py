@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from workbench.archive.statistics.answer import Answer
 from workbench.archive.statistics.particle_counts import ROUNDED, Cubes, limit_of, require_particles
 from workbench.arguments import whole_number
 from workbench.clusters.friends import Unit, absolute_linking_length, friends_of_friends
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class HaloMasses:
+class HaloMasses(Answer):
     """One entry for each decoded halo, the largest first: how many members the original halo of a particle of it has.
 
     `particles` is the index in the archive of that particle, one of the densest core of the halo. The original halo has at
@@ -34,8 +35,8 @@ class HaloMasses:
     """
 
     particles: np.ndarray
-    low: np.ndarray
     values: np.ndarray
+    low: np.ndarray
     high: np.ndarray
     linking_length: float
     kept: bool            # the archive has the groups of the original: it promises them, or has the same bits
@@ -80,7 +81,7 @@ def halo_masses(
     outer = friends_of_friends(particles, math.nextafter(length + change, math.inf), "length")
     core = _largest_inside(groups.labels, inner, chosen)
     low, high = (some.sizes_of(some.labels[core]) for some in (inner, outer))
-    return HaloMasses(core, low, groups.sizes_of(chosen), high, length, False, archive.mass)
+    return HaloMasses(core, groups.sizes_of(chosen), low, high, length, False, archive.mass)
 
 
 def _largest_inside(labels: np.ndarray, inner: Any, chosen: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from workbench.archive.statistics.answer import Answer
 from workbench.archive.statistics.particle_counts import Cubes, limit_of, require_particles
 from workbench.arguments import whole_number
 from workbench.errors import WorkbenchError, briefly
@@ -24,15 +25,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Density:
+class Density(Answer):
     """Numbers of original particles in the cells of a mesh: at least `low` and at most `high` in each.
 
     `values` are those of the decoded positions. Cell i along an axis reaches from `edges[i]` up to `edges[i + 1]` of that
     axis, which is not part of it.
     """
 
-    low: np.ndarray
     values: np.ndarray
+    low: np.ndarray
     high: np.ndarray
     edges: tuple[np.ndarray, ...]
 
@@ -83,7 +84,7 @@ def density(archive: Archive, cells: int | Sequence[int]) -> Density:
             touched = np.where(corner, last, first)[~same]
             _add(possible, shape, touched[((first != last)[~same] | ~np.array(corner)).all(axis=1)])
     low, counted, touched = (part.reshape(shape) for part in (certain, values, possible))
-    return Density(low, counted, low + touched, edges)
+    return Density(counted, low, low + touched, edges)
 
 
 def _shape(cells: int | Sequence[int], dimensions: int) -> tuple[int, ...]:

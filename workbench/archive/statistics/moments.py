@@ -41,7 +41,7 @@ class Moments:
     axes: tuple[int, ...]
     most: int = 0                  # values of a chunk that are added up
     additions: int = 0             # of such sums
-    exponent: int | None = None    # of the unit of all sums
+    exponent: int | None = None    # of the unit of all sums; None before the first number but zero
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -64,8 +64,6 @@ class Moments:
         terms = math.prod(values.shape[axis] for axis in self.axes)
         count = np.full(here["count"].shape, terms, float) if valid is None else self._summed(valid)
         self.most = max(self.most, terms)
-        if self.exponent is None:
-            self.exponent = _exponent(values, valid, limit)
         with np.errstate(over="ignore", invalid="ignore"):
             if self.extremes:
                 self._add_least(here, values, valid, limit)
@@ -90,8 +88,12 @@ class Moments:
         self, here: dict[str, np.ndarray], values: np.ndarray, valid: np.ndarray | None, limit: Limit | None,
         weights: np.ndarray | None, count: np.ndarray,
     ) -> None:
-        largest = self._where_no_centre_is_needed(here, values, limit) if valid is None and weights is None else None
-        if largest is not None:
+        plain = valid is None and weights is None and self._may_lack_centre(values, limit)
+        largest = _largest(values, valid) if plain or values.dtype == np.float64 else 1.0   # others are in plain units
+        self._measure_in(_exponent(largest, limit))
+        if plain and limit is not None and not self.exponent and self.rounding * largest < limit.value * LITTLE and (
+            not here["centre"].any()
+        ):
             here["weight"] += count
             here["sum"] += self._summed(values)
             here["squares"] += count * np.float64(largest) ** 2
@@ -132,16 +134,23 @@ class Moments:
         if not relative:
             self._add_absolute(here, limit, weight, size * 2 * UNIT if values.dtype.itemsize == 8 else 0.0)
 
-    def _where_no_centre_is_needed(
-        self, here: dict[str, np.ndarray], values: np.ndarray, limit: Limit | None
-    ) -> float | None:
-        """The largest magnitude, if plain sums of values are so exact that their errors do not matter beside the limit."""
-        if limit is None or limit.relative or self.name == "std" or self.exponent or here["centre"].any():
-            return None
-        if values.dtype.kind in "iu" and values.dtype.itemsize == 8:   # they are rounded
-            return None
-        largest = _largest(values)
-        return largest if self.rounding * largest < limit.value * LITTLE else None
+    def _may_lack_centre(self, values: np.ndarray, limit: Limit | None) -> bool:
+        """Whether plain sums of values will do where their errors do not matter beside the limit."""
+        rounded = values.dtype.kind in "iu" and values.dtype.itemsize == 8
+        return limit is not None and not limit.relative and self.name != "std" and not rounded
+
+    def _measure_in(self, exponent: int | None) -> None:
+        """Take a unit for all sums in which numbers of this binary order of magnitude have squares that do not overflow."""
+        if exponent is None or (self.exponent is not None and exponent - self.exponent <= PLAIN):
+            return
+        before, self.exponent = self.exponent, 0 if abs(exponent) <= PLAIN else exponent
+        if before is None:
+            return   # all sums are zero
+        for name in ("centre", "sum", "squares", "moved", "moved_squares"):
+            array = self.arrays[name]
+            smaller = np.ldexp(array, (before - self.exponent) * (2 if name.endswith("squares") else 1))
+            array[...] = np.where(array > 0, np.maximum(smaller, TINY), 0) if name.startswith("moved") else smaller
+        self.additions += 1   # whose number bounds what is lost below all numbers
 
     def _about_mean(self, values: np.ndarray, valid: np.ndarray | None) -> np.ndarray:
         """A number near the mean of each sum, which may be any: of all values that count, or of some where all do."""
@@ -169,9 +178,9 @@ class Moments:
     ) -> None:
         """The same for an absolute limit, or none, of integers that were rounded."""
         error = np.float64(0 if limit is None else limit.value)   # of NumPy, which overflows to infinity
-        error = np.ldexp(error, -(self.exponent or 0)) * ABOVE + rounded
+        error = max(np.ldexp(error, -(self.exponent or 0)) * ABOVE, TINY * (error > 0)) + rounded
         here["moved"] += weight * error
-        here["moved_squares"] += weight * error**2
+        here["moved_squares"] += weight * max(error**2, TINY * (error > 0))
 
     def _place(self, part: Slices) -> Slices:
         """A part of the field as places of the sums."""
@@ -255,13 +264,10 @@ def _middle(low: np.ndarray, high: np.ndarray) -> Bounded:
     return middle, np.where(half > 0, np.nextafter(half, np.inf), 0.0)
 
 
-def _exponent(values: np.ndarray, valid: np.ndarray | None, limit: Limit | None) -> int | None:
-    """The binary order of magnitude of values that are far from 1, else 0; None if there are none."""
-    there = values if valid is None else values[valid]
-    size = 0.0 if limit is None or limit.relative else limit.value
-    size = max(size, abs(float(there.min())), abs(float(there.max()))) if there.size else 0.0
-    exponent = math.frexp(size)[1]
-    return None if size == 0 else exponent if abs(exponent) > PLAIN else 0
+def _exponent(largest: float, limit: Limit | None) -> int | None:
+    """The binary order of magnitude of values of at most this size, and of their errors; None of zero."""
+    size = largest if limit is None or limit.relative else max(largest, limit.value)
+    return math.frexp(size)[1] if size else None
 
 
 def _tiles(shape: Sequence[int]) -> Iterator[Slices]:
@@ -274,9 +280,10 @@ def _tiles(shape: Sequence[int]) -> Iterator[Slices]:
     return itertools.product(*reversed(cuts))
 
 
-def _largest(values: np.ndarray) -> float:
-    """The largest magnitude."""
-    return max(float(values.max()), -float(values.min()))
+def _largest(values: np.ndarray, valid: np.ndarray | None = None) -> float:
+    """The largest magnitude of those that count."""
+    there = values if valid is None else values[valid]
+    return max(float(there.max()), -float(there.min())) if there.size else 0.0
 
 
 def _scaled(values: np.ndarray, exponent: int) -> np.ndarray:

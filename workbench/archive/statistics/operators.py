@@ -51,7 +51,7 @@ def operator(archive: Archive, name: str, axis: int | str | None = None, region:
     >>> import workbench as wb
     >>> archive = wb.compress(np.arange(100.0) ** 2, wb.Absolute(1e-3), "staged")
     >>> operator(archive, "derivative", 0, [(10, 13)])
-    FieldStatistic(derivative of 3, float64, bound 0.001, from values, ... bytes read)
+    FieldStatistic(derivative of 3, float64, bound 0.001001, from values, ... bytes read)
     """
     task = _Task.of(archive, name, axis, region)
     shape = [part.stop - part.start for part in task.part]
@@ -80,11 +80,11 @@ def explain_operator(archive: Archive, name: str, axis: int | str | None = None,
     >>> import workbench as wb
     >>> archive = wb.compress(np.zeros((20, 30), np.float32), wb.Absolute(0.5), "staged")
     >>> print(explain_operator(archive, "laplacian"))
-    laplacian: from values; reads ... of ... bytes; bound 4
+    laplacian: from values; reads ... of ... bytes; bound 4.001
     """
     task = _Task.of(archive, name, axis, region)
     bound = None if task.error is None else float(task.weights.min()) * task.error
-    return Explanation(name, VALUES, task.needed.nbytes_of_chunks, task.needed.nbytes_stored, bound)
+    return Explanation(name, bound, VALUES, task.needed.nbytes_of_chunks, task.needed.nbytes_stored)
 
 
 @dataclass

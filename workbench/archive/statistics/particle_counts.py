@@ -19,6 +19,7 @@ from workbench.archive.frame import Damaged
 from workbench.archive.layout import Index
 from workbench.archive.reading import StoredArray
 from workbench.archive.region import Box, Cuboid
+from workbench.archive.statistics.answer import Answer
 from workbench.codecs.codec import CodecFailed
 from workbench.codecs.lattice_stream import Stream
 from workbench.data.extent import inside
@@ -33,15 +34,15 @@ ROUNDED = 2.0**-48   # more than the rounding of a distance, as a share of the l
 
 
 @dataclass(frozen=True)
-class ParticleCount:
+class ParticleCount(Answer):
     """How many original particles are in a part of space: at least `low` and at most `high`.
 
-    >>> print(ParticleCount(990, 1000, 1020, RANGES, 10, 100))
+    >>> print(ParticleCount(1000, 990, 1020, RANGES, 10, 100))
     1,000, between 990 and 1,020
     """
 
-    low: int
     value: int            # of the decoded positions
+    low: int
     high: int
     stage: str            # what had to be decoded
     positions_read: int   # that were decoded
@@ -50,9 +51,9 @@ class ParticleCount:
     def __str__(self) -> str:
         return f"{self.value:,}, between {self.low:,} and {self.high:,}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """The count, ready for JSON."""
-        return {**vars(self), "name": "count"}
+    @property
+    def _line(self) -> str:
+        return f"particles: {self}"
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ def count(archive: Archive, region: Any = None, sphere: Any = None) -> ParticleC
             read += len(part.positions)
     stage = RANGES if not read else SOME if ranges else POSITIONS
     low, value, high = totals.tolist()
-    return ParticleCount(low, value, high, stage, read, len(archive))
+    return ParticleCount(value, low, high, stage, read, len(archive))
 
 
 def require_particles(archive: Archive, what: str) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from workbench.archive.statistics.answer import Answer
 from workbench.archive.statistics.chunk_parts import FieldPart
 from workbench.archive.statistics.figure import VALUES
 from workbench.archive.statistics.reductions import error_norm
@@ -31,7 +32,7 @@ ROUNDED = 2.0**-46   # of the amplitude of all waves, for each doubling of the n
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PowerSpectrum:
+class PowerSpectrum(Answer):
     """The power of each shell of the original field: at least `low` and at most `high`; `power` is the decoded one.
 
     `k` is the mean wave number of a shell, `modes` the number of its waves; the convention is that of
@@ -39,8 +40,8 @@ class PowerSpectrum:
     """
 
     k: np.ndarray
-    low: np.ndarray
     power: np.ndarray
+    low: np.ndarray
     high: np.ndarray
     modes: np.ndarray
     nyquist: float
@@ -86,7 +87,7 @@ def power_spectrum(archive: Archive) -> PowerSpectrum:
     low = np.minimum(low, np.finfo(np.float64).max)   # what is beyond all numbers is not infinite
     nbytes = FieldPart(archive, part_of_grid(archive, None)).nbytes_stored
     return PowerSpectrum(
-        spectrum.k, low, spectrum.whole_power, high, spectrum.modes, spectrum.nyquist, VALUES, nbytes, nbytes
+        spectrum.k, spectrum.whole_power, low, high, spectrum.modes, spectrum.nyquist, VALUES, nbytes, nbytes
     )
 
 

@@ -9,6 +9,7 @@ everything after that is in fractions. A result is rounded to float64 outwards.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -28,6 +29,7 @@ SAMPLED = 16                     # every so many values give the centre, which m
 ABOVE = 1 + Fraction(1, 2**40)   # a rounded sum of magnitudes, times this, is not below the exact one
 TINY = Fraction(1, 2**1070)      # more than what is lost where a scaled number, or its square, is below all numbers
 EXACT_IN_FLOAT = 2**53           # integers up to here are
+LARGEST = Fraction(sys.float_info.max)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +87,13 @@ def ends_within(value: Fraction, limit: Limit | None) -> Ends:
     if not limit.relative:
         return value - error, value + error
     nearer, farther = value / (1 + error), value / (1 - error)
+    farther = max(-LARGEST, min(farther, LARGEST))   # no original value is beyond
     return (nearer, farther) if value > 0 else (farther, nearer)
 
 
 def total(parts: Sequence[Sums]) -> Ends:
     """Between which numbers the sum of the original values is."""
+    _count(parts)
     exact = sum((part.sum + part.count * part.centre for part in parts), Fraction(0))
     error = sum((part.sum_error + part.moved for part in parts), Fraction(0))
     return exact - error, exact + error

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,12 +16,14 @@ from typing import Any
 
 import numpy as np
 
+from workbench.archive.statistics.answer import Answer
 from workbench.archive.statistics.chunk_parts import ChunkPart, FieldPart
 from workbench.archive.statistics.envelopes import Cut
 from workbench.errors import WorkbenchError, briefly
 from workbench.guarantees import Limit
 
 MOST_BINS = 2**16
+LARGEST = sys.float_info.max
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class Bin:
 
 
 @dataclass(frozen=True)
-class Count:
+class Count(Answer):
     """How many original values there are of a kind: from `low` to `high`, which is proven; of the decoded ones, `value`.
 
     >>> print(Count(7, 5, 9, "values", 100, 2000, 512, 0))
@@ -53,22 +56,22 @@ class Count:
     def __str__(self) -> str:
         return f"{self.value:,}" if self.low == self.high else f"{self.value:,} ({self.low:,} to {self.high:,})"
 
-    def to_dict(self) -> dict[str, Any]:
-        """The figure, ready for JSON."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+    @property
+    def _line(self) -> str:
+        return f"count: {self}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Histogram:
+class Histogram(Answer):
     """How many original values each bin has: from `low` to `high`, which is proven; of the decoded ones, `values`.
 
     A bin has its lower edge, and the last one its upper edge, too, as in NumPy.
     """
 
-    edges: np.ndarray
     values: np.ndarray
     low: np.ndarray
     high: np.ndarray
+    edges: np.ndarray
     stage: str
     bytes_read: int
     bytes_stored: int
@@ -80,11 +83,6 @@ class Histogram:
             f"Histogram({len(self.values):,} bins from {self.edges[0]:g} to {self.edges[-1]:g}, {self.values.sum():,} of "
             f"{self.count:,} values, from {self.stage}, {self.bytes_read:,} of {self.bytes_stored:,} bytes read)"
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """The figures, ready for JSON."""
-        stated = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return {name: one.tolist() if isinstance(one, np.ndarray) else one for name, one in stated.items()}
 
 
 def count_between(field: FieldPart, above: float | None, below: float | None) -> Count:
@@ -104,7 +102,7 @@ def histogram_of(field: FieldPart, edges: np.ndarray) -> Histogram:
     pairs = list(itertools.pairwise(ends))
     bins = [Bin(start, stop, closed=number == len(pairs)) for number, (start, stop) in enumerate(pairs, start=1)]
     values, low, high, count = _counted(field, bins)
-    return Histogram(edges, values, low, high, *field.reading, count, field.cells - count)
+    return Histogram(values, low, high, edges, *field.reading, count, field.cells - count)
 
 
 def edges_of(bins: Any, ends: tuple[float, float] | None) -> np.ndarray:
@@ -116,13 +114,7 @@ def edges_of(bins: Any, ends: tuple[float, float] | None) -> np.ndarray:
     if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
         if not 1 <= bins <= MOST_BINS:
             raise WorkbenchError(f"bins must be 1 to {MOST_BINS:,}, or edges; got {bins}")
-        try:
-            start, stop = map(float, ends)   # type: ignore[arg-type]
-        except (TypeError, ValueError):
-            raise WorkbenchError(f"range must be two numbers; got {briefly(ends)}") from None
-        if start == stop and math.isfinite(start):   # as in NumPy
-            start, stop = start - 0.5, stop + 0.5
-        edges = np.linspace(start, stop, int(bins) + 1) if math.isfinite(start) and math.isfinite(stop) else np.empty(0)
+        edges = _equal_bins(int(bins), ends)
     else:
         try:
             edges = np.asarray(bins, np.float64)
@@ -132,6 +124,26 @@ def edges_of(bins: Any, ends: tuple[float, float] | None) -> np.ndarray:
     if not rising or not np.isfinite(edges).all():
         got = f"{briefly(bins)}, range {briefly(ends)}"
         raise WorkbenchError(f"the edges of bins must be finite and increase; got bins {got}")
+    return edges
+
+
+def _equal_bins(count: int, ends: Any) -> np.ndarray:
+    """The edges of bins of one width; around a single number as in NumPy, or as wide as numbers of its size need."""
+    try:
+        start, stop = map(float, ends)
+    except (TypeError, ValueError, OverflowError):
+        raise WorkbenchError(f"range must be two numbers; got {briefly(ends)}") from None
+    if not (math.isfinite(start) and math.isfinite(stop) and start <= stop):
+        raise WorkbenchError(f"range must be two finite numbers, the lower one first; got {briefly(ends)}")
+    if start == stop:
+        half = max(0.5, abs(start) * count * 2.0**-52)
+        start, stop = max(start - half, -LARGEST), min(stop + half, LARGEST)
+    unit = 4.0 if max(-start, stop) > 2.0**1000 else 1.0   # so that no difference is beyond all numbers
+    edges = unit * np.linspace(start / unit, stop / unit, count + 1)
+    if not (edges[1:] > edges[:-1]).all():
+        raise WorkbenchError(
+            f"{count:,} bins from {start!r} to {stop!r} are narrower than float64 resolves there: take fewer"
+        )
     return edges
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.archive import Archive
-from workbench.archive.statistics import KNOWN, METADATA, BlockMeans, Histogram, Statistic, statistics
+from workbench.archive.statistics import KNOWN, METADATA, BlockMeans, Histogram, Statistic, reach, statistics
 from workbench.data import Field
 from workbench.lab.jobs import Job
 from workbench.lab.statistics_panel.state import Region
@@ -77,7 +77,7 @@ def figures(archive: Archive, region: Region, job: Job) -> Figures:
 def with_histogram(archive: Archive, known: Figures, bins: int, job: Job) -> Figures:
     """The figures with a histogram between the ends of what the original values can be."""
     job(0.0, "histogram")
-    ends = known["min"].low, known["max"].high
+    ends = reach(known["min"], known["max"])
     if not ends[0] < ends[1]:
         return known
     counts = archive.histogram(bins, ends, known.region)
