@@ -10,7 +10,7 @@ import numpy as np
 
 from workbench.archive import Archive, Collection
 from workbench.archive.statistics import KNOWN, FieldStatistic, Statistic, quantiles, statistics
-from workbench.archive.statistics import along_axes as reduced_along
+from workbench.archive.statistics.along_axes import several_along_axes
 from workbench.archive.statistics.answer import in_digits
 from workbench.archive.statistics.selection import axes_of
 from workbench.cli.members import add_member, chosen_member
@@ -85,7 +85,7 @@ def _figures(archive: Archive, region: Any, options: argparse.Namespace) -> list
     if options.by:
         kept = axes_of(archive, [int(axis) if axis.isdigit() else axis for axis in options.by])
         axes = tuple(axis for axis in range(len(archive.data.layout.shape)) if axis not in kept)
-        return [reduced_along(archive, name, axes, region) for name in KNOWN]
+        return list(several_along_axes(archive, list(KNOWN), axes, region))
     shares = [] if options.quantiles is None else quantiles(archive, options.quantiles, region)
     return [*statistics(archive, list(KNOWN), region), *(shares if isinstance(shares, list) else [shares])]
 

@@ -6,7 +6,9 @@ axis, as those of planes have along time, the metadata of blocks answer instead:
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +21,8 @@ from workbench.archive.statistics.reductions import statistic
 from workbench.archive.statistics.selection import are_names, axes_of, part_of_grid
 from workbench.archive.statistics.weights import Weights, weights_of
 from workbench.errors import WorkbenchError
+from workbench.run.executors import Executor
+from workbench.slabs import Slices
 
 if TYPE_CHECKING:
     from workbench.archive.archive import Archive
@@ -43,23 +47,33 @@ def along_axes(archive: Archive, name: str, axis: Any, region: Any = None, weigh
     >>> bool(np.abs(along_axes(archive, "mean", axis=0).values - np.arange(30)).max() <= 0.001)
     True
     """
-    axes, field = axes_of(archive, axis), FieldPart(archive, part_of_grid(archive, region))
+    axes_of(archive, axis)   # refuses wrong axes before wrong weights
+    return several_along_axes(archive, [name], axis, region, weights_of(archive, name, weights))[0]
+
+
+def several_along_axes(
+    archive: Archive, names: Sequence[str], axis: Any, region: Any = None, weights: Weights | None = None,
+    executor: Executor | None = None,
+) -> list[FieldStatistic]:
+    """Several statistics along axes, from one pass."""
+    axes, field = axes_of(archive, axis), FieldPart(archive, part_of_grid(archive, region), executor)
     kept = kept_shape(field.shape, axes)
-    archive.data.trust.require_room(8 * ARRAYS * math.prod(kept), f"the {name} along {len(axes)} axes")
-    given = weights_of(archive, name, weights)
-    if given is None and has_places(field, axes):
-        values, bounds = by_place(field, name, axes, kept)
+    archive.data.trust.require_room(8 * ARRAYS * len(names) * math.prod(kept), f"statistics along {len(axes)} axes")
+    if weights is None and has_places(field, axes):
+        answers = by_place(field, names, axes, kept)
     else:
-        values, bounds = moments(field, name, axes, given).result()
+        answers = [each.result() for each in moments(field, names, axes, weights)]
     shape = [size for number, size in enumerate(field.shape) if number not in axes]
-    values, bounds = values.reshape(shape), bounds.reshape(shape)
-    return FieldStatistic(name, values, bounds, *field.reading, int(np.isnan(values).sum()))
+    return [
+        FieldStatistic(name, values.reshape(shape), bounds.reshape(shape), *field.reading, int(np.isnan(values).sum()))
+        for name, (values, bounds) in zip(names, answers, strict=True)
+    ]
 
 
 def weighted(archive: Archive, name: str, region: Any, weights: Any) -> Statistic:
     """A weighted statistic of all values of a region."""
     field, given = FieldPart(archive, part_of_grid(archive, region)), weights_of(archive, name, weights)
-    sums = moments(field, name, tuple(range(len(field.shape))), given)
+    (sums,) = moments(field, [name], tuple(range(len(field.shape))), given)
     values, bounds = sums.result()
     count = int(sums.arrays["count"].sum())
     if np.isnan(values).any():
@@ -70,14 +84,19 @@ def weighted(archive: Archive, name: str, region: Any, weights: Any) -> Statisti
     return Statistic(name, values.item(), bounds.item(), *field.reading, count, field.cells - count)
 
 
-def moments(field: FieldPart, name: str, axes: tuple[int, ...], weights: Weights | None) -> Moments:
-    """The sums of a region along axes."""
-    sums = Moments(name, kept_shape(field.shape, axes), axes)
-
-    def work(part: ChunkPart) -> tuple[ChunkPart, np.ndarray, np.ndarray | None]:
-        return part, *part.whole()
-
-    for part, values, valid in field.each(work):
-        factor = None if weights is None else weights.at(part.in_grid)
-        sums.add(part.in_region, values, valid, part.limit, factor)
+def moments(field: FieldPart, names: Sequence[str], axes: tuple[int, ...], weights: Weights | None) -> list[Moments]:
+    """The sums of a region along axes, for each of some statistics."""
+    sums = [Moments(name, kept_shape(field.shape, axes), axes) for name in names]
+    for into, several in field.each(functools.partial(_of_chunk, names, axes, weights)):
+        for one, more in zip(sums, several, strict=True):
+            one.join(more, into)
     return sums
+
+
+def _of_chunk(
+    names: Sequence[str], axes: tuple[int, ...], weights: Weights | None, part: ChunkPart
+) -> tuple[Slices, list[Moments]]:
+    """Where a chunk is in the region, and its sums."""
+    values, valid = part.whole()
+    factor = None if weights is None else weights.at(part.in_grid)
+    return part.in_region, [Moments.of(name, axes, values, valid, part.limit, factor) for name in names]

@@ -6,8 +6,10 @@ at each place are those of a slice of the field, such as a time step.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections import defaultdict
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -28,20 +30,23 @@ def has_places(field: FieldPart, axes: tuple[int, ...]) -> bool:
     return ChunkPart(field, field.indices[0]).is_one_place(axes, MOST_PLACES)
 
 
-def by_place(field: FieldPart, name: str, axes: tuple[int, ...], kept: tuple[int, ...]) -> Bounded:
-    """Values and bounds along axes; NaN where nothing is valid."""
+def by_place(field: FieldPart, names: Sequence[str], axes: tuple[int, ...], kept: tuple[int, ...]) -> list[Bounded]:
+    """Values and bounds along axes, for each statistic; NaN where nothing is valid."""
     sums: dict[Place, list[Sums]] = defaultdict(list)
-    for several in field.each(lambda part: _of_chunk(part, axes)):
+    for several in field.each(functools.partial(_of_chunk, axes)):
         for place, parts in several:
             sums[place] += parts
-    values, bounds = np.full(kept, np.nan), np.full(kept, np.nan)
-    for place, parts in sums.items():
-        if parts:
-            values[place], bounds[place] = interval(name, KNOWN[name](parts))
-    return values, bounds
+    answers = []
+    for name in names:
+        values, bounds = np.full(kept, np.nan), np.full(kept, np.nan)
+        for place, parts in sums.items():
+            if parts:
+                values[place], bounds[place] = interval(name, KNOWN[name](parts))
+        answers.append((values, bounds))
+    return answers
 
 
-def _of_chunk(part: ChunkPart, axes: tuple[int, ...]) -> list[tuple[Place, list[Sums]]]:
+def _of_chunk(axes: tuple[int, ...], part: ChunkPart) -> list[tuple[Place, list[Sums]]]:
     """The sums of a chunk at each place of the region."""
     ranges = [range(1) if axis in axes else range(one.start, one.stop) for axis, one in enumerate(part.place)]
     pairs = zip(part.in_region, part.place, strict=True)

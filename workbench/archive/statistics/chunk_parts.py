@@ -7,6 +7,7 @@ and only what the work on them returns is kept: so memory does not grow with the
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 from collections.abc import Callable, Iterable, Iterator
@@ -192,9 +193,10 @@ class ChunkPart:
 
 
 class FieldPart:
-    """A region of the field of an archive, and what was read of it so far."""
+    """A region of the field of an archive, who reads it (this process, unless an executor is given), and what was read."""
 
-    def __init__(self, archive: Archive, slices: Slices) -> None:
+    def __init__(self, archive: Archive, slices: Slices, executor: Executor | None = None) -> None:
+        self._executor = executor
         self.stored, self.mask, self.slices = archive.data, archive.arrays.get("mask"), slices
         promise = archive.certificate[self.stored.layout.name]   # read once
         self.indices = regions.chunks_in(self.stored.layout, slices)
@@ -208,16 +210,18 @@ class FieldPart:
         """How many cells it has, valid or not."""
         return math.prod(self.shape)
 
-    def each(self, work: Callable[[ChunkPart], Result], executor: Executor | None = None) -> Iterator[Result]:
+    def each(self, work: Callable[[ChunkPart], Result]) -> Iterator[Result]:
         """The results of some work on each chunk, in order; several chunks at once where that helps.
 
-        Given an executor, that does the work, which must be a function of a module, and all results are kept.
+        With an executor, the work must be a function of a module, or a partial one of such, and all results are kept.
         """
         together = not (self.stored.decoder.holds_gil or isinstance(self.stored.codec, Staged))   # these use threads
         results: Iterable[tuple[Result, tuple[int, int, int]]]
-        if executor is not None:
-            given = self, work
-            results = executor.map("add-chunks", _worked, self.indices, "chunk", shared=given, together=together)
+        if self._executor is not None:
+            sent = copy.copy(self)
+            sent._executor = None
+            given = sent, work
+            results = self._executor.map("read-chunks", _worked, self.indices, "chunk", shared=given, together=together)
         else:
             step = functools.partial(_worked, (self, work))
             results = backend.side_by_side(step, self.indices) if together else map(step, self.indices)

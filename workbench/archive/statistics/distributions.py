@@ -13,12 +13,15 @@ from workbench.archive.statistics.order_statistics import quantile_ends, shares_
 from workbench.archive.statistics.reductions import statistics
 from workbench.archive.statistics.selection import part_of_grid
 from workbench.archive.statistics.value_counts import Histogram, edges_of, histogram_of
+from workbench.run.executors import Executor
 
 if TYPE_CHECKING:
     from workbench.archive.archive import Archive
 
 
-def quantiles(archive: Archive, q: Any, region: Any = None) -> Statistic | list[Statistic]:
+def quantiles(
+    archive: Archive, q: Any, region: Any = None, executor: Executor | None = None
+) -> Statistic | list[Statistic]:
     """One quantile, or several from the same passes.
 
     >>> import numpy as np, workbench as wb
@@ -26,7 +29,7 @@ def quantiles(archive: Archive, q: Any, region: Any = None) -> Statistic | list[
     25.000 ± 0.501, 50.000 ± 0.501
     """
     shares = shares_of(q)
-    field = FieldPart(archive, part_of_grid(archive, region))
+    field = FieldPart(archive, part_of_grid(archive, region), executor)
     ends, count = quantile_ends(field, shares)
     named = zip(shares, ends, strict=True)
     several = [field.statistic(f"quantile {float(share):g}", one, count) for share, one in named]
@@ -39,13 +42,15 @@ def median(archive: Archive, region: Any = None) -> Statistic:
     return middle
 
 
-def histogram(archive: Archive, bins: Any, ends: tuple[float, float] | None, region: Any = None) -> Histogram:
+def histogram(
+    archive: Archive, bins: Any, ends: tuple[float, float] | None, region: Any = None, executor: Executor | None = None
+) -> Histogram:
     """The counts of bins, which by default reach from the least to the largest that the original values can be."""
     if ends is None and isinstance(bins, int | np.integer):
-        least, largest = statistics(archive, ["min", "max"], region)
+        least, largest = statistics(archive, ["min", "max"], region, executor)
         ends = reach(least, largest)
     edges = edges_of(bins, ends)
-    return histogram_of(FieldPart(archive, part_of_grid(archive, region)), edges)
+    return histogram_of(FieldPart(archive, part_of_grid(archive, region), executor), edges)
 
 
 def reach(least: Statistic, largest: Statistic) -> tuple[float, float]:

@@ -21,8 +21,8 @@ from workbench.archive.statistics.operators import operator
 from workbench.archive.statistics.particle_counts import ParticleCount, count
 from workbench.archive.statistics.power_spectrum import PowerSpectrum, power_spectrum
 from workbench.archive.statistics.products import dot, norm
-from workbench.archive.statistics.reductions import on_workers
 from workbench.archive.statistics.selection import part_of_grid
+from workbench.archive.statistics.together import readers, several
 from workbench.archive.statistics.value_counts import Count, Histogram, count_between
 from workbench.clusters.friends import Unit
 from workbench.progress import Progress
@@ -114,21 +114,28 @@ class Statistics:
         names: Sequence[str] = ("mean", "std", "min", "max", "sum"),
         region: Any = None,
         *,
+        axis: Any = None,
+        quantiles: Any = None,
+        bins: Any = None,
         client: Any = None,
         scratch: str | Path | None = None,
         progress: Progress | None = None,
-    ) -> dict[str, Statistic]:
+    ) -> dict[str, Any]:
         """Several statistics by name, from one pass; the same as one by one.
+
+        Given an `axis` or several, each is along these, as for `mean`. Of all values, `quantiles` adds these shares, as
+        "quantile 0.5", and `bins` (a number, or edges) a "histogram".
 
         Chunks are read in this process or on the workers of a Dask `client` (or the address of a scheduler), which must
         see the archive and the `scratch` folder. `progress` is called with the completed share and the name of the step.
 
         >>> import numpy as np, workbench as wb
         >>> archive = wb.compress(np.linspace(0, 1, 4096).reshape(64, 64), wb.Absolute(1e-3), "staged")
-        >>> {name: str(figure) for name, figure in archive.statistics(["mean", "max"]).items()}
-        {'mean': '0.50000 ± 0.00101', 'max': '1.00000 ± 0.00101'}
+        >>> {name: str(figure) for name, figure in archive.statistics(["mean"], quantiles=[0.5]).items()}
+        {'mean': '0.50000 ± 0.00101', 'quantile 0.5': '0.50000 ± 0.00101'}
         """
-        return on_workers(self._itself, names, region, client, scratch, progress)
+        with readers([self._itself], client, scratch, progress) as executor:
+            return several(self._itself, names, region, axis, quantiles, bins, executor)
 
     # Operators.
 

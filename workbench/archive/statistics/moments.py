@@ -3,7 +3,9 @@
 Arrays of fractions would be slow, so this is float64, with a bound for every rounding. A sum of n terms, in any order, is
 within g = (n + 10) 2^-53 of itself times the sum of magnitudes. That is of values less a centre, which is near the mean of
 each sum, so that large offsets cost no digits; by Cauchy's inequality it is at most the root of the sum of weights times
-that of squares. Squares are computed where they are wanted; else each is at most that of the largest magnitude. Values are
+that of squares. Squares are computed where they are wanted; else each is at most that of the largest magnitude. Each chunk
+has its sums, so that workers can make them; where these are joined, S of weight W about a centre c is S + W d about c - d,
+and with Q for its squares Q + 2 d S + W d². The roundings of that are shares of Q + 2 |d S| + W d². Values are
 taken in tiles that stay in a cache, as passes over memory would take longer than decoding. The deviations of original
 values from decoded ones add to this as in `sums.py`: their weighted mean to means, the root of the weighted mean of their
 squares to deviations.
@@ -15,6 +17,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 
@@ -24,17 +27,24 @@ from workbench.rounding import ABOVE, UNIT
 from workbench.slabs import Slices
 
 TINY = 2.0**-1060         # more than what is lost where numbers are below all others, for each of them
-LITTLE = 2.0**-12         # a share of a bound that may be added to it where that saves time
+LITTLE = 2.0**-16         # a share of a bound that may be added to it, in each chunk, where that saves time
+SHIFTED = 8               # roundings where sums get another centre
 SAMPLED = 4               # values of each axis that give the centre
 TILE = 2**16              # values that are added while they are in a cache
 PLAIN = 300               # binary orders of magnitude within which squares neither vanish nor overflow
+
+SUMS = ("weight", "centre", "sum", "sizes", "moved", "moved_squares", "squares")   # the last for deviations alone
 
 Bounded = tuple[np.ndarray, np.ndarray]   # values and their bounds
 
 
 @dataclass(eq=False)
 class Moments:
-    """Sums along axes, to which chunks are added. Arrays have the shape of the field, with 1 along these axes."""
+    """Sums along axes: of one chunk, or of many that were joined. Arrays have the shape of the field, with 1 along axes.
+
+    Sums of weights and of weights times values and squares, each less a centre, `sizes` of squares at least, by which their
+    rounding is bounded, and of how far originals can be.
+    """
 
     name: str                      # of the statistic
     shape: tuple[int, ...]
@@ -45,35 +55,80 @@ class Moments:
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("count", "weight", "centre", "sum", "squares", "moved", "moved_squares"):
-            self.arrays[name] = np.zeros(self.shape)
-        if self.extremes:
-            self.arrays["low"], self.arrays["high"] = np.full(self.shape, np.inf), np.full(self.shape, np.inf)
+        names = ("low", "high") if self.extremes else SUMS if self.name == "std" else SUMS[:-1]
+        start = math.inf if self.extremes else 0.0
+        self.arrays = {"count": np.zeros(self.shape), **{name: np.full(self.shape, start) for name in names}}
+
+    @classmethod
+    def of(
+        cls, name: str, axes: tuple[int, ...], values: np.ndarray, valid: np.ndarray | None, limit: Limit | None,
+        weights: np.ndarray | None,
+    ) -> Self:
+        """Those of one chunk."""
+        sums = cls(name, kept_shape(values.shape, axes), axes)
+        sums.most = math.prod(values.shape[axis] for axis in axes)
+        sums.arrays["count"] += sums.most if valid is None else sums._summed(valid)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if sums.extremes:
+                sums._add_least(values, valid, limit)
+            else:
+                sums._add_sums(values, valid, limit, weights)
+        return sums
 
     @property
     def extremes(self) -> bool:
         """Whether these are wanted, rather than sums."""
         return self.name in ("min", "max")
 
-    def add(
-        self, into: Slices, values: np.ndarray, valid: np.ndarray | None, limit: Limit | None, weights: np.ndarray | None
-    ) -> None:
-        """Add the values of a chunk at these places of the field."""
+    def join(self, other: Self, into: Slices) -> None:
+        """Add the sums of a chunk at these places of the field; their centres become those that are here, if any are."""
         place = self._place(into)
-        here = {name: array[place] for name, array in self.arrays.items()}   # views
-        terms = math.prod(values.shape[axis] for axis in self.axes)
-        count = np.full(here["count"].shape, terms, float) if valid is None else self._summed(valid)
-        self.most = max(self.most, terms)
-        with np.errstate(over="ignore", invalid="ignore"):
-            if self.extremes:
-                self._add_least(here, values, valid, limit)
-            else:
-                self._add_sums(here, values, valid, limit, weights, count)
-        here["count"] += count
+        here, more = {name: array[place] for name, array in self.arrays.items()}, other.arrays   # views
+        here["count"] += more["count"]
+        if self.extremes:
+            for name in ("low", "high"):
+                np.minimum(here[name], more[name], out=here[name])
+            return
+        self._measure_alike(other)
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            self._join_sums(here, other)
 
-    def _add_least(
-        self, here: dict[str, np.ndarray], values: np.ndarray, valid: np.ndarray | None, limit: Limit | None
-    ) -> None:
+    def _join_sums(self, here: dict[str, np.ndarray], other: Self) -> None:
+        more = other.arrays
+        here["centre"][...] = np.where(here["weight"] == 0, more["centre"], here["centre"])
+        by = np.where(more["weight"] == 0, 0.0, more["centre"] - here["centre"])
+        self.most, self.additions = max(self.most, other.most), self.additions + other.additions
+        if by.any():
+            self.additions += SHIFTED
+        off = more["weight"] * by
+        here["sum"] += more["sum"] + off
+        here["sizes"] += more["sizes"] + np.abs(2 * by * more["sum"]) + off * by
+        if self.name == "std":
+            here["squares"] += more["squares"] + by * (2 * more["sum"] + off)
+        for name in ("weight", "moved", "moved_squares"):
+            here[name] += more[name]
+
+    def _measure_alike(self, other: Self) -> None:
+        """Give both one unit: the larger one, where numbers in the smaller one could be beyond all others."""
+        if self.exponent is None or other.exponent is None:   # of one, all sums are zero
+            self.exponent = other.exponent if self.exponent is None else self.exponent
+        elif other.exponent - self.exponent > PLAIN:
+            self._measure_in(other.exponent)
+        else:
+            other._measure_in(self.exponent)
+
+    def _measure_in(self, exponent: int) -> None:
+        """Change the unit of all sums."""
+        if exponent == self.exponent:
+            return
+        for name, array in self.arrays.items():
+            power = {"count": 0, "weight": 0, "squares": 2, "sizes": 2, "moved_squares": 2}.get(name, 1)
+            scaled = np.ldexp(array, power * ((self.exponent or 0) - exponent))
+            array[...] = np.where(array > 0, np.maximum(scaled, TINY), 0) if name.startswith("moved") else scaled
+        self.exponent = exponent
+        self.additions += 1   # whose number bounds what is lost below all numbers
+
+    def _add_least(self, values: np.ndarray, valid: np.ndarray | None, limit: Limit | None) -> None:
         """Take the least values of a chunk, or the least of their opposites."""
         sign = 1 if self.name == "min" else -1
         ends = np.finfo(values.dtype) if values.dtype.kind == "f" else np.iinfo(values.dtype)
@@ -82,31 +137,24 @@ class Moments:
         low, high = sign * lower(least, limit), sign * upper(least, limit)
         there = True if valid is None else valid.any(axis=self.axes, keepdims=True)
         for name, end in zip(("low", "high"), (low, high) if sign > 0 else (high, low), strict=True):
-            np.minimum(here[name], np.where(there, end, np.inf), out=here[name])
+            self.arrays[name][...] = np.where(there, end, np.inf)
 
     def _add_sums(
-        self, here: dict[str, np.ndarray], values: np.ndarray, valid: np.ndarray | None, limit: Limit | None,
-        weights: np.ndarray | None, count: np.ndarray,
+        self, values: np.ndarray, valid: np.ndarray | None, limit: Limit | None, weights: np.ndarray | None
     ) -> None:
+        here, relative = self.arrays, limit is not None and limit.relative
         plain = valid is None and weights is None and self._may_lack_centre(values, limit)
         largest = _largest(values, valid) if plain or values.dtype == np.float64 else 1.0   # others are in plain units
-        self._measure_in(_exponent(largest, limit))
-        if plain and limit is not None and not self.exponent and self.rounding * largest < limit.value * LITTLE and (
-            not here["centre"].any()
-        ):
-            here["weight"] += count
+        self.exponent = _exponent(largest, limit)
+        here["weight"] += here["count"] if weights is None else self._summed(
+            np.broadcast_to(weights, values.shape) if valid is None else weights * valid)
+        if plain and limit is not None and not self.exponent and self._share(self.most) * largest < limit.value * LITTLE:
             here["sum"] += self._summed(values)
-            here["squares"] += count * np.float64(largest) ** 2
-            self.additions += 1
-            self._add_absolute(here, limit, count, 0.0)
+            here["sizes"] += here["weight"] * np.float64(largest) ** 2
+            self.additions = 1
+            self._add_absolute(limit, 0.0)
             return
-        fresh = (here["count"] == 0) & (count > 0)
-        if fresh.any():
-            here["centre"][fresh] = self._about_mean(values, valid)[fresh]
-        weight = count if weights is None else self._summed(np.broadcast_to(
-            weights, values.shape) if valid is None else weights * valid)
-        here["weight"] += weight
-        relative = limit is not None and limit.relative
+        here["centre"][...] = np.where(here["count"] > 0, self._about_mean(values, valid), 0)
         size = away = 0.0   # the largest magnitudes, also less the centre
         for part in _tiles(values.shape):
             there = self._place(part)
@@ -129,28 +177,14 @@ class Moments:
             else:
                 away = max(away, _largest(tile))
             self.additions += math.prod(part[axis].start == 0 for axis in range(values.ndim) if axis not in self.axes)
-        if self.name != "std":
-            here["squares"] += weight * np.float64(away) ** 2   # at least the exact ones, which only bound the rounding
+        here["sizes"] += here["squares"] if self.name == "std" else here["weight"] * np.float64(away) ** 2
         if not relative:
-            self._add_absolute(here, limit, weight, size * 2 * UNIT if values.dtype.itemsize == 8 else 0.0)
+            self._add_absolute(limit, size * 2 * UNIT if values.dtype.itemsize == 8 else 0.0)
 
     def _may_lack_centre(self, values: np.ndarray, limit: Limit | None) -> bool:
         """Whether plain sums of values will do where their errors do not matter beside the limit."""
         rounded = values.dtype.kind in "iu" and values.dtype.itemsize == 8
         return limit is not None and not limit.relative and self.name != "std" and not rounded
-
-    def _measure_in(self, exponent: int | None) -> None:
-        """Take a unit for all sums in which numbers of this binary order of magnitude have squares that do not overflow."""
-        if exponent is None or (self.exponent is not None and exponent - self.exponent <= PLAIN):
-            return
-        before, self.exponent = self.exponent, 0 if abs(exponent) <= PLAIN else exponent
-        if before is None:
-            return   # all sums are zero
-        for name in ("centre", "sum", "squares", "moved", "moved_squares"):
-            array = self.arrays[name]
-            smaller = np.ldexp(array, (before - self.exponent) * (2 if name.endswith("squares") else 1))
-            array[...] = np.where(array > 0, np.maximum(smaller, TINY), 0) if name.startswith("moved") else smaller
-        self.additions += 1   # whose number bounds what is lost below all numbers
 
     def _about_mean(self, values: np.ndarray, valid: np.ndarray | None) -> np.ndarray:
         """A number near the mean of each sum, which may be any: of all values that count, or of some where all do."""
@@ -173,14 +207,13 @@ class Moments:
         here["moved"] += self._summed(weighted) * (share * more) + self.most * TINY
         here["moved_squares"] += self._summed(weighted * sizes) * (share**2 * more) + self.most * TINY
 
-    def _add_absolute(
-        self, here: dict[str, np.ndarray], limit: Limit | None, weight: np.ndarray, rounded: float
-    ) -> None:
+    def _add_absolute(self, limit: Limit | None, rounded: float) -> None:
         """The same for an absolute limit, or none, of integers that were rounded."""
         error = np.float64(0 if limit is None else limit.value)   # of NumPy, which overflows to infinity
-        error = max(np.ldexp(error, -(self.exponent or 0)) * ABOVE, TINY * (error > 0)) + rounded
-        here["moved"] += weight * error
-        here["moved_squares"] += weight * max(error**2, TINY * (error > 0))
+        least = TINY if error else 0.0
+        error = max(np.ldexp(error, -(self.exponent or 0)) * ABOVE, least) + rounded
+        self.arrays["moved"] += self.arrays["weight"] * error
+        self.arrays["moved_squares"] += self.arrays["weight"] * max(error**2, least)
 
     def _place(self, part: Slices) -> Slices:
         """A part of the field as places of the sums."""
@@ -219,7 +252,7 @@ class Moments:
         """Weights, centres, the mean less the centre, its error by rounding, and the mean square with its error."""
         a, g = self.arrays, self.rounding
         weight, lost = a["weight"], self._lost()
-        squares = (a["squares"] / weight) * (1 + 4 * g) + lost   # at least the exact one
+        squares = (a["sizes"] / weight) * (1 + 4 * g) + lost   # at least the exact one
         mean = a["sum"] / weight
         error = (3 * g * np.sqrt(squares) + 3 * g * np.abs(mean) + lost) * ABOVE
         return weight, a["centre"], mean, error, squares
@@ -265,9 +298,10 @@ def _middle(low: np.ndarray, high: np.ndarray) -> Bounded:
 
 
 def _exponent(largest: float, limit: Limit | None) -> int | None:
-    """The binary order of magnitude of values of at most this size, and of their errors; None of zero."""
+    """The binary order of magnitude of values of this size and their errors, if far from 1, else 0; None of zero."""
     size = largest if limit is None or limit.relative else max(largest, limit.value)
-    return math.frexp(size)[1] if size else None
+    exponent = math.frexp(size)[1]
+    return None if size == 0 else exponent if abs(exponent) > PLAIN else 0
 
 
 def _tiles(shape: Sequence[int]) -> Iterator[Slices]:

@@ -37,7 +37,7 @@ def quantile_ends(field: FieldPart, shares: Sequence[Fraction]) -> tuple[list[En
     """Between which numbers each quantile of the original values is, and how many values there are."""
     same, limit = field.limit_of_all
     if same:
-        search = _Search(field, lambda values, _: values)
+        search = _Search(field, _as_decoded)
         ranks = _ranks(shares, search.count)
         exact = search.of(ranks)
         ends = {rank: ends_within(Fraction(exact[rank]), limit) for rank in ranks}
@@ -123,10 +123,10 @@ class _Search:
         self.field, self.key = field, key
         self._values: np.ndarray | None = None
         if field.cells <= MOST_HELD and not isinstance(field.stored.codec, Staged):
-            self._values = np.concatenate(list(field.each(lambda part: key(part.rest(), part.limit))))
+            self._values = np.concatenate(list(field.each(functools.partial(_rest, key))))
             self.count = len(self._values)
         else:
-            self._ranges = Ranges.joined(field.each(self._first))
+            self._ranges = Ranges.joined(field.each(functools.partial(_first, key)))
             self.count = int(self._ranges.count.sum())
 
     def of(self, ranks: Sequence[int]) -> dict[int, Any]:
@@ -147,7 +147,7 @@ class _Search:
             inner: list[Ranges] = []
             single: list[np.ndarray] = []
             pieces = 0 if few else PIECES * len(pairs)
-            for dropped, counted, values in self.field.each(functools.partial(self._inside, brackets, pieces)):
+            for dropped, counted, values in self.field.each(functools.partial(_inside, self.key, brackets, pieces)):
                 beside += dropped
                 inner.append(counted)
                 single.append(values)
@@ -157,40 +157,51 @@ class _Search:
                 values = np.concatenate([values, np.repeat(ranges.low, ranges.count)])
                 return exact | _picked(values, {rank: rank - before for rank, before in below.items()})
 
-    def _keyed(self, part: ChunkPart) -> Ranges:
-        ranges = part.ranges
-        return Ranges(ranges.count, self.key(ranges.low, part.limit), self.key(ranges.high, part.limit))
 
-    def _first(self, part: ChunkPart) -> Ranges:
-        """The ranges of a chunk, and those of its other values."""
-        return Ranges.joined([self._keyed(part), _pieces(self.key(part.rest(), part.limit), PIECES)])
+def _as_decoded(values: np.ndarray, limit: Limit | None) -> np.ndarray:
+    return values
 
-    def _inside(self, brackets: _Brackets, pieces: int, part: ChunkPart) -> tuple[np.ndarray, Ranges, np.ndarray]:
-        """How many values of a chunk are in each gap between brackets; those in brackets, as ranges, and others one by one.
 
-        Numbers of a lattice were counted, and each is a range. Given `pieces`, other values become about as many ranges.
-        """
-        ranges, kinds = self._keyed(part), 2 * len(brackets.start) + 1
-        wanted = brackets.straddling(ranges)
-        beside = np.zeros(kinds, np.int64)
-        np.add.at(beside, brackets.places(ranges.low[~wanted]), ranges.count[~wanted])
-        inner: list[Ranges] = []
-        single: list[np.ndarray] = []
-        for values, counts in (part.of(wanted), (part.rest(), None)):
-            keyed = self.key(values, part.limit)
-            places = brackets.places(keyed)
-            beside += np.bincount(places, counts, kinds).astype(np.int64)   # exact in float64, too
-            inside = places % 2 == 1
-            if counts is not None:
-                inner.append(Ranges(counts[inside], keyed[inside], keyed[inside]))
-            elif pieces:
-                inner.append(_pieces(keyed[inside], pieces))
-            else:
-                single.append(keyed[inside])
-        beside[1::2] = 0
-        empty = keyed[:0]
-        inner.append(Ranges(np.empty(0, np.int64), empty, empty))
-        return beside, Ranges.joined(inner), np.concatenate([empty, *single])
+def _rest(key: Key, part: ChunkPart) -> np.ndarray:
+    return key(part.rest(), part.limit)
+
+
+def _keyed(key: Key, part: ChunkPart) -> Ranges:
+    ranges = part.ranges
+    return Ranges(ranges.count, key(ranges.low, part.limit), key(ranges.high, part.limit))
+
+
+def _first(key: Key, part: ChunkPart) -> Ranges:
+    """The ranges of a chunk, and those of its other values."""
+    return Ranges.joined([_keyed(key, part), _pieces(key(part.rest(), part.limit), PIECES)])
+
+
+def _inside(key: Key, brackets: _Brackets, pieces: int, part: ChunkPart) -> tuple[np.ndarray, Ranges, np.ndarray]:
+    """How many values of a chunk are in each gap between brackets; those in brackets, as ranges, and others one by one.
+
+    Numbers of a lattice were counted, and each is a range. Given `pieces`, other values become about as many ranges.
+    """
+    ranges, kinds = _keyed(key, part), 2 * len(brackets.start) + 1
+    wanted = brackets.straddling(ranges)
+    beside = np.zeros(kinds, np.int64)
+    np.add.at(beside, brackets.places(ranges.low[~wanted]), ranges.count[~wanted])
+    inner: list[Ranges] = []
+    single: list[np.ndarray] = []
+    for values, counts in (part.of(wanted), (part.rest(), None)):
+        keyed = key(values, part.limit)
+        places = brackets.places(keyed)
+        beside += np.bincount(places, counts, kinds).astype(np.int64)   # exact in float64, too
+        inside = places % 2 == 1
+        if counts is not None:
+            inner.append(Ranges(counts[inside], keyed[inside], keyed[inside]))
+        elif pieces:
+            inner.append(_pieces(keyed[inside], pieces))
+        else:
+            single.append(keyed[inside])
+    beside[1::2] = 0
+    empty = keyed[:0]
+    inner.append(Ranges(np.empty(0, np.int64), empty, empty))
+    return beside, Ranges.joined(inner), np.concatenate([empty, *single])
 
 
 def _pieces(values: np.ndarray, most: int) -> Ranges:

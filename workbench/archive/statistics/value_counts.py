@@ -6,10 +6,11 @@ certain; where it only touches the bin, possibly. Ranges of values that no cut d
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -161,11 +162,7 @@ def _counted(field: FieldPart, bins: Sequence[Bin]) -> tuple[np.ndarray, np.ndar
     cuts = {limit: _cuts(bins, limit, field.stored.layout.dtype) for limit in set(field.limits.values())}
     totals = np.zeros((3, len(bins)), np.int64)
     count = 0
-
-    def work(part: ChunkPart) -> tuple[np.ndarray, int]:
-        return _of_chunk(part, cuts[part.limit])
-
-    for numbers, valid in field.each(work):
+    for numbers, valid in field.each(functools.partial(_of_chunk, cuts)):
         totals += numbers
         count += valid
     return totals[0], totals[1], totals[2], count
@@ -182,8 +179,9 @@ def _cuts(bins: Sequence[Bin], limit: Limit | None, dtype: np.dtype) -> np.ndarr
     return np.array(rows, object)
 
 
-def _of_chunk(part: ChunkPart, cuts: np.ndarray) -> tuple[np.ndarray, int]:
+def _of_chunk(cuts_of: Mapping[Limit | None, np.ndarray], part: ChunkPart) -> tuple[np.ndarray, int]:
     """The number of decoded values in each bin, of those that are there certainly and possibly; and of all values."""
+    cuts = cuts_of[part.limit]
     beyond, count = _at_least(part, cuts.reshape(-1))
     value, low, high = beyond.reshape(cuts.shape)
     certain = np.where(low[0] >= high[1], low[0] - high[1], 0)   # else the interval is wider than the bin
