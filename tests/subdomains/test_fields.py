@@ -253,5 +253,38 @@ def test_statistics_on_workers_are_those_of_one_process(tmp_path, client, codec)
     assert archive.statistics(region=region, **how) == here
     assert steps
     assert here["std"] == archive.std(region)
+    asked = {"quantiles": [0.1, 0.5], "bins": 5}
+    one, other = (archive.statistics(["mean"], region, **asked, **more) for more in ({}, how))
+    assert [each.to_dict() for each in one.values()] == [each.to_dict() for each in other.values()]
+    assert one["quantile 0.5"] == archive.median(region)
+    one, other = (archive.statistics(region=region, axis=(0, 2), **more) for more in ({}, how))
+    assert {name: each.to_dict() for name, each in one.items()} == {name: each.to_dict() for name, each in other.items()}
+    assert one["max"].to_dict() == archive.max(region, axis=(0, 2)).to_dict()
+    with pytest.raises(WorkbenchError, match="quantiles= and bins= are of all values"):
+        archive.statistics(axis=0, bins=3)
     with pytest.raises(WorkbenchError, match="save it first"):
         wb.compress(field, wb.Absolute(0.01), codec).statistics(client=client)
+
+
+@pytest.mark.parametrize("codec", ["staged", "prequantised"])
+def test_combinations_by_workers_have_the_bytes_of_those_of_one_process(tmp_path, client, codec):
+    sources = [sample((30, 40, 20), masked=True), sample((30, 40, 20))]
+    saved = [
+        wb.open(wb.compress(one, wb.Absolute(0.01), codec, chunk_values=4000).save(tmp_path / f"{number}.zip"))
+        for number, one in enumerate(sources)
+    ]
+    here = wb.linear_combination([(1, saved[0]), (-0.5, saved[1])], out=tmp_path / "here.zarr")
+    steps = []
+    there = wb.linear_combination(
+        [(1, saved[0]), (-0.5, saved[1])], out=tmp_path / "there.zarr", client=client, scratch=tmp_path,
+        progress=lambda share, name: steps.append(name),
+    )
+    assert "combine chunks" in steps
+    assert here.certificate["values"].derived == there.certificate["values"].derived
+    files = [{path.relative_to(root): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+             for root in (tmp_path / "here.zarr", tmp_path / "there.zarr")]
+    assert files[0] == files[1]
+    with pytest.raises(WorkbenchError, match="workers write the archive: give out="):
+        wb.linear_combination([(1, saved[0])], client=client)
+    with pytest.raises(WorkbenchError, match="save it first"):
+        wb.linear_combination([(1, saved[0] - saved[1])], client=client, out=tmp_path / "other.zip")

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench import backend, codecs
+from workbench import codecs
 from workbench.archive import region as regions
 from workbench.archive.archive import Archive
 from workbench.archive.certificate import SHARE
@@ -42,6 +42,7 @@ from workbench.archive.statistics.selection import dimensions
 from workbench.archive.statistics.staged_chunk import StagedChunk
 from workbench.archive.statistics.staged_sums import lattice_rounding
 from workbench.archive.statistics.sums import ABOVE, TINY
+from workbench.archive.statistics.together import readers
 from workbench.archive.store import MemoryStore
 from workbench.archive.writing import Draft, Place
 from workbench.codecs.codec import Codec
@@ -50,7 +51,9 @@ from workbench.data import Field
 from workbench.errors import WorkbenchError, briefly
 from workbench.guarantees import Absolute, Limit, Limits, SliceLimits
 from workbench.guarantees.correction import apply_correction, corrected_places
-from workbench.run.executors import InProcess
+from workbench.progress import Progress
+from workbench.run.executors import Executor, OnDask
+from workbench.run.submission import submittable
 from workbench.slabs import Slices
 
 EXTRA = 1 / 16               # of the bounds of the sources: what encoding the result may add
@@ -61,9 +64,10 @@ LONGEST = 200                # letters of a name that is an expression
 ON_LATTICE = 2.0**-20        # the tolerance, in steps, for values that are on the lattice already
 
 
+@submittable
 def linear_combination(
     terms: Sequence[tuple[float, Archive]], *, extra: float = EXTRA, out: str | os.PathLike[str] | None = None,
-    overwrite: bool = False,
+    overwrite: bool = False, client: Any = None, scratch: str | Path | None = None, progress: Progress | None = None,
 ) -> Archive:
     """The archive of a linear combination of archived fields; `a - b`, `a + b`, `2.0 * a` and `-a` of archives call it.
 
@@ -74,7 +78,9 @@ def linear_combination(
     not finite in one source is missing.
 
     Sources are decoded chunk by chunk. Of `staged` archives that have one bound, the integers of the lattice are combined,
-    and nothing is rounded to a lattice again. `out` is where the archive is written, as for `wb.compress`.
+    and nothing is rounded to a lattice again. `out` is where the archive is written, as for `wb.compress`. Chunks are made
+    in this process or on the workers of a Dask `client` (or the address of a scheduler), which must see the archives, `out`
+    and the `scratch` folder; the bytes are the same. `progress` is called with the completed share of the chunks.
 
     >>> import workbench as wb
     >>> x = np.linspace(0, 6, 10_000)
@@ -86,8 +92,11 @@ def linear_combination(
     [0.002, 0.0005]
     """
     combination = Combination.of(terms, extra)
-    with _place(out, overwrite) as place:
-        made = combination.written(place)
+    with readers(combination.archives, client, scratch, progress) as executor:
+        if isinstance(executor, OnDask) and out is None:
+            raise WorkbenchError("workers write the archive: give out=, a path on a file system that all of them see")
+        with _place(out, overwrite) as place:
+            made = combination.written(place, executor)
     made.beside = combination.archives[0].beside
     return made
 
@@ -165,14 +174,13 @@ class Combination:
             first.data.layout.shape, self.dtype, first.spacing, name if 0 < len(name) <= LONGEST else None, shared, masked
         )
 
-    def written(self, place: Place) -> Archive:
+    def written(self, place: Place, executor: Executor) -> Archive:
         """The archive of the combination."""
         plan, mask = self.plan, mask_layout(self.plan, self.outline.masked)
-        task, layout = plan.task(), plan.layout
-        work = functools.partial(self._encoded, task, mask, place)
+        layout, indices = plan.layout, list(plan.layout.chunk_indices())
         alone = plan.codec.holds_gil or isinstance(plan.codec, Staged)   # these use threads themselves
-        indices = list(layout.chunk_indices())
-        parts = list(map(work, indices) if alone else backend.side_by_side(work, indices))
+        given = self, plan.task(), mask, place
+        parts = executor.map("combine-chunks", _encoded_chunk, indices, "chunk", shared=given, together=not alone)
         chunks, places = [chunk for chunk, _, _ in parts], [layout.chunk_slices(index) for index in indices]
         rounding = largest(self.extra, list(zip(places, (one for _, one, _ in parts), strict=True)))
         encoding = largest(self.extra, list(zip(places, (one for _, _, one in parts), strict=True)))
@@ -185,9 +193,9 @@ class Combination:
             promise, bound=derivation.bound, limit=derivation.limit, figures=figures, derived=derivation
         )
         arrays[0] = dataclasses.replace(arrays[0], promise=promise)
-        return archive_of(arrays, plan.described(self.outline), plan.codec, self.outline.metadata, place, InProcess())
+        return archive_of(arrays, plan.described(self.outline), plan.codec, self.outline.metadata, place, executor)
 
-    def _encoded(
+    def encoded(
         self, task: Task, mask: ArrayLayout | None, place: Place, index: Index
     ) -> tuple[FieldChunk, Fraction, Fraction]:
         """A chunk that is written, what the arithmetic can have added to it, and what encoding has."""
@@ -273,6 +281,13 @@ class Combination:
             words = expression([(one.coefficient, one.name) for one in self.sources])
             raise WorkbenchError(f"{words} is beyond the range of {self.dtype}: use smaller coefficients")
         return result
+
+
+def _encoded_chunk(
+    given: tuple[Combination, Task, ArrayLayout | None, Place], index: Index
+) -> tuple[FieldChunk, Fraction, Fraction]:
+    combination, task, mask, place = given
+    return combination.encoded(task, mask, place, index)
 
 
 @dataclass(frozen=True)

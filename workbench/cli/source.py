@@ -58,14 +58,14 @@ def add_file(
         how: dict[str, Any] = switch if option in SWITCHES else {"type": _READ.get(option, str)}
         group.add_argument(flag(option), help=meaning, **how)
     if not optional:   # else the limit is for the archive before it
-        _add_most_bytes(group, "refuse an array that takes more than N bytes in memory, and accept any that takes less")
+        add_most_bytes(group, "refuse an array that takes more than N bytes in memory, and accept any that takes less")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def add_archive(parser: argparse.ArgumentParser, metavar: str) -> None:
     """Add the archive, under this name, that a command works on."""
     parser.add_argument("archive", metavar=metavar, help="what `workbench compress` wrote: a zip file or a folder")
-    _add_most_bytes(add_trust(parser), "decode at most N bytes")
+    add_most_bytes(add_trust(parser), "decode at most N bytes")
 
 
 def add_trust(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
@@ -80,7 +80,8 @@ def add_trust(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     return group
 
 
-def _add_most_bytes(group: argparse._ArgumentGroup, text: str) -> None:
+def add_most_bytes(group: argparse._ArgumentGroup, text: str) -> None:
+    """Add the limit of memory, in these words."""
     group.add_argument("--most-bytes", type=_count, metavar="N", help=text)
 
 
