@@ -197,26 +197,23 @@ DEVICE ALWAYS_INLINE void stencil_run(const Area& area, const double* scale, con
     }
 }
 
-WIDE DEVICE void derivative_run(const Area& area, const double* scale, const real* value, i64 item, real* out)
+template <bool SIZES>
+DEVICE ALWAYS_INLINE void any_run(const Area& area, const double* scale, i32 operation, const real* value, i64 item,
+                                  real* out)
 {
-    stencil_run<DERIVATIVE, false>(area, scale, value, item, out);
+    if (operation == DERIVATIVE) stencil_run<DERIVATIVE, SIZES>(area, scale, value, item, out);
+    else if (operation == GRADIENT) stencil_run<GRADIENT, SIZES>(area, scale, value, item, out);
+    else stencil_run<LAPLACIAN, SIZES>(area, scale, value, item, out);
 }
 
-WIDE DEVICE void gradient_run(const Area& area, const double* scale, const real* value, i64 item, real* out)
+WIDE DEVICE void figures_run(const Area& area, const double* scale, i32 operation, const real* value, i64 item, real* out)
 {
-    stencil_run<GRADIENT, false>(area, scale, value, item, out);
-}
-
-WIDE DEVICE void laplacian_run(const Area& area, const double* scale, const real* value, i64 item, real* out)
-{
-    stencil_run<LAPLACIAN, false>(area, scale, value, item, out);
+    any_run<false>(area, scale, operation, value, item, out);
 }
 
 WIDE DEVICE void sizes_run(const Area& area, const double* scale, i32 operation, const real* value, i64 item, real* out)
 {
-    if (operation == DERIVATIVE) stencil_run<DERIVATIVE, true>(area, scale, value, item, out);
-    else if (operation == GRADIENT) stencil_run<GRADIENT, true>(area, scale, value, item, out);
-    else stencil_run<LAPLACIAN, true>(area, scale, value, item, out);
+    any_run<true>(area, scale, operation, value, item, out);
 }
 
 // `area` has the size of the window, the first wanted cell, and the end of the wanted ones along each axis; a scale of zero
@@ -228,8 +225,6 @@ KERNEL(apply_stencil)(i64 items, i64 run, const i64* area SIZE(12), const double
     const Area wanted = {area, area + AXES, area + 2 * AXES, run};
     FOR_EACH(item, items) {
         if (sizes) sizes_run(wanted, scale, operation, value, item, out);
-        else if (operation == DERIVATIVE) derivative_run(wanted, scale, value, item, out);
-        else if (operation == GRADIENT) gradient_run(wanted, scale, value, item, out);
-        else laplacian_run(wanted, scale, value, item, out);
+        else figures_run(wanted, scale, operation, value, item, out);
     }
 }
