@@ -13,8 +13,8 @@
 //
 // A trained network (network.cuh) may correct both expectations, of the location and of the scale, of targets inside the grid.
 #include "portable.cuh"
-
 #include "network.cuh"
+#include "residuals.cuh"
 
 static const i32 AXES = 4, PAIRS = 3;
 static const i32 DESCRIPTION = 32;     // numbers that describe a pass: see `pass_at`
@@ -22,14 +22,7 @@ static const i32 WEIGHTS = 24;         // of a pass: see `locate`, `foreseen` an
 static const i32 SURVEY = 24;          // what `survey_targets` writes about a target
 static const i32 COMMON = 13, FOR_AXIS = 6, FOR_PAIR = 4;   // inputs of a network: see `look_closer`
 static const i32 LESSON = 53;          // what `survey_lessons` writes about a target: its inputs, and four numbers
-static const i32 CONTEXTS = 64;
-static const i32 SYMBOLS = 256;
-static const i32 DIRECT = 16;          // magnitudes below have symbols of their own, larger ones eight for each octave
-static const i32 ESCAPE = 255;         // the value itself follows
-static const i32 PRECISION = 12;       // frequencies of one context sum to 2^12
-static const u32 LEAST_STATE = 1 << 16;
 static const i32 QUARTERS = (127 - 4) * 4;   // the quarter octave of a float's scale that has context 0: 1/16 of the bound
-static const i32 VALUE_BITS = 8 * sizeof(real);
 
 namespace {
 
@@ -390,45 +383,6 @@ DEVICE ALWAYS_INLINE Expectation expect(const Pass& pass, const Grid& grid, cons
     return found;
 }
 
-DEVICE u64 bits_of(real value)
-{
-    union {
-        real number;
-        u32 half[sizeof(real) / 4];
-    } as;
-    as.number = value;
-    return sizeof(real) == 8 ? (u64)as.half[sizeof(real) / 4 - 1] << 32 | as.half[0] : as.half[0];
-}
-
-DEVICE real value_with(u64 bits)
-{
-    union {
-        real number;
-        u32 half[sizeof(real) / 4];
-    } as;
-    as.half[0] = (u32)bits;
-    if (sizeof(real) == 8) as.half[sizeof(real) / 4 - 1] = (u32)(bits >> 32);
-    return as.number;
-}
-
-// Residuals: the symbol of a magnitude, and how many bits follow a symbol besides.
-DEVICE i32 symbol_of(i64 size)
-{
-    if (size < DIRECT) return (i32)size;
-    const i32 length = bit_length((u64)size);
-    return DIRECT + (length - 5) * 8 + (i32)(size >> (length - 4) & 7);
-}
-
-DEVICE i32 bits_below(i32 symbol) { return symbol < DIRECT ? 0 : (symbol - DIRECT) / 8 + 1; }
-
-// The bits that follow a symbol: the sign and those below the symbol, or the whole value.
-DEVICE i32 bits_after(i32 symbol) { return symbol == 0 ? 0 : symbol == ESCAPE ? VALUE_BITS : 1 + bits_below(symbol); }
-
-DEVICE i64 size_with(i32 symbol, u64 below)
-{
-    return symbol < DIRECT ? symbol : (i64)((u64)(8 | ((symbol - DIRECT) & 7)) << bits_below(symbol) | below);
-}
-
 // What is seen of chosen targets of a pass, and how far their values are from the middle, for fitting its weights. With
 // these weights, the deviations of earlier targets are about what they will be.
 KERNEL(survey_targets)(i64 n, const i64* target SIZE(n), const i64* description SIZE(32), const real* weight SIZE(24),
@@ -548,54 +502,6 @@ KERNEL(quantise_targets)(i64 blocks, const i64* begin SIZE(blocks + 1), const i6
     }
 }
 
-// Bits that follow symbols, in 32-bit words.
-struct BitWriter {
-    u32* to;
-    u64 held;
-    i32 count;
-};
-
-DEVICE void put(BitWriter* out, u64 bits, i32 count)
-{
-    while (count > 0) {
-        const i32 taken = count < 32 ? count : 32;
-        out->held |= (bits & ((1ULL << taken) - 1)) << out->count;
-        out->count += taken;
-        bits >>= taken;
-        count -= taken;
-        if (out->count >= 32) {
-            *out->to++ = (u32)out->held;
-            out->held >>= 32;
-            out->count -= 32;
-        }
-    }
-}
-
-struct BitReader {
-    const u32 *from, *last;
-    u64 held;
-    i32 count;
-};
-
-DEVICE u64 take(BitReader* in, i32 count)
-{
-    u64 bits = 0;
-    for (i32 got = 0; count > 0;) {
-        const i32 taken = count < 32 ? count : 32;
-        if (in->count < taken) {
-            in->held |= (u64)(in->from < in->last ? *in->from : 0) << in->count;
-            ++in->from;
-            in->count += 32;
-        }
-        bits |= (in->held & ((1ULL << taken) - 1)) << got;
-        in->held >>= taken;
-        in->count -= taken;
-        got += taken;
-        count -= taken;
-    }
-    return bits;
-}
-
 // How many bits follow the symbols of each block.
 KERNEL(count_rest)(i64 blocks, const i64* begin SIZE(blocks + 1), const u16* code SIZE(LAST(begin)), i64* bits SIZE(blocks))
 {
@@ -638,26 +544,6 @@ KERNEL(write_rest)(i64 blocks, const i64* begin SIZE(blocks + 1), i64 passes, co
     }
 }
 
-namespace {
-
-// What a block is decoded from. `row` is the table of each context.
-struct Source {
-    const u16 *word, *last_word;
-    BitReader rest;
-    u32 state, sum;
-    const u8 *row, *symbol_at;
-    const u32 *frequency, *start;
-};
-
-}  // namespace
-
-DEVICE u32 next_word(Source* from)
-{
-    const u32 word = from->word < from->last_word ? *from->word : 0;
-    ++from->word;
-    return word;
-}
-
 // The targets from `begin` to `end` of a pass. It is called with `odd` as a literal.
 DEVICE ALWAYS_INLINE void decode_some(const Pass& pass, const Grid& grid, const real* weight, const float* network, i32 odd,
                                       i64 begin, i64 end, double step, Source* from, real* value, real* deviation)
@@ -670,11 +556,7 @@ DEVICE ALWAYS_INLINE void decode_some(const Pass& pass, const Grid& grid, const 
         look_back(pass, grid, place, t - begin, odd, &seen);
         const Expectation expected = expect(pass, grid, place, seen, weight, network, odd, half_step);
         const double centre = (double)expected.centre;
-        const i32 row = source.row[expected.context];
-        const u32 slot = source.state & ((1 << PRECISION) - 1);
-        const i32 symbol = source.symbol_at[(row << PRECISION) + slot], at = row * SYMBOLS + symbol;
-        source.state = source.frequency[at] * (source.state >> PRECISION) + slot - source.start[at];
-        if (source.state < LEAST_STATE) source.state = source.state << 16 | next_word(&source);
+        const i32 symbol = next_symbol(&source, expected.context);
         const u64 rest = take(&source.rest, bits_after(symbol));
         const i64 far = symbol == ESCAPE ? 0 : size_with(symbol, rest >> 1);
         const double moved = centre + (double)(rest & 1 ? -far : far) * step;
@@ -704,8 +586,7 @@ KERNEL(decode_targets)(i64 blocks, i64 block, const i64* begin SIZE(>= blocks + 
         Source source = {words + word_first[b], words + word_first[b + 1],
                          {rest + rest_first[b], rest + rest_first[b + 1], 0, 0},
                          0, 0, row, symbol_at, frequency, start};
-        source.state = next_word(&source);
-        source.state = source.state << 16 | next_word(&source);
+        open_source(&source);
         for (i64 k = 0; k < passes; ++k) {
             const i64 from = (begin[b] > pass_begin[k] ? begin[b] : pass_begin[k]) - pass_begin[k];
             const i64 to = (begin[b + 1] < pass_begin[k + 1] ? begin[b + 1] : pass_begin[k + 1]) - pass_begin[k];
@@ -718,8 +599,6 @@ KERNEL(decode_targets)(i64 blocks, i64 block, const i64* begin SIZE(>= blocks + 
             else if (pass.odd == 3) decode_some(pass, grid, own, net, 3, from, to, step[k], &source, value, deviation);
             else decode_some(pass, grid, own, net, 4, from, to, step[k], &source, value, deviation);
         }
-        const bool ended = source.state == LEAST_STATE && source.word == source.last_word
-                           && source.rest.from == source.rest.last;
-        sound[b] = ended && source.sum == checksum[b];
+        sound[b] = is_at_end(source) && source.sum == checksum[b];
     }
 }

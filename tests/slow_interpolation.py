@@ -12,9 +12,10 @@ import numpy as np
 from workbench.codecs.interpolation_decoding import weights_from
 from workbench.codecs.interpolation_grid import Pass, coarsest, every, four_axes, passes, steps_of
 from workbench.codecs.interpolation_model import CONSTANTS, UNIT, Model, constants_of
-from workbench.codecs.interpolation_stream import DIRECT, ESCAPE, Blocks, Header, targets_before
+from workbench.codecs.interpolation_stream import Blocks, Header, targets_before
 from workbench.codecs.pieces import split
 from workbench.codecs.prequantised import Prequantised
+from workbench.codecs.residuals import DIRECT, ESCAPE
 
 
 class Decoder:

@@ -20,7 +20,7 @@ SMALL = {   # the functions whose products stay small, and why
     "BlocksAround::cells": "offsets of neighbouring blocks",
     "BlocksAround::mark_before": "offsets of neighbouring blocks", "crc_after": "rows of a table of 16",
     "divide_f32_3d": "cuts and parts of a division", "Tile::compare": "slots of a tile", "decode_block": "rows of a table",
-    "decode_some": "rows of a table", "answer_of": "a network's inputs", "rank_of": "steps of a move",
+    "next_symbol": "rows of a table", "answer_of": "a network's inputs", "rank_of": "steps of a move",
     "encode_symbols_f32_3d": "the state of the coder", "node_range": "nodes of a tree, 2^27 at most",
     **dict.fromkeys(
         ("accumulate", "difference", "put_planes", "get_planes", "survey", "unpack", "encode_block"), "numbers of one block"

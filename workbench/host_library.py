@@ -9,10 +9,12 @@ This module imports nothing outside the standard library, because the build hook
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import itertools
 import os
 import platform
+import re
 import shlex
 import subprocess
 import tempfile
@@ -22,6 +24,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parent
 LIBRARY = PACKAGE / "_host.so"
 SANITISED = PACKAGE / "_host_sanitised.so"   # for `tests/fuzz`: stops at every access outside an array
+OBJECTS = PACKAGE.parent / "build" / "objects"   # in a checkout
 SHUFFLED = PACKAGE / "_host_shuffled.so"     # for `tests/test_order_of_work.py`: takes work items in another order
 
 # Contraction is off here and in `backend.DEVICE_FLAGS`: a fused multiply-add rounds once where the other machine
@@ -109,24 +112,53 @@ def _output(command: list[str]) -> str:
 def build(library: Path = LIBRARY, flags: tuple[str, ...] = ()) -> Path:
     """Compile every kernel for the CPU into `library`, replacing it only when all of it compiled.
 
-    `flags` are added to the usual ones.
+    `flags` are added to the usual ones. In a checkout, objects of sources that have not changed are in `build/objects`.
     """
     folder = kernel_folder()
     with tempfile.TemporaryDirectory() as scratch:
         main = ["-c", str(folder / "host.cpp"), f'-DSOURCE_HASH="{source_hash(folder)}"', "-o", f"{scratch}/host.o"]
-        objects = [main]
+        kept = OBJECTS / hashlib.sha256(shlex.join([*compiler(), *HOST_FLAGS, *flags]).encode()).hexdigest()[:8]
+        work = [functools.partial(_compile, [*flags, *main])]
         for source, real, dimensions in itertools.product(sorted(folder.glob("*.cu")), REALS, DIMENSIONS):
-            target = f"{scratch}/{source.stem}_{variant(real, dimensions)}.o"
-            objects.append([*definitions(real, dimensions), "-x", "c++", "-c", str(source), "-o", target])
+            target = Path(scratch, f"{source.stem}_{variant(real, dimensions)}.o")
+            arguments = [*flags, *definitions(real, dimensions), "-x", "c++", "-c", str(source), "-o", str(target)]
+            work.append(functools.partial(_compile_changed, arguments, source, target, kept))
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            list(pool.map(_compile, [[*flags, *arguments] for arguments in objects]))
+            list(pool.map(lambda compile_one: compile_one(), work))
         linked = Path(scratch) / library.name
         _compile([*flags, "-shared", *sorted(map(str, Path(scratch).glob("*.o"))), "-o", str(linked)])
-        staged = library.with_suffix(f".{os.getpid()}.tmp")
-        staged.write_bytes(linked.read_bytes())
-        staged.chmod(0o755)
-        staged.replace(library)
+        _replace(linked, library)
     return library
+
+
+def _compile_changed(arguments: list[str], source: Path, target: Path, kept: Path) -> None:
+    """Compile an object, unless there is one of the same text; the older ones of this source and variant go."""
+    if not (PACKAGE.parent / "pyproject.toml").is_file():   # an installed package has no place for objects
+        _compile(arguments)
+        return
+    same = kept / f"{target.stem}-{hashlib.sha256(_with_headers(source).encode()).hexdigest()[:16]}.o"
+    if not same.is_file():
+        _compile(arguments)
+        kept.mkdir(parents=True, exist_ok=True)
+        for older in kept.glob(f"{target.stem}-*.o"):
+            older.unlink(missing_ok=True)
+        _replace(target, same)
+    else:
+        target.write_bytes(same.read_bytes())
+
+
+def _with_headers(source: Path) -> str:
+    """The text of a file with that of all its headers, in any order."""
+    included = re.findall(r'#include "(\w+\.cuh)"', source.read_text())
+    return source.read_text() + "".join(_with_headers(source.with_name(name)) for name in included)
+
+
+def _replace(made: Path, target: Path) -> None:
+    """Put a file in its place in one step: other processes may use the one that is there."""
+    staged = target.with_suffix(f".{os.getpid()}.tmp")
+    staged.write_bytes(made.read_bytes())
+    staged.chmod(0o755)
+    staged.replace(target)
 
 
 def _compile(arguments: list[str]) -> None:

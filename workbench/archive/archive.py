@@ -34,6 +34,7 @@ from workbench.archive.verify import verify
 from workbench.archive.writing import in_order, write
 from workbench.backend import Array
 from workbench.codecs import Codec, Columns
+from workbench.data.chunked import POSITIONS
 from workbench.data.labelled import width_in_file
 from workbench.data.summary_html import size, summary
 from workbench.metrics.report import Report
@@ -65,7 +66,8 @@ class Archive(Statistics, Algebra):
             require_plausible(layout, store, damaged)
         require_consistent(self._described, store.name, damaged)
         self._trust = trust
-        self.arrays = {name: StoredArray(store, layout, self._trust) for name, layout in layouts.items()}
+        positions = StoredArray(store, layouts[POSITIONS], self._trust) if POSITIONS in layouts else None
+        self.arrays = {name: StoredArray(store, layout, self._trust, positions) for name, layout in layouts.items()}
         self._whole: dict[str, np.ndarray] = {}
         self.beside: Mapping[str, Archive] = {}   # coordinates of its dataset, by their own names
 

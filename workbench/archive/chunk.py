@@ -122,6 +122,11 @@ def decode_chunk(
     `isolate` decodes in another process where the codec could harm this one.
     """
     opened, codec = frame.unpack(data, where), codec_of(configuration, where)
+    if codec.beside_positions:
+        raise WorkbenchError(
+            f"{where}: its numbers were predicted from positions of particles, which are not in this chunk: read it with "
+            "wb.open(...), or compress with another column_codec"
+        )
     values = decode_frame(opened, isolated(codec) if isolate else codec, dtype)
     require_as_written(opened, values, codec, configuration)
     return values

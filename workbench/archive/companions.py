@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
 from workbench import codecs
 from workbench.archive.choice import is_free
-from workbench.archive.chunk import EncodedChunk, exact_chunk
+from workbench.archive.chunk import EncodedChunk, exact_chunk, with_checksums
 from workbench.archive.encoding import (
     EncodedArray,
     ReadyChunk,
@@ -29,7 +29,9 @@ from workbench.archive.encoding import (
 )
 from workbench.archive.in_order import PERMUTATION
 from workbench.archive.layout import ArrayLayout
+from workbench.archive.reading import StoredArray
 from workbench.archive.request import Request
+from workbench.archive.trust import Trust
 from workbench.archive.writing import Place
 from workbench.codecs import Codec, Columns, ParticleCodec
 from workbench.guarantees import Bound, Limit
@@ -37,8 +39,9 @@ from workbench.guarantees.enforce import Figures
 from workbench.ordering import stored_index
 from workbench.run.executors import Executor
 
-CHUNK = 2**16   # particles in a chunk of a companion array
-VELOCITY_CODEC = "prequantised"   # where the requested codec is only for positions: the same bytes on every machine
+CHUNK = 2**16    # particles in a chunk of a companion array,
+BESIDE = 2**18   # and of one that is predicted from positions: particles at the border of a chunk have fewer neighbours
+COLUMN_CODEC = "prequantised"   # where the requested codec is only for positions: fast, also for integers
 
 Done = tuple[EncodedChunk, Figures | None]   # a chunk without its bytes, and the figures of one that a codec encoded
 
@@ -73,6 +76,7 @@ class _Array:
     companions: Companions
     place: Place
     task: Task | None   # where a codec encodes them
+    positions: StoredArray | None   # decoded, where the codec predicts from them
 
     def encode(self, numbers: range) -> list[Done]:
         """Encode and write chunks that follow each other; returns everything but their bytes."""
@@ -82,35 +86,44 @@ class _Array:
         values = self.companions.read(self.name, begin, ranges[-1].stop)
         for index, rows in zip(indices, ranges, strict=True):
             here = np.ascontiguousarray(values[rows.start - begin : rows.stop - begin])
-            ready = None if self.task is None else encode_values(self.task, here)
+            ready = None if self.task is None else encode_values(self._beside(self.task, rows), here)
             chunk = exact_chunk(here) if ready is None else ready.data
             self.place.put(self.layout.chunk_key(index), chunk.data)
             done.append((chunk.without_bytes(), None if ready is None else ready.figures))
         return done
 
+    def _beside(self, task: Task, rows: slice) -> Task:
+        """The task for these rows, whose codec may need their positions."""
+        if self.positions is None or not task.codec.beside_positions:
+            return task
+        return replace(task, codec=task.codec.beside(self.positions.rows(rows.start, rows.stop)))
+
 
 def encode_companions(
-    companions: Companions, count: int, chunk: int, request: Request, bounds: Mapping[str, Bound], place: Place,
+    companions: Companions, positions: EncodedArray, request: Request, bounds: Mapping[str, Bound], place: Place,
     executor: Executor,
 ) -> Iterator[EncodedArray]:
     """Encode and write all columns, in the order in which archives list them; the arrays are without bytes.
 
-    `chunk` is how many particles a chunk of positions has: no chunk has more. Columns without a bound are exact.
+    No chunk has more particles than one of positions, whose bytes are in their place. Columns without a bound are exact.
     """
-    few = min(chunk, even_chunks(count, CHUNK))
+    (count, _), chunk = positions.layout.shape, positions.layout.chunk_shape[0]
     dtypes = dict(companions.dtypes)
     if request.store_permutation:
         dtypes[PERMUTATION] = stored_index(count)
     for name, dtype in dtypes.items():
-        shape, chunks, bound = (count, *dtype.shape), (few, *dtype.shape), bounds.get(name)
-        codec = column_codec(dtype, bound, request.codec)
+        bound = bounds.get(name)
+        codec = column_codec(dtype, bound, request.column_codec or request.codec)
+        few = min(chunk, even_chunks(count, BESIDE if codec is not None and codec.beside_positions else CHUNK))
+        shape, chunks = (count, *dtype.shape), (few, *dtype.shape)
+        written = _written(positions, place) if codec is not None and codec.beside_positions else None
         if codec is None:
             layout, task = exact_layout(name, shape, dtype.base, chunks), None
         else:
             layout = layout_for(name, shape, dtype.base, chunks, codec)
             limit = Limit("absolute", 0.0) if bound is None else companions.limit(name, bound)
             task = Task(layout, codec, bound, limit)
-        array, together = _Array(name, layout, companions, place, task), max(1, companions.rows_together // few)
+        array, together = _Array(name, layout, companions, place, task, written), max(1, companions.rows_together // few)
         last = layout.chunk_count
         numbers = [range(start, min(start + together, last)) for start in range(0, last, together)]
         free = task is None or not task.codec.holds_gil
@@ -123,28 +136,37 @@ def encode_companions(
             yield assembled(task, ready)
 
 
+def _written(positions: EncodedArray, place: Place) -> StoredArray:
+    """The positions of an archive that is being written, chunk by chunk: there are no shards yet."""
+    layout = replace(positions.layout, shard_shape=None)
+    return StoredArray(place.parts(), with_checksums(layout, positions.chunks), Trust(isolate=False))
+
+
 def column_codec(dtype: np.dtype, bound: Bound | None, requested: str | Codec) -> Codec | None:
     """The codec for rows of this type: the requested one if it takes such arrays, else one that every machine has.
 
     None is for arrays that are kept bit for bit as they are: numbers without a bound, and flags.
 
+    >>> import workbench as wb
     >>> column_codec(np.dtype(("f4", (3,))), None, "auto"), column_codec(np.dtype("i8"), None, "auto")
     (Columns(codec=PCodec(level=8)), None)
+    >>> column_codec(np.dtype(("f4", (3,))), wb.Absolute(1.0), "neighbours")
+    Neighbours()
     """
     if bound is None:
         return Columns(codecs.get("pcodec")) if dtype.shape and dtype.base.kind != "b" else None
-    chosen = codec_of_velocities(requested)
+    chosen = codec_of_columns(requested)
     inner = chosen.codec if isinstance(chosen, Columns) else chosen
     if dtype.base.name not in inner.dtypes:
-        inner = codecs.get(VELOCITY_CODEC)
-    return Columns(inner) if dtype.shape else inner
+        inner = codecs.get(COLUMN_CODEC)
+    return Columns(inner) if dtype.shape and not inner.beside_positions else inner
 
 
-def codec_of_velocities(given: str | Codec) -> Codec:
-    """The codec of velocities that have a bound, where this one is requested for positions.
+def codec_of_columns(given: str | Codec) -> Codec:
+    """The codec of velocities and other columns that have a bound, where this one is requested.
 
-    >>> codec_of_velocities("lattice").id
+    >>> codec_of_columns("lattice").id
     'prequantised'
     """
-    chosen = codecs.get(VELOCITY_CODEC if is_free(given) else given) if isinstance(given, str) else given
-    return codecs.get(VELOCITY_CODEC) if isinstance(chosen, ParticleCodec) else chosen
+    chosen = codecs.get(COLUMN_CODEC if is_free(given) else given) if isinstance(given, str) else given
+    return codecs.get(COLUMN_CODEC) if isinstance(chosen, ParticleCodec) else chosen

@@ -40,6 +40,7 @@ def compress(
     *,
     velocities: Bound | None = None,
     columns: Mapping[str, Bound] | None = None,
+    column_codec: str | Codec | None = None,
     store_permutation: bool = False,
     chunk_values: int | None = None,
     chunks: Chunks | None = None,
@@ -69,8 +70,9 @@ def compress(
     smaller, consecutive ids larger; `store_permutation` then stores the permutation. `keep` is one promise beyond the
     bound, or several. `velocities` bounds the error of velocities, and `columns` that of other columns by name or pattern,
     as in `{"Potential": wb.Relative(1e-3), "*": wb.Exact()}`; patterns are for floats alone. Both are exact otherwise; ids,
-    masses and flags are always exact. What has a bound is encoded by `codec` or, if it is only for positions or floats, by
-    `prequantised`.
+    masses and flags are always exact. What has a bound is encoded by `column_codec` or, without one, by `codec`; where that
+    is only for positions or floats, by `prequantised`. `column_codec="neighbours"` predicts velocities and columns from
+    the particles around them: smaller in simulations, slower, and readable only beside the positions, so not by plain Zarr.
 
     `bound` may be one for each slice of a field along an axis: `wb.PerSlice(...)`. `chunks` is the shape of the chunks,
     each of which is encoded and read on its own: a number for every axis, one for each, or a mapping by names of
@@ -104,7 +106,7 @@ def compress(
         require_writable(out, overwrite)
     options = {
         "codec": codec, "keep": keep, "order": order, "velocities": velocities, "store_permutation": store_permutation,
-        "chunk_values": chunk_values, "chunks": chunks, "speed": speed, "columns": columns,
+        "chunk_values": chunk_values, "chunks": chunks, "speed": speed, "columns": columns, "column_codec": column_codec,
     }
 
     def members() -> Any:
@@ -116,7 +118,7 @@ def compress(
         return members()
     request = Request(
         bound, codec, promises(keep), order, progress, velocities, store_permutation, chunk_values, speed=speed,
-        chunks=chunks, columns={} if columns is None else columns,
+        chunks=chunks, columns={} if columns is None else columns, column_codec=column_codec,
     )
     if (given := _single(source)) is None:
         return members()

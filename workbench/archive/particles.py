@@ -104,7 +104,7 @@ def compress_particles(supply: Supply, request: Request, place: Place, executor:
     for key, data in extents.entries():
         place.put(key, data)
     checksum = chosen.companions.checksum()
-    others = encode_companions(chosen.companions, plan.count, plan.chunk, request, supply.bounds, place, executor)
+    others = encode_companions(chosen.companions, chosen.array, request, supply.bounds, place, executor)
     described = {**plan.described(request, checksum), "mass": supply.mass}
     arrays = [chosen.array, extents, *others]
     return archive_of(arrays, described, plan.codec, supply.metadata, place, executor, supply.notes())

@@ -30,6 +30,7 @@ from workbench.archive.request import Request
 from workbench.archive.survey import Survey
 from workbench.archive.writing import Place
 from workbench.clusters.keep import KeepClusters
+from workbench.codecs import Codec
 from workbench.data import Particles
 from workbench.data.chunked import ChunkedParticles
 from workbench.data.triclinic import require_no_triclinic_cell
@@ -102,7 +103,7 @@ class InChunks:
             "versions": provenance.versions(codec), "count": len(outline), "dtype": str(outline.dtype),
             "box": outline.box, "lower": outline.lower.tolist(), "upper": outline.upper.tolist(),
             "columns": {name: str(dtype) for name, dtype in self.columns.dtypes.items()}, "mass": self.mass,
-            "bounds": bounds, "permutation": request.store_permutation,
+            "bounds": bounds, "permutation": request.store_permutation, "column_codec": _described(request.column_codec),
         })
 
     def encoded(self, limit: Limit, place: Place) -> Positions:
@@ -176,6 +177,10 @@ class InChunks:
     def _hidden(self, place: Place) -> Path:
         """The folder for what a later run of the same call goes on from."""
         return self._folder / "chunks" if place.unfinished is None else place.unfinished
+
+
+def _described(codec: str | Codec | None) -> Any:
+    return codec.to_dict() if isinstance(codec, Codec) else codec
 
 
 def _clusters_of(request: Request) -> KeepClusters | None:

@@ -29,6 +29,7 @@ from workbench.slabs import Slices
 Result = TypeVar("Result")
 
 REMEMBERED = 16   # chunks and indexes of shards for each array, of which few are larger than a megabyte
+DECODED = 2       # chunks that are kept decoded while others are predicted from them
 _REMEMBERING = threading.Lock()   # threads may read one archive at once
 
 
@@ -39,9 +40,11 @@ class StoredArray:
     store: Store
     layout: ArrayLayout
     trust: Trust = DEFAULT
+    positions: StoredArray | None = None   # those of the same particles, for codecs that predict columns from them
     codec: Codec = field(init=False)
     decoder: Codec = field(init=False, repr=False)   # the codec, or one that runs it in another process
     opened: dict[Index, Any] = field(init=False, default_factory=dict, compare=False, repr=False)   # for reading by region
+    latest: dict[Index, np.ndarray] = field(init=False, default_factory=dict, compare=False, repr=False)   # decoded chunks
     shards: dict[Index, ShardIndex] = field(init=False, default_factory=dict, compare=False, repr=False)
     checksums: list[bytes] = field(init=False, repr=False)   # of each file, in order
 
@@ -54,7 +57,8 @@ class StoredArray:
         object.__setattr__(self, "checksums", checksums_of(self.layout))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "opened": {}, "shards": {}}   # views into bytes cannot be pickled; they are read again
+        # Views into bytes cannot be pickled; all are read again.
+        return {**self.__dict__, "opened": {}, "latest": {}, "shards": {}}
 
     @property
     def nbytes(self) -> int:
@@ -107,13 +111,33 @@ class StoredArray:
 
     def chunk(self, index: Index) -> np.ndarray:
         """The values of one chunk, bit-identical to those decoded when it was written."""
-        return self.values_of(self.frame(index))
+        return self.values_of(self.frame(index), index)
 
-    def values_of(self, opened: Frame) -> np.ndarray:
+    def values_of(self, opened: Frame, index: Index) -> np.ndarray:
         """The values of an unpacked chunk."""
-        values = decode_frame(opened, self.decoder, self.layout.dtype)
+        values = decode_frame(opened, self._decoder_of(index), self.layout.dtype)
         require_as_written(opened, values, self.codec, self.layout.configuration)
         return values
+
+    def _decoder_of(self, index: Index) -> Codec:
+        """The decoder of a chunk, which may need the positions of the same particles."""
+        if not self.codec.beside_positions:
+            return self.decoder
+        if self.positions is None:
+            raise Damaged(self.layout.chunk_key(index), "it was predicted from positions, and there are none")
+        rows = self.layout.chunk_slices(index)[0]
+        return self.codec.beside(self.positions.rows(rows.start, rows.stop))
+
+    def rows(self, start: int, stop: int) -> np.ndarray:
+        """The rows between two places. The chunks that hold them are kept for the next such call."""
+        length, rest, pieces = self.layout.chunk_shape[0], (0,) * (len(self.layout.shape) - 1), []
+        for number in range(start // length, -(-stop // length)):
+            values = self.latest.get((number, *rest))
+            if values is None:
+                values = self.chunk((number, *rest))
+                remember(self.latest, (number, *rest), values, DECODED)
+            pieces.append(values[max(start - number * length, 0) : stop - number * length])
+        return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
     def chunks(self, indices: Iterable[Index] | None = None) -> Iterator[tuple[Index, np.ndarray]]:
         """The values of these chunks (by default: of all), in parallel where the codec releases Python's lock."""
@@ -174,10 +198,10 @@ class StoredArray:
         return map(work, indices) if self.decoder.holds_gil else backend.side_by_side(work, indices)
 
 
-def remember(latest: dict[Index, Result], index: Index, value: Result) -> None:
+def remember(latest: dict[Index, Result], index: Index, value: Result, most: int = REMEMBERED) -> None:
     """Add to the latest few, which are often read again."""
     with _REMEMBERING:
         latest.pop(index, None)   # another thread may have read the same
-        while len(latest) >= REMEMBERED:
+        while len(latest) >= most:
             latest.pop(next(iter(latest)))
         latest[index] = value

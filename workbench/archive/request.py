@@ -25,7 +25,7 @@ from workbench.archive.root import documents_of
 from workbench.archive.store import MemoryStore
 from workbench.archive.writing import Draft, Place
 from workbench.arguments import function, one_of, whole_number
-from workbench.codecs import Codec
+from workbench.codecs import Codec, ParticleCodec
 from workbench.errors import WorkbenchError, briefly
 from workbench.guarantees import Bound, PerSlice
 from workbench.guarantees.guarantee import Promised
@@ -51,6 +51,7 @@ class Request:
     speed: Speed = "small"        # what matters where the codec is free
     chunks: Chunks | None = None
     columns: Mapping[str, Bound] = field(default_factory=dict)   # of particles, by name or pattern
+    column_codec: str | Codec | None = None   # of these and of velocities, if it is not that of positions
 
     def __post_init__(self) -> None:
         for name, bound in (("bound", self.bound), ("velocities", self.velocities)):
@@ -62,6 +63,8 @@ class Request:
         object.__setattr__(self, "columns", _rules(self.columns))
         if not isinstance(self.order, str) or self.order not in ORDERS:
             raise WorkbenchError(f"order must be 'keep' or 'free'; got {self.order!r}")
+        if self.column_codec is not None:
+            _require_for_columns(self.column_codec)
         one_of("speed", self.speed, get_args(Speed))
         if self.speed != "small" and not is_free(self.codec):
             raise WorkbenchError(f"speed={self.speed!r} chooses a codec; got codec={self.codec!r}, too: leave one out")
@@ -89,6 +92,15 @@ class Request:
         if known != given:
             raise WorkbenchError(f"{given!r} cannot be rebuilt from its description, which gives {known!r}")
         return given
+
+
+def _require_for_columns(given: Any) -> None:
+    """Refuse what is no codec of arrays."""
+    chosen = given if isinstance(given, Codec) or is_free(given) else codecs.get(given)
+    if isinstance(chosen, ParticleCodec):
+        raise WorkbenchError(
+            f"column_codec={chosen.id!r} is for positions alone: give one of arrays, as 'neighbours' or 'prequantised'"
+        )
 
 
 def _rules(given: Any) -> dict[str, Bound]:

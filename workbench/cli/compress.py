@@ -62,6 +62,8 @@ def add(commands: Any) -> None:
     velocities.add_argument("--velocities-rel", type=float, metavar="EB", help=text)
     for name, text in COLUMN_BOUNDS.items():
         parser.add_argument(f"--column-{name}", action="append", type=_rule, metavar="NAME=EB", help=text)
+    text = "codec of velocities and columns that have a bound, such as neighbours (default: --codec, or prequantised)"
+    parser.add_argument("--column-codec", metavar="NAME", help=text)
     text = "store the permutation of particles; without it, only the original can identify them"
     parser.add_argument("--store-permutation", action="store_true", help=text)
     add_clusters(parser)
@@ -95,7 +97,8 @@ def run(options: argparse.Namespace) -> int:
         start = time.perf_counter()
         archive = compress(
             data, bound, codec, keep, options.order, progress, velocities=velocities,
-            columns=_columns(options), store_permutation=options.store_permutation, client=client, scratch=options.scratch,
+            columns=_columns(options), column_codec=options.column_codec, store_permutation=options.store_permutation,
+            client=client, scratch=options.scratch,
             **({"out": options.out, "overwrite": options.overwrite} if on_workers else {}),
         )
         seconds = time.perf_counter() - start

@@ -114,6 +114,7 @@ class Codec(ABC):
     conservative: ClassVar[bool] = False  # errors are far below the tolerance
     on_device: ClassVar[bool] = False     # takes CuPy arrays too
     contained: ClassVar[bool] = False     # decoding forged bytes is harmless
+    beside_positions: ClassVar[bool] = False   # for columns of particles whose positions are known: see `beside`
     dimensions: ClassVar[tuple[int, ...]] = (1, 2, 3, 4)
     dtypes: ClassVar[tuple[str, ...]] = ("float32", "float64")
     most_values: ClassVar[int] = 2**28
@@ -168,6 +169,10 @@ class Codec(ABC):
     def remark(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> str | None:
         """What a certificate should say of a chunk with these bytes, in words that many chunks share; often nothing."""
         return None
+
+    def beside(self, positions: Array) -> Self:
+        """The codec for columns of particles at these positions, as they are decoded; most codecs need not know them."""
+        return self
 
     @abstractmethod
     def _encode(self, values: Array, tolerance: Tolerance) -> bytes:

@@ -36,6 +36,22 @@ def streamed(name: str, decompressor: Callable[[], Any]) -> Callable[[bytes, np.
     return fill
 
 
+def inflated(data: bytes | memoryview, most: int) -> bytes:
+    """What zlib deflated, if it is not longer than this.
+
+    >>> inflated(zlib.compress(b"abc"), 3)
+    b'abc'
+    """
+    decompressor = zlib.decompressobj()
+    try:
+        found = decompressor.decompress(data, most + 1)
+    except zlib.error as error:
+        raise CodecFailed(f"{len(data)} bytes cannot be inflated: {error}: they are damaged") from error
+    if len(found) > most or not decompressor.eof or decompressor.unused_data:
+        raise CodecFailed(f"{len(data)} bytes do not inflate to {most} bytes or fewer: they are damaged")
+    return found
+
+
 def _zstd(data: bytes, target: np.ndarray) -> None:
     from numcodecs import zstd
 

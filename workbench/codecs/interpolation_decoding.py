@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
 
 import numpy as np
 
 from workbench.codecs.codec import CodecFailed
+from workbench.codecs.inflating import inflated
 from workbench.codecs.interpolation_fit import Weights
 from workbench.codecs.interpolation_grid import AXES, Axes, Pass, coarsest, every, four_axes, passes, steps_of
 from workbench.codecs.interpolation_model import Model, networks_of, require_model
@@ -45,15 +45,7 @@ def _required(checksum: int, frozen: Axes, trained: Model | None, shape: Sequenc
 
 def _inflated(data: memoryview, order: Sequence[Pass]) -> bytes:
     """The tables; no more of them than these passes can have."""
-    most = 2**17 + 64 * len(order) + 12 * sum(1 + (each.targets >> 12) for each in order)
-    decompressor = zlib.decompressobj()
-    try:
-        found = decompressor.decompress(data, most)
-    except zlib.error as error:
-        raise CodecFailed(f"the tables of an interpolated field cannot be inflated: {error}: damaged") from error
-    if not decompressor.eof:
-        raise CodecFailed(f"the tables of an interpolated field must have at most {most} bytes: damaged")
-    return found
+    return inflated(data, 2**17 + 64 * len(order) + 12 * sum(1 + (each.targets >> 12) for each in order))
 
 
 def weights_from(side: bytes, order: Sequence[Pass]) -> tuple[list[Weights], bytes]:

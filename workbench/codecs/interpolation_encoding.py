@@ -18,17 +18,9 @@ from workbench.codecs.codec import Tolerance
 from workbench.codecs.interpolation_fit import SURVEY, Sample, Weights
 from workbench.codecs.interpolation_grid import Axes, Pass, coarsest, every, four_axes, passes, steps_of
 from workbench.codecs.interpolation_model import Model, networks_of
-from workbench.codecs.interpolation_stream import (
-    Blocks,
-    Coded,
-    Header,
-    bits_of,
-    blocks_of,
-    counted,
-    kind_of,
-    targets_before,
-)
+from workbench.codecs.interpolation_stream import Blocks, Coded, Header, blocks_of, kind_of, targets_before
 from workbench.codecs.prequantised import Prequantised
+from workbench.codecs.residuals import bits_of, counted
 
 SAMPLED = 3000        # targets of a pass to which its weights are fitted, at most
 RARE, MORE = 0.5, 4   # where a value takes fewer bits than this, so many times as many: most residuals tell nothing

@@ -32,6 +32,7 @@ _OWN = {
     "pcodec": "workbench.codecs.pcodec:PCodec",
     "bitround": "workbench.codecs.bitround:BitRound",
     "prequantised": "workbench.codecs.prequantised:Prequantised",
+    "neighbours": "workbench.codecs.neighbours:Neighbours",
     "staged": "workbench.codecs.staged:Staged",
     "numcodecs": "workbench.codecs.numcodecs:NumCodecs",
 }
@@ -59,7 +60,7 @@ def built_in() -> list[str]:
     """The names of the codecs of this package that every installation can decode.
 
     >>> built_in()
-    ['lattice', 'interpolation', 'pcodec', 'prequantised', 'staged']
+    ['lattice', 'interpolation', 'pcodec', 'prequantised', 'neighbours', 'staged']
     """
     return [name for name, each in own().items() if each.needs_extra is None]
 
@@ -80,8 +81,9 @@ def own() -> dict[str, type[Codec]]:
 
 
 def status() -> dict[str, str | None]:
-    """Every known codec, and why it cannot run here (None when it can)."""
-    return {name: _why_not(name) for name in [*_OWN, *_entry_points()]}
+    """Every known codec that takes arrays as they are, and why it cannot run here (None when it can)."""
+    beside = [name for name, each in own().items() if each.beside_positions]
+    return {name: _why_not(name) for name in [*_OWN, *_entry_points()] if name not in beside}
 
 
 def _why_not(name: str) -> str | None:
@@ -107,7 +109,7 @@ def from_dict(configuration: Mapping[str, Any]) -> Codec:
         return Columns(from_dict(Columns.wrapped(configuration)))
     options = {key: _frozen(value) for key, value in configuration.items() if key != "id"}
     found = codec_class(name)
-    known = [field.name for field in dataclasses.fields(found)]
+    known = [field.name for field in dataclasses.fields(found) if field.init]
     if unknown := sorted(set(options) - set(known)):
         raise WorkbenchError(f"{found.id} has the options {', '.join(known) or '(none)'}; got {', '.join(unknown)}")
     return found(**options)

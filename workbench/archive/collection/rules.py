@@ -20,7 +20,8 @@ from workbench.guarantees import Bound, Exact
 
 ALL = "*"
 OPTIONS = (
-    "bound", "codec", "keep", "order", "velocities", "columns", "store_permutation", "chunk_values", "chunks", "speed",
+    "bound", "codec", "keep", "order", "velocities", "columns", "column_codec", "store_permutation", "chunk_values",
+    "chunks", "speed",
 )
 
 

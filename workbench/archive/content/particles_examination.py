@@ -216,7 +216,7 @@ def _chunk(
     stored, promise, ordered, period, holding = shared
     try:
         opened = stored.frame(index)
-        here, found = stored.values_of(opened), Inspected()
+        here, found = stored.values_of(opened, index), Inspected()
     except Damaged as damage:
         return Inspected([(damage.where, damage.reason)])
     if promise is not None and ordered is not None:

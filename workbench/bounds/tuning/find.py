@@ -14,7 +14,7 @@ import numpy as np
 
 from workbench import codecs
 from workbench.archive import Archive
-from workbench.archive.companions import codec_of_velocities
+from workbench.archive.companions import codec_of_columns
 from workbench.archive.documents import documents_nbytes
 from workbench.archive.request import promises
 from workbench.archive.writing import require_writable
@@ -155,7 +155,7 @@ def bound_of_velocities(data: Any, target: PSNR, codec: str | Codec, kind: str, 
     if not isinstance(data, Particles) or data.velocities is None:
         raise WorkbenchError(f"velocities={target!r} is for particles with velocities; got {data!r}")
     alone = Field.of(np.asarray(data.velocities))
-    return find_bound(alone, target, codec_of_velocities(codec), kind=kind, most_runs=most_runs).bound
+    return find_bound(alone, target, codec_of_columns(codec), kind=kind, most_runs=most_runs).bound
 
 
 @dataclass(frozen=True)
