@@ -2,7 +2,7 @@
 
 python benchmarks/velocities.py [--side 64] [--repeats 3] [FILE ...]
 
-Each codec encodes what the archive encodes: velocities in the order of the curve, in chunks of an archive. `neighbours` knows
+Each codec encodes what the archive encodes: velocities in the order of the curve, in its chunks. `neighbours` knows
 the decoded positions, whose bound is a tenth of the mean spacing; all others see the velocities alone.
 """
 
@@ -43,23 +43,19 @@ def _snapshots(side: int, files: list[str]) -> Iterator[tuple[str, wb.Particles]
 
 def _measured(particles: wb.Particles, codec: str, repeats: int) -> tuple[str, str, str]:
     """Bits per particle of the velocities; the speed of writing them, checked, and of reading them."""
-    bound = wb.Absolute(SHARE * float(np.std(particles.velocities)))
+    velocities, spacing = np.asarray(particles.velocities), wb.Absolute(0.1 * particles.spacing)
     positions = wb.Particles(particles.positions, particles.box)
-    spacing = wb.Absolute(0.1 * particles.spacing)
+    both = wb.Particles(particles.positions, particles.box, velocities=velocities)
+    bound = wb.Absolute(SHARE * float(np.std(velocities)))
 
-    def write(given: wb.Particles) -> wb.Archive:
-        more = {} if given.velocities is None else {"velocities": bound, "column_codec": codec}
-        return wb.compress(given, spacing, order="free", **more)
+    def write() -> wb.Archive:
+        return wb.compress(both, spacing, order="free", velocities=bound, column_codec=codec)
 
-    both = wb.Particles(particles.positions, particles.box, velocities=particles.velocities)
-    alone = timing.seconds(lambda: write(positions), repeats)
-    together = timing.seconds(lambda: write(both), repeats)
-    archive, megabytes = write(both), both.velocities.nbytes / 1e6
-    stored = archive.arrays["velocities"]
-    read = timing.seconds(stored.values, repeats)
-    return (
-        f"{8 * stored.nbytes / len(both):.2f}", f"{megabytes / max(together - alone, 1e-3):.0f}", f"{megabytes / read:.0f}"
-    )
+    alone = timing.seconds(lambda: wb.compress(positions, spacing, order="free"), repeats)
+    together, stored = timing.seconds(write, repeats), write().arrays["velocities"]
+    megabytes, read = velocities.nbytes / 1e6, timing.seconds(stored.values, repeats)
+    bits = 8 * stored.nbytes / len(particles)
+    return f"{bits:.2f}", f"{megabytes / max(together - alone, 1e-3):.0f}", f"{megabytes / read:.0f}"
 
 
 if __name__ == "__main__":

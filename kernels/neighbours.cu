@@ -1,10 +1,11 @@
 // Numbers of particles predicted from those of the particles around them: velocities, potentials, temperatures.
 //
-// The particles are sorted along a Morton curve. In the first step every 2^k-th of them is known, and each step halves this
-// distance: the particles between two known ones are predicted from the nearest known ones, by a linear fit with weights that
-// fall with the squared distance. So a particle has neighbours on all sides, and the particles of a step do not depend on each
-// other. The scale of a residual is expected from how far the neighbours are from the fit, from what the fits have missed at
-// the neighbours themselves, and from the distances; it names the table with which rANS codes the residual (residuals.cuh).
+// The particles are sorted along a Hilbert curve, which has no jumps, so that boxes around successive particles are small. In
+// the first step every 2^k-th of them is known, and each step halves this distance: the particles between two known ones are
+// predicted from the nearest known ones, by a linear fit with weights that fall with the squared distance. So a particle has
+// neighbours on all sides, and the particles of a step do not depend on each other. The scale of a residual is expected from how
+// far the neighbours are from the fit, from what the fits have missed at the neighbours themselves, and from the distances; it
+// names the table with which rANS codes the residual (residuals.cuh).
 //
 // The decoder repeats this arithmetic: sums are in a fixed order, there is no fused multiply-add, and logarithms are read off
 // the exponent.
@@ -38,6 +39,34 @@ struct Nearest {
 };
 
 }  // namespace
+
+// The place of each particle on a Hilbert curve through cells, 2^bits along an axis, by Skilling's method: from the highest bit
+// on, the lower bits of the coordinates are reflected and exchanged as the curve turns; then they are a Gray code.
+KERNEL(curve_keys)(i64 n, const real* position SIZE(n * D), const double* lower SIZE(D), double cells_per_length, i32 bits,
+                   u64* key SIZE(n))
+{
+    const u32 last = (1u << bits) - 1;
+    FOR_EACH(i, n) {
+        u32 cell[DIMENSIONS], turned = 0;
+        for (i32 a = 0; a < DIMENSIONS; ++a) {
+            const double place = ((double)position[i * DIMENSIONS + a] - lower[a]) * cells_per_length;
+            cell[a] = !(place > 0) ? 0 : place < (double)last ? (u32)place : last;
+        }
+        for (u32 bit = 1u << (bits - 1); bit > 1; bit >>= 1)
+            for (i32 a = 0; a < DIMENSIONS; ++a) {
+                const u32 exchanged = cell[a] & bit ? 0 : (cell[0] ^ cell[a]) & (bit - 1);
+                cell[0] ^= cell[a] & bit ? bit - 1 : exchanged;
+                cell[a] ^= exchanged;
+            }
+        for (i32 a = 1; a < DIMENSIONS; ++a) cell[a] ^= cell[a - 1];
+        for (u32 bit = 1u << (bits - 1); bit > 1; bit >>= 1)
+            if (cell[DIMENSIONS - 1] & bit) turned ^= bit - 1;
+        u64 found = 0;
+        for (i32 b = bits - 1; b >= 0; --b)
+            for (i32 a = 0; a < DIMENSIONS; ++a) found = found << 1 | ((cell[a] ^ turned) >> b & 1);
+        key[i] = found;
+    }
+}
 
 // The boxes of the lowest tier.
 KERNEL(enclose_particles)(i64 n, i64 particles, const real* position SIZE(particles * D), double* box SIZE(>= n * 2 * D))

@@ -2,7 +2,7 @@
 
 Particles that are close move together, and in a halo the spread of its members says how far off a prediction may be. So a
 number takes fewer bits beside decoded positions than as an array of its own. The predictor is a hierarchy, as for fields:
-every 2^k-th particle along a Morton curve is known first; each step predicts those halfway between known ones from the
+every 2^k-th particle along a Hilbert curve is known first; each step predicts those halfway between known ones from the
 nearest of these (`kernels/neighbours.cu`). Their residuals are coded like those of fields.
 
 The bytes can be decoded only beside the same positions: `beside` gives them to the codec, and the archive sees to it.
@@ -25,7 +25,6 @@ from workbench.backend import Array
 from workbench.charts.looks import Look
 from workbench.codecs.codec import Codec, CodecFailed, Imitation, Tolerance
 from workbench.codecs.columns import Columns
-from workbench.codecs.curve import Lattice
 from workbench.codecs.entropy import slots_of, starts, words_of
 from workbench.codecs.inflating import inflated
 from workbench.codecs.prequantised import Prequantised, lattice_step
@@ -37,7 +36,7 @@ LEAF_TIER = backend.constant("neighbours.cu", "LEAF_TIER")
 COMPONENTS = backend.constant("neighbours.cu", "MOST_COMPONENTS")
 MOST = 2**30          # of the size of a number
 BLOCK = 2**13         # particles in a block
-CELLS = 2**16         # of the lattice for sorting, along the longest axis
+CELL_BITS = 16        # of a coordinate in cells, for sorting
 PLAIN, PREDICTED = 0, 1   # the first byte: what follows is as `prequantised` writes it, or as here
 
 _HEADER = struct.Struct("<ddBH")   # the step, particles per length, how many tables there are, their bytes
@@ -198,7 +197,7 @@ class _Tree:
 
 
 def _along_curve(positions: np.ndarray) -> np.ndarray:
-    """The order of these positions along a Morton curve."""
+    """The order of these positions along a Hilbert curve."""
     if not np.isfinite(positions).all():
         raise CodecFailed("neighbours: positions must be finite; some decode to NaN or infinity: they are damaged")
     lower, upper = (end.astype(np.float64) for end in extent(positions))
@@ -206,10 +205,10 @@ def _along_curve(positions: np.ndarray) -> np.ndarray:
         longest = float((upper - lower).max())
     if not 0 < longest < np.inf:
         return np.arange(len(positions), dtype=np.int32)   # all at one place, or so far apart that no cell is finite
-    step = max(longest / CELLS, float(np.finfo(np.float64).tiny))
-    cells = tuple(int(size) for size in (upper - lower) // step)
-    lattice = Lattice(tuple(lower.tolist()), step, cells, tuple(upper.tolist()))
-    return ordering.sort_by_key(lattice.keys(positions), lattice.key_bits)
+    (count, axes), per_length = positions.shape, 2.0**CELL_BITS / max(longest, float(np.finfo(np.float64).tiny))
+    keys = np.empty(count, np.uint64)
+    backend.kernel("neighbours", "curve_keys", positions.dtype, axes)(count, positions, lower, per_length, CELL_BITS, keys)
+    return ordering.sort_by_key(keys, axes * CELL_BITS)
 
 
 def _first_miss(number: np.ndarray, spread: int) -> np.ndarray:
