@@ -150,6 +150,9 @@ measuring.iter_sweep = slow""")
     eventually(lambda: panel.python("(panel.status.busy, 'points' in panel._engine.results())") == "(False, True)", 90)
     assert panel.drawn(chart(panel, GAP)).colours > 5
     expect(panel.page.locator(".wb-panel .wb-answer")).to_contain_text("best codec: ")
+    key = panel.page.locator(".wb-chart-key", has_text="Gaussian-model bound").first
+    expect(key).to_contain_text("zfp")   # an entry for each codec, although the chart began without them
+    assert key.evaluate("key => key.scrollHeight <= key.clientHeight")   # all in sight
     runs = int(panel.python("len(panel.result['points'])"))
     assert runs >= 12
     expect(panel.page.get_by_text(f"operating points ({runs})")).to_be_visible()

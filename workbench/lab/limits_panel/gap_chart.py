@@ -20,7 +20,7 @@ def gap_chart(points: Sequence[OperatingPoint]) -> Chart:
     rows = len(points)
     ends = {cause: [_end(point, cause) for point in points] for cause in CAUSES}
     x = Axis.around("bits per value", [0.0, *(bits for each in ends.values() for pair in each for bits in pair)], room=0.06)
-    names = [(rows - 1.0 - row, f"{point.run.label}  {point.bits:.3g}") for row, point in enumerate(points)]
+    names = [(rows - 1.0 - row, f"{point.run.label}  {point.bits:#.3g}") for row, point in enumerate(points)]
     cells = [_cells(cause, points, ends[cause], READABLE * (x.high - x.low)) for cause in CAUSES]
     return Chart(
         "Bits above the bound, by cause", x, Axis("", -0.5, max(rows, 1) - 0.5, names=names),
