@@ -158,7 +158,8 @@ def stated(stream: Stream, block: int) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("shape", "gaps", "wide", "sides"), in_pairs([(20, 21, 22), (33, 40), (1300,), (3, 9, 9, 9)], [False, True], [False, True], [SMALL, LARGE])
+    ("shape", "gaps", "wide", "sides"),
+    in_pairs([(20, 21, 22), (33, 40), (1300,), (3, 9, 9, 9)], [False, True], [False, True], [SMALL, LARGE]),
 )
 def test_the_facts_of_blocks_are_exact(shape, gaps, wide, sides):
     stream, valid, data = with_gaps(shape, gaps, wide, sides)
