@@ -80,18 +80,20 @@ def field_calls(cupy: Any, along: int) -> dict[str, model.Call]:
         return np.where(k > 0, np.maximum(k, 1e-30) ** -EXPONENT, 0.0)
 
     made = wb.synthetic.gaussian_field((along,) * 3, spectrum, seed=1).values.astype(np.float32)
-    values, codec = cupy.asarray(made), Staged()
-    aim = wb.codecs.Tolerance(absolute=BOUND * float(np.ptp(made)))
-    codec = codec.tuned(made, aim)   # as archives do, so that no trial is counted
-    data = codec.encode(values, aim)
-    decoded, every = codec.decode(data, made.shape, made.dtype, cupy), cupy.ones(made.shape, bool)
-    given, made_of_it = made.nbytes / made.size, len(data) / made.size
-    print(f"bytes a value: {given:.0f}, and {made_of_it:.2f} in blocks of {codec.sides}; {given + made_of_it:.2f} together")
-    return {
-        "encode, staged": functools.partial(codec.encode, values, aim),
-        "decode, staged": functools.partial(codec.decode, data, made.shape, made.dtype, cupy),
-        "compare sums, staged": functools.partial(codec.contradiction, data, decoded, every, every),
-    }
+    values, aim = cupy.asarray(made), wb.codecs.Tolerance(absolute=BOUND * float(np.ptp(made)))
+    every, calls = cupy.ones(made.shape, bool), dict[str, model.Call]()
+    for sides in ((8, 8, 8), (16, 16, 16)):   # as given, so that no trial is counted
+        codec = Staged(sides)
+        data = codec.encode(values, aim)
+        decoded = codec.decode(data, made.shape, made.dtype, cupy)
+        given, made_of_it = made.nbytes / made.size, len(data) / made.size
+        print(f"bytes a value: {given:.0f}, and {made_of_it:.2f} in blocks of {sides}; {given + made_of_it:.2f} together")
+        calls |= {
+            f"encode, staged {sides[0]}": functools.partial(codec.encode, values, aim),
+            f"decode, staged {sides[0]}": functools.partial(codec.decode, data, made.shape, made.dtype, cupy),
+            f"compare sums, staged {sides[0]}": functools.partial(codec.contradiction, data, decoded, every, every),
+        }
+    return calls
 
 
 def plain(symbol: str) -> str:

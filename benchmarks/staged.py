@@ -204,7 +204,7 @@ def times(values: np.ndarray, name: str, repeats: int) -> None:
     codec = Staged()
     data = codec.encode(values, tolerance)
     archive = wb.compress(values, wb.Absolute(tolerance.value), codec=codec)
-    small, peer = Staged(deflate=True), wb.codecs.get("prequantised")
+    small, peer = Staged((8, 8, 8), deflate=True), wb.codecs.get("prequantised")
     deflated = small.encode(values, tolerance)
     part = tuple(slice(n // 2, n // 2 + 32) for n in shape)
 
@@ -215,8 +215,8 @@ def times(values: np.ndarray, name: str, repeats: int) -> None:
 
     runs: Mapping[str, Callable[[], object]] = {
         "encode": lambda: codec.encode(values, tolerance), "decode": lambda: codec.decode(data, shape, dtype),
-        "encode, deflated": lambda: small.encode(values, tolerance),
-        "decode, deflated": lambda: codec.decode(deflated, shape, dtype),
+        "encode, blocks of 512, deflated": lambda: small.encode(values, tolerance),
+        "decode, blocks of 512, deflated": lambda: codec.decode(deflated, shape, dtype),
         "encode, prequantised": lambda: peer.encode(values, tolerance),
         "decode and mean": lambda: codec.decode(data, shape, dtype).mean(dtype=np.float64),
         "mean": archive.mean,

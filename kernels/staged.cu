@@ -11,33 +11,13 @@
 
 #include "planes.cuh"
 #include "staged_grid.cuh"
+#include "staged_cells.cuh"
 
 static const i32 PREDICTORS = 9;       // a bit for each differenced axis, the last one lowest; or 8: twice along the last
 static const i32 TWICE = 8;
 static const i32 ROW = 64;             // numbers whose sum of magnitudes counts once when predictors are compared
-static const i32 SHORT = 1 << 11;      // numbers up to here have squares whose sum over a block fits into 32 bits
 
 namespace {
-
-template <class Number> struct Signed;
-template <> struct Signed<u32> {
-    typedef i32 type;
-};
-template <> struct Signed<u64> {
-    typedef i64 type;
-};
-
-// The cells of a grid that are wanted.
-struct Window {
-    i64 start[AXES], stop[AXES];
-};
-
-struct Field {
-    const real* value;
-    const u8* valid;   // read only with gaps
-    i32 gaps;
-    double step, offset;
-};
 
 struct Coded {
     const i64* first;
@@ -78,12 +58,6 @@ template <class Number> DEVICE ALWAYS_INLINE void accumulate(Number* number, i32
     }
     for (i32 i = stride; i < VALUES; ++i)
         if (i >> log_stride & (side - 1)) number[i] += number[i - stride];
-}
-
-template <class Number> DEVICE ALWAYS_INLINE Number magnitude_of(Number number)
-{
-    const Number sign = 0 - (number >> (8 * sizeof(Number) - 1));
-    return (number ^ sign) - sign;
 }
 
 // 256 times the logarithm of a number above zero, to base 2, linear between powers.
@@ -173,20 +147,6 @@ template <class Number> DEVICE ALWAYS_INLINE void undo_differences(const Grid& g
     if (predictor & 4) accumulate(number, columns + rows, planes);
 }
 
-// The cell of the grid at place `i` of a block; the last one along each axis that it leaves.
-DEVICE ALWAYS_INLINE i64 cell_of(const Grid& grid, const i64* at, i32 i, bool* inside)
-{
-    i64 place[3] = {at[1] + (i >> (grid.log[1] + grid.log[2])), at[2] + (i >> grid.log[2] & ((1 << grid.log[1]) - 1)),
-                    at[3] + (i & ((1 << grid.log[2]) - 1))};
-    *inside = true;
-    for (i32 a = 0; a < 3; ++a)
-        if (place[a] >= grid.size[a + 1]) {
-            place[a] = grid.size[a + 1] - 1;
-            *inside = false;
-        }
-    return ((at[0] * grid.size[1] + place[0]) * grid.size[2] + place[1]) * grid.size[3] + place[2];
-}
-
 // The lattice numbers of a block, and which of its cells count.
 template <class Number>
 DEVICE ALWAYS_INLINE bool load(const Grid& grid, const Field& field, const i64* at, Number* number, u8* counted)
@@ -213,70 +173,6 @@ DEVICE ALWAYS_INLINE bool load(const Grid& grid, const Field& field, const i64* 
     return whole && !field.gaps;
 }
 
-// Adds the square of a number below 2^54 to a number of 128 bits.
-DEVICE ALWAYS_INLINE void add_square(u64 number, u64* low, u64* high)
-{
-    const u64 above = number >> 27, below = number & ((1 << 27) - 1), middle = 2 * above * below;
-    const u64 parts[2] = {below * below, middle << 27};
-    *high += (above * above >> 10) + (middle >> 37);
-    const u64 third = above * above << 54;
-    for (i32 k = 0; k < 2; ++k) {
-        *low += parts[k];
-        *high += *low < parts[k];
-    }
-    *low += third;
-    *high += *low < third;
-}
-
-// The facts of a block. `all`: every cell counts.
-template <class Number>
-DEVICE ALWAYS_INLINE void survey(const Number* number, const u8* counted, bool all, i64 base, i64 block, i64 blocks, i64* facts)
-{
-    typedef typename Signed<Number>::type Integer;
-    Integer low = 0, high = 0;
-    i64 sum = 0, count = VALUES;
-    u64 squares = 0, above = 0;
-    if (all) {
-        for (i32 i = 0; i < VALUES; ++i) {
-            const Integer each = (Integer)number[i];
-            low = each < low ? each : low;
-            high = each > high ? each : high;
-        }
-        if (low > -SHORT && high < SHORT) {
-            i32 short_sum = 0;
-            u32 short_squares = 0;
-            for (i32 i = 0; i < VALUES; ++i) {
-                const i32 each = (i32)number[i];
-                short_sum += each;
-                short_squares += (u32)(each * each);
-            }
-            sum = short_sum;
-            squares = short_squares;
-        } else {
-            for (i32 i = 0; i < VALUES; ++i) sum += (Integer)number[i];
-            for (i32 i = 0; i < VALUES; ++i) add_square(magnitude_of(number[i]), &squares, &above);
-        }
-    } else {
-        count = 0;
-        for (i32 i = 0; i < VALUES; ++i) {
-            if (!counted[i]) continue;
-            const Integer each = (Integer)number[i];
-            low = !count || each < low ? each : low;
-            high = !count || each > high ? each : high;
-            ++count;
-            sum += each;
-            add_square(magnitude_of(number[i]), &squares, &above);
-        }
-    }
-    facts[BASE * blocks + block] = base;
-    facts[LOW * blocks + block] = low;
-    facts[HIGH * blocks + block] = high;
-    facts[SUM * blocks + block] = sum;
-    facts[SQUARES * blocks + block] = (i64)squares;
-    facts[SQUARES_ABOVE * blocks + block] = (i64)above;
-    facts[COUNT * blocks + block] = count;
-}
-
 // Codes one block; returns how many bytes. A block of equal numbers takes none.
 template <class Number>
 DEVICE ALWAYS_INLINE i64 encode_block(const Grid& grid, const Field& field, const u16* order, i64 block, i64 blocks, i64* facts,
@@ -294,7 +190,7 @@ DEVICE ALWAYS_INLINE i64 encode_block(const Grid& grid, const Field& field, cons
         number[i] -= base;
         any |= number[i];
     }
-    survey(number, flags, all, (i64)(Integer)base, block, blocks, facts);
+    survey<VALUES>(number, flags, all, (i64)(Integer)base, block, blocks, facts);
     if (!any) return 0;
     const i32 predictor = differenced(grid, number, spare, best);
     const u16* const place = order + predictor * VALUES;
@@ -375,45 +271,13 @@ template <class Number> DEVICE ALWAYS_INLINE bool unpack(const Coded& coded, i64
     return true;
 }
 
-// Writes the wanted cells of a block where they belong in the window.
-template <class Write> DEVICE ALWAYS_INLINE void place_block(const Grid& grid, const Window& window, const i64* at, const Write& put)
+// The numbers of a block less its base; false where its bytes are none that were written.
+template <class Number> DEVICE ALWAYS_INLINE bool numbers_of(const Grid& grid, const Coded& coded, i64 block, Number* number)
 {
-    const i64 sides[3] = {1LL << grid.log[0], 1LL << grid.log[1], 1LL << grid.log[2]};
-    i64 low[3], high[3], width[3];
-    for (i32 a = 0; a < 3; ++a) {
-        const i64 stop = window.stop[a + 1] - at[a + 1];
-        low[a] = window.start[a + 1] > at[a + 1] ? window.start[a + 1] - at[a + 1] : 0;
-        high[a] = stop < sides[a] ? stop : sides[a];
-        width[a] = window.stop[a + 1] - window.start[a + 1];
-    }
-    for (i64 i = low[0]; i < high[0]; ++i)
-        for (i64 j = low[1]; j < high[1]; ++j) {
-            const i64 plane = (at[0] - window.start[0]) * width[0] + at[1] + i - window.start[1];
-            const i64 row = plane * width[1] + at[2] + j - window.start[2];
-            const i64 from = (((i << grid.log[1]) + j) << grid.log[2]) + low[2];
-            put(row * width[2] + at[3] + low[2] - window.start[3], from, high[2] - low[2]);
-        }
-}
-
-namespace {
-
-// The values of lattice numbers, or the numbers themselves.
-template <class Out> struct Row {
-    const Out* from;
-    Out* to;
-    DEVICE_METHOD void operator()(i64 place, i64 first, i64 count) const
-    {
-        for (i64 k = 0; k < count; ++k) to[place + k] = from[first + k];
-    }
-};
-
-}   // namespace
-
-DEVICE ALWAYS_INLINE void as_output(i64 number, double step, real* out) { *out = (real)((double)number * step); }
-DEVICE ALWAYS_INLINE void as_output(i64 number, double step, i64* out)
-{
-    (void)step;
-    *out = number;
+    i32 predictor;
+    if (!unpack(coded, block, number, &predictor)) return false;
+    undo_differences(grid, predictor, number);
+    return true;
 }
 
 // One block, decoded into the window; false where its bytes are none that were written.
@@ -423,9 +287,7 @@ DEVICE ALWAYS_INLINE bool decode_block(const Grid& grid, const Window& window, c
 {
     typedef typename Signed<Number>::type Integer;
     Number number[VALUES];
-    i32 predictor;
-    if (!unpack(coded, block, number, &predictor)) return false;
-    undo_differences(grid, predictor, number);
+    if (!numbers_of(grid, coded, block, number)) return false;
     i64 at[AXES];
     grid.corner(block, at);
     Out result[VALUES];
@@ -454,12 +316,6 @@ WIDE DEVICE bool numbers_narrow(const Grid& grid, const Window& window, const Co
 WIDE DEVICE bool numbers_wide(const Grid& grid, const Window& window, const Coded& coded, i64 offset, i64 block, i64* out)
 {
     return decode_block<u64>(grid, window, coded, 0.0, offset, block, out);
-}
-
-DEVICE ALWAYS_INLINE Window window_of(const i64* ends)
-{
-    const Window window = {{ends[0], ends[1], ends[2], ends[3]}, {ends[4], ends[5], ends[6], ends[7]}};
-    return window;
 }
 
 // The values of the chosen blocks that lie in the window (its first cell, and the end along each axis). Whatever the bytes,
@@ -526,26 +382,12 @@ DEVICE ALWAYS_INLINE bool count_block(const Grid& grid, const Coded& coded, cons
 {
     typedef typename Signed<Number>::type Integer;
     Number number[VALUES];
-    i32 predictor;
-    if (!unpack(coded, block, number, &predictor)) return false;
-    undo_differences(grid, predictor, number);
-    i64 at[AXES];
-    grid.corner(block, at);
-    const u64 base = (u64)coded.base[block] - (u64)lowest;
-    const bool all = !valid && grid.holds(at);
+    if (!numbers_of(grid, coded, block, number)) return false;
+    const CountedCells cells = cells_of(grid, block, valid);
+    const u64 base = (u64)coded.base[block];
     bool counted = true;
-    for (i32 i = 0; i < VALUES; ++i) {
-        if (!all) {
-            bool inside;
-            const i64 cell = cell_of(grid, at, i, &inside);
-            if (!inside || (valid && !valid[cell])) continue;
-        }
-        const u64 place = base + (u64)(i64)(Integer)number[i];
-        if (place < (u64)span)
-            ++count[place];
-        else
-            counted = false;
-    }
+    for (i32 i = 0; i < VALUES; ++i)
+        if (cells.count(i)) counted &= count_number(base + (u64)(i64)(Integer)number[i], (u64)lowest, span, count);
     return counted;
 }
 

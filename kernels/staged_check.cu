@@ -27,10 +27,10 @@ struct Part {
     u8 valid[PART], sound[PART];
 };
 
-// What the metadata should state; squares are Σ lower² + 2^28 Σ lower · upper + 2^54 Σ upper².
+// What the metadata should state; squares are above · 2^64 + squares.
 struct Sums {
     i64 count, sum, low, high;
-    u64 lower, mixed, upper;
+    u64 squares, above;
     bool wrong;
 };
 
@@ -103,9 +103,13 @@ DEVICE ALWAYS_INLINE void add(const Cells& cells, i64 reference, Part* part, Sum
     sums->sum = (i64)((u64)sums->sum + (u64)sum);
     sums->low = low;
     sums->high = high;
-    sums->lower += lower;
-    sums->mixed += mixed;
-    sums->upper += upper;
+    // Σ lower² + 2^28 Σ lower · upper + 2^54 Σ upper²
+    const u64 parts[3] = {lower, mixed << (1 + LOWER), upper << 2 * LOWER};
+    sums->above += (mixed >> (63 - LOWER)) + (upper >> (64 - 2 * LOWER));
+    for (i32 k = 0; k < 3; ++k) {
+        sums->squares += parts[k];
+        sums->above += sums->squares < parts[k];
+    }
     sums->wrong |= wrong != 0;
 }
 
@@ -114,15 +118,9 @@ DEVICE ALWAYS_INLINE bool as_stated(const Sums& sums, const i64* facts, i64 bloc
 {
     if (sums.wrong || sums.count != facts[COUNT * blocks + block]) return false;
     if (sums.count == 0) return true;
-    u64 squares = sums.lower, above = (sums.mixed >> (63 - LOWER)) + (sums.upper >> (64 - 2 * LOWER));
-    const u64 middle = sums.mixed << (1 + LOWER), top = sums.upper << 2 * LOWER;
-    squares += middle;
-    above += squares < middle;
-    squares += top;
-    above += squares < top;
     return sums.sum == facts[SUM * blocks + block] && sums.low == facts[LOW * blocks + block] &&
-           sums.high == facts[HIGH * blocks + block] && squares == (u64)facts[SQUARES * blocks + block] &&
-           above == (u64)facts[SQUARES_ABOVE * blocks + block];
+           sums.high == facts[HIGH * blocks + block] && sums.squares == (u64)facts[SQUARES * blocks + block] &&
+           sums.above == (u64)facts[SQUARES_ABOVE * blocks + block];
 }
 
 WIDE DEVICE bool block_agrees(const Grid& grid, const Cells& cells, i64 offset, const i64* facts, i64 block, i64 blocks)
@@ -130,7 +128,7 @@ WIDE DEVICE bool block_agrees(const Grid& grid, const Cells& cells, i64 offset, 
     i64 at[AXES];
     grid.corner(block, at);
     const i64 reference = (i64)((u64)offset + (u64)facts[BASE * blocks + block]);
-    Sums sums = {0, 0, 0x7fffffffffffffffLL, -0x7fffffffffffffffLL, 0, 0, 0, false};
+    Sums sums = {0, 0, 0x7fffffffffffffffLL, -0x7fffffffffffffffLL, 0, 0, false};
     const i32 size = 1 << (grid.log[0] + grid.log[1] + grid.log[2]);
     KEEP_LOOP for (i32 first = 0; first < size; first += PART) {
         Part part;

@@ -1,6 +1,6 @@
 """The codec `staged` decoded in plain Python, one number after the other: what its kernels must agree with.
 
-It follows `docs/archive-format.md` and shares no code with the codec but pcodec.
+It follows `docs/archive-format.md` and shares no code with the codec but pcodec. Large blocks: `slow_levels.py`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import zlib
 
 import numpy as np
 
+import slow_levels
 from workbench.codecs.pcodec import unpack_integers
 
 HEAD = struct.Struct("<IBBBBBdqQ10I")
@@ -21,8 +22,9 @@ class Reader:
     """The parts of a stream."""
 
     def __init__(self, data: bytes, shape: tuple[int, ...]) -> None:
-        _, self.wide, self.gaps, a, b, c, self.step, self.offset, size, *lengths = HEAD.unpack_from(data)
-        self.logs = (a, b, c)
+        _, flags, self.gaps, a, b, c, self.step, self.offset, size, *lengths = HEAD.unpack_from(data)
+        self.logs, self.cells = (a, b, c), 1 << a + b + c
+        self.wide, self.multiple = flags & 1, 5 if flags & 2 else 1
         long = [n for n in shape if n > 1] or [1]
         if len(long) == 4 and math.prod(long[1:]) < 512:
             long = [long[0] * long[1], *long[2:]]
@@ -56,13 +58,17 @@ class Reader:
         along = [range(0, count * side, side) for count, side in zip(self.counts, self.sides, strict=True)]
         for block, corner in enumerate(itertools.product(*along)):
             size = self.columns[7][block]
-            numbers = self.block(self.body[at : at + size])
+            numbers = self.block(self.body[at : at + size], corner)
             found.append((corner, [self.offset + self.columns[0][block] + n for n in numbers]))
             at += size
         return found
 
-    def block(self, data: bytes) -> list[int]:
+    def block(self, data: bytes, corner: tuple[int, ...]) -> list[int]:
         """The numbers of a block less its base."""
+        if self.cells == 4096:
+            a, b, c = (n - at for n, at in zip(self.size[1:], corner[1:], strict=True))
+            residuals = slow_levels.residuals(self.logs, data, (a, b, c)) if data else [0] * 4096
+            return slow_levels.numbers_of(self.logs, residuals, self.multiple)
         if not data:
             return [0] * 512
         predictor, planes = data[0], data[1]

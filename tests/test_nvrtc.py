@@ -17,7 +17,7 @@ from workbench import backend, host_library
 ROOT = Path(__file__).resolve().parents[1]
 
 SOURCES = sorted(path.stem for path in host_library.kernel_folder().glob("*.cu"))
-SLOWEST = {"alike", "discord", "interpolation", "repair", "staged"}
+SLOWEST = {"alike", "discord", "interpolation", "repair", "staged", "staged_large"}
 EACH = [pytest.param(source, marks=pytest.mark.long if source in SLOWEST else ()) for source in SOURCES]
 SINGLE = [pytest.param(source, marks=() if source in {"bounds", "extent"} else pytest.mark.long) for source in SOURCES]
 VARIANTS = list(itertools.product(host_library.REALS, host_library.DIMENSIONS))

@@ -357,12 +357,13 @@ def _staged(move: Move, count: int) -> Named:
     side = min(max(round(count ** (1 / 3)), 10), 70)
     steps = (numbers(15).random((side, side + 1, side - 3)) - 0.5).cumsum(axis=0).cumsum(axis=1)
     valid = move(numbers(16).random(steps.shape) < 0.9)
-    for dtype, step in ((np.float32, 1e-2), (np.float64, 1e-9)):
-        field = move(steps.astype(dtype))
-        grid, lattice = Grid.of(field.shape), Lattice.between(step, float(steps.min()), float(steps.max()))
+    for (dtype, step), logs in itertools.product(((np.float32, 1e-2), (np.float64, 1e-9)), ((3, 3, 3), (4, 4, 4))):
+        field, kind = move(steps.astype(dtype)), f"staged {np.dtype(dtype).name}"
+        grid = Grid.of(field.shape, logs)
+        kind += ", large" if grid.large else ""
+        lattice = Lattice.between(step, float(steps.min()), float(steps.max()), exact=not grid.large)
         facts, first, coded = encode_blocks(field, valid, grid, lattice)
         blocks = CodedBlocks(grid, lattice, facts[0].copy(), first, coded)
-        kind = f"staged {np.dtype(dtype).name}"
         yield from ((f"{kind}, facts", facts), (f"{kind}, bytes", coded), (f"{kind}, starts", first))
         yield f"{kind}, values", blocks.values(grid.whole, np.dtype(dtype))
         numbers_of_all = blocks.numbers(grid.whole)
@@ -371,7 +372,9 @@ def _staged(move: Move, count: int) -> Named:
             lowest = int(numbers_of_all.min()) - lattice.offset
             span = int(numbers_of_all.max()) - lattice.offset - lowest + 1
             yield f"{kind}, counts", blocks.counted(np.arange(grid.blocks), valid, lowest, span)
-        yield from zip((f"{kind}, differences", f"{kind}, axes"), blocks.differences(np.arange(grid.blocks)), strict=True)
+        if not grid.large:
+            names = (f"{kind}, differences", f"{kind}, axes")
+            yield from zip(names, blocks.differences(np.arange(grid.blocks)), strict=True)
 
 
 def _stencils(move: Move, count: int) -> Named:

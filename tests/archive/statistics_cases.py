@@ -46,7 +46,8 @@ def made_up(rng: np.random.Generator) -> tuple[Archive, np.ndarray, np.ndarray |
         mask[: shape[0] // 2] |= rng.random() < 0.5
         values[mask & (rng.random(shape) < 0.5)] = 1e30
     if codec == "staged" and rng.random() < 0.5:
-        codec = wb.codecs.get(codec, sides=(8, 8, 8), deflate=bool(rng.random() < 0.5))
+        sides = (8, 8, 8) if rng.random() < 0.5 else (16, 16, 16)
+        codec = wb.codecs.get(codec, sides=sides, deflate=bool(rng.random() < 0.5))
     archive = wb.compress(wb.Field(values, mask=mask), bound, codec, chunk_values=int(rng.choice([256, 600, 10**6])))
     return archive, values, mask
 

@@ -148,13 +148,13 @@ def test_staged_archives_answer_from_metadata_alone():
 
 def test_values_that_a_codec_got_wrong_count_as_they_were_corrected(monkeypatch):
     values = field(np.random.default_rng(3), (32, 32, 32), np.float32, "smooth")
-    true_lattice = wb.codecs.staged.Staged._lattice
+    true_lattices = wb.codecs.staged.Staged._lattices
 
     def coarser(codec, given, bound):
-        lattice = true_lattice(codec, given, bound)
-        return dataclasses.replace(lattice, step=lattice.step * 1.02, offset=int(lattice.offset / 1.02))
+        lattice, _ = true_lattices(codec, given, bound)
+        return dataclasses.replace(lattice, step=lattice.step * 1.02, offset=int(lattice.offset / 1.02)), None
 
-    monkeypatch.setattr("workbench.codecs.staged.Staged._lattice", coarser)
+    monkeypatch.setattr("workbench.codecs.staged.Staged._lattices", coarser)
     archive = wb.compress(values, wb.Absolute(1e-2), wb.codecs.get("staged", sides=(8, 8, 8)))
     monkeypatch.undo()
     assert archive.certificate["values"].figures["corrected"] > 50

@@ -36,6 +36,8 @@ from workbench.guarantees import Limit
 from workbench.guarantees.enforce import encode_guarded
 
 GOLDEN = Path(__file__).parent / "golden" / "staged.npz"
+SMALL, LARGE = (8, 8, 8), (16, 16, 16)   # sides of blocks; other shapes of as many numbers where these do not fit
+both_sizes = pytest.mark.parametrize("sides", [SMALL, LARGE], ids=["512", "4096"])
 SHAPES = [
     (1,), (511,), (512,), (513,), (1031,), (13, 17), (16, 32), (33, 31), (700, 2), (2, 700), (7, 11, 13), (8, 8, 8),
     (9, 9, 9), (1, 5, 1), (3, 2, 3, 2), (3, 9, 10, 11), (40, 2, 3, 2), (1, 1, 1, 600), (2, 1, 40, 3),
@@ -47,20 +49,23 @@ def smooth(shape: tuple[int, ...], dtype: type = np.float32) -> np.ndarray:
     return np.ascontiguousarray((values + 0.01 * np.random.default_rng(1).normal(size=shape)).astype(dtype))
 
 
-def encoded(values: np.ndarray, size: float) -> bytes:
-    return Staged().encode(values, Tolerance(absolute=size))
+def encoded(values: np.ndarray, size: float, sides: tuple[int, ...] | None = SMALL) -> bytes:
+    return Staged(sides).encode(values, Tolerance(absolute=size))
 
 
-def stream_of(values: np.ndarray, size: float) -> Stream:
-    return Stream.from_bytes(encoded(values, size), values.shape, values.dtype)
+def stream_of(values: np.ndarray, size: float, sides: tuple[int, ...] | None = SMALL) -> Stream:
+    return Stream.from_bytes(encoded(values, size, sides), values.shape, values.dtype)
 
 
 @pytest.mark.parametrize("size", [0.3, 1e-3, 1e-7])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_a_slow_plain_decoder_finds_the_same_bits(shape, dtype, size):
+@pytest.mark.parametrize(("shape", "sides"), [
+    *((shape, SMALL) for shape in SHAPES),
+    *((shape, LARGE) for shape in [(1,), (4097,), (33, 31), (17, 18, 9), (3, 9, 10, 11)]),
+], ids=str)
+def test_a_slow_plain_decoder_finds_the_same_bits(shape, sides, dtype, size):
     values = smooth(shape, dtype)
-    data = encoded(values, size)
+    data = encoded(values, size, sides)
     decoded = Staged().decode(data, shape, dtype)
     assert decoded.tobytes() == Reader(data, shape).values(shape, np.dtype(dtype)).tobytes()
     assert np.abs(decoded.astype(np.float64) - values).max() <= size
@@ -126,17 +131,21 @@ def first_numbers(grid: Grid, numbers: np.ndarray) -> np.ndarray:
     return numbers[tuple(slice(None, None, side) for side in (1, *grid.sides))].reshape(-1)
 
 
-def with_gaps(shape: tuple[int, ...], gaps: bool, wide: bool, dtype: type = np.float64) -> tuple[Stream, np.ndarray, bytes]:
+def with_gaps(
+    shape: tuple[int, ...], gaps: bool, wide: bool, sides: tuple[int, ...] = SMALL, dtype: type = np.float64
+) -> tuple[Stream, np.ndarray, bytes]:
     """A stream, which cells are valid, and its bytes."""
     rng = np.random.default_rng(3)
-    values = rng.integers(-(2**49), 2**49, shape).astype(dtype) if wide else smooth(shape, dtype) * 500
+    most = 2**49 if sides == SMALL else 2**46
+    values = rng.integers(-most, most, shape).astype(dtype) if wide else smooth(shape, dtype) * 500
     valid = rng.random(shape) < 0.7 if gaps else np.ones(shape, bool)
     if gaps and shape[0] > 16:
         valid[:16] = False   # some block has no valid cell
     tolerance = Tolerance(absolute=0.5)
-    data = Staged().encode_with_gaps(values, valid, tolerance) if gaps else Staged().encode(values, tolerance)
+    codec = Staged(sides)
+    data = codec.encode_with_gaps(values, valid, tolerance) if gaps else codec.encode(values, tolerance)
     stream = Stream.from_bytes(data, shape, values.dtype)
-    assert (stream.lattice.wide, stream.gaps) == (wide, gaps)
+    assert (stream.lattice.wide, stream.gaps, stream.grid.large) == (wide, gaps, sides == LARGE)
     return stream, valid, data
 
 
@@ -149,10 +158,11 @@ def stated(stream: Stream, block: int) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("shape", "gaps", "wide"), in_pairs([(20, 21, 22), (33, 40), (1300,), (3, 9, 9, 9)], [False, True], [False, True])
+    ("shape", "gaps", "wide", "sides"),
+    in_pairs([(20, 21, 22), (33, 40), (1300,), (3, 9, 9, 9)], [False, True], [False, True], [SMALL, LARGE]),
 )
-def test_the_facts_of_blocks_are_exact(shape, gaps, wide):
-    stream, valid, data = with_gaps(shape, gaps, wide)
+def test_the_facts_of_blocks_are_exact(shape, gaps, wide, sides):
+    stream, valid, data = with_gaps(shape, gaps, wide, sides)
     reader = Reader(data, shape)
     assert [stated(stream, block) for block in range(stream.grid.blocks)] == reader.facts(valid)
     whole = [int(n) for n in reader.numbers()[valid.reshape(reader.size)]]
@@ -166,11 +176,11 @@ def test_the_facts_of_blocks_are_exact(shape, gaps, wide):
 
 
 @pytest.mark.parametrize(
-    ("shape", "gaps", "wide", "given"),
-    in_pairs([(20, 21, 22), (33, 40), (1300,), (40, 9, 9, 9)], [False, True], [False, True], [False, True]),
+    ("shape", "gaps", "wide", "given", "sides"),
+    in_pairs([(20, 21, 22), (33, 40), (1300,), (40, 9, 9, 9)], [False, True], [False, True], [False, True], [SMALL, LARGE]),
 )
-def test_the_comparison_of_sums_agrees_with_exact_arithmetic(shape, gaps, wide, given):
-    stream, valid, data = with_gaps(shape, gaps, wide)
+def test_the_comparison_of_sums_agrees_with_exact_arithmetic(shape, gaps, wide, given, sides):
+    stream, valid, data = with_gaps(shape, gaps, wide, sides)
     decoded, sound = Staged().decode(data, shape, np.float64), np.ones(shape, bool)
     if given:   # numbers are decoded where a value was corrected
         place = tuple(np.argwhere(valid)[-1])
@@ -222,9 +232,10 @@ def test_means_of_blocks_are_a_coarse_picture():
 @pytest.mark.parametrize(
     "shape", [(50, 60, 70), (100, 90), (5000,), (4, 20, 30, 40), (300, 2, 2, 2), (1, 70, 1, 80)], ids=str
 )
-def test_a_part_is_decoded_from_its_blocks_alone(shape):
+@both_sizes
+def test_a_part_is_decoded_from_its_blocks_alone(shape, sides):
     values = smooth(shape)
-    data = encoded(values, 1e-3)
+    data = encoded(values, 1e-3, sides)
     whole, rng = Staged().decode(data, shape, values.dtype), np.random.default_rng(0)
     for _ in range(12):
         ends = [sorted(rng.choice(n + 1, 2, replace=False).tolist()) for n in shape]
@@ -252,11 +263,12 @@ def test_a_part_is_read_where_the_rest_is_damaged_and_refused_where_it_is_damage
     np.array([-0.0, 0.0] * 300), np.array([np.finfo(float).max / 20, -np.finfo(float).max / 20] * 99),
 ], ids=lambda values: f"{values.reshape(-1)[0]:.3g} {values.shape}")
 @pytest.mark.parametrize("share", [1e-9, 1e-3, 10.0])
-def test_hard_values_come_back_within_the_tolerance(values, share):
+@both_sizes
+def test_hard_values_come_back_within_the_tolerance(values, share, sides):
     size = float(np.abs(values).max()) * share or 1e-3
     if size < 1e-300:
         size = 1e-300
-    decoded = Staged().decode(encoded(values, size), values.shape, values.dtype)
+    decoded = Staged().decode(encoded(values, size, sides), values.shape, values.dtype)
     assert (np.abs(decoded - values) <= size).all()
 
 
@@ -318,12 +330,13 @@ def test_numbers_are_counted_in_chosen_blocks_where_cells_are_valid(step, gaps):
     assert (count == np.bincount(wanted - lowest)).all()
 
 
+@both_sizes
 @pytest.mark.parametrize("seed", range(6))
-def test_forged_blocks_with_correct_checksums_are_refused_or_decoded_without_harm(seed):
+def test_forged_blocks_with_correct_checksums_are_refused_or_decoded_without_harm(seed, sides):
     rng = np.random.default_rng(seed)
     shape = (24, 24, 24)
     values = smooth(shape)
-    stream = stream_of(values, 1e-3)
+    stream = stream_of(values, 1e-3, sides)
     for _ in range(200):
         coded = stream.groups.stored.copy()
         for _ in range(int(rng.integers(1, 6))):
@@ -335,10 +348,11 @@ def test_forged_blocks_with_correct_checksums_are_refused_or_decoded_without_har
         first = stream.first.copy()
         if rng.random() < 0.3:
             first[1:-1] = np.sort(rng.integers(0, len(coded) + 1, stream.grid.blocks - 1))
-        lattice = Lattice(stream.lattice.step, stream.lattice.offset, bool(rng.integers(2)))
+        lattice = Lattice(stream.lattice.step, stream.lattice.offset, bool(rng.integers(2)), bool(rng.integers(2)))
         blocks = CodedBlocks(stream.grid, lattice, facts[Fact.BASE].copy(), first, coded)
         for decode in (
-            lambda b=blocks: b.values(b.grid.whole, values.dtype), lambda b=blocks: b.differences(np.arange(b.grid.blocks))
+            lambda b=blocks: b.values(b.grid.whole, values.dtype), lambda b=blocks: b.numbers(b.grid.whole)
+            if b.grid.large else b.differences(np.arange(b.grid.blocks)),
         ):
             with suppress(CodecFailed):
                 decode()
@@ -348,7 +362,7 @@ def test_forged_blocks_with_correct_checksums_are_refused_or_decoded_without_har
 def test_forged_descriptions_are_refused(change):
     values = smooth((24, 24, 24))
     valid = np.ones(values.shape, bool)
-    data = Staged().encode_with_gaps(values, valid, Tolerance(absolute=1e-3))
+    data = Staged(SMALL).encode_with_gaps(values, valid, Tolerance(absolute=1e-3))
     stream = Stream.from_bytes(data, values.shape, values.dtype)
     grid, lattice, facts = stream.grid, stream.lattice, stream.facts.copy()
     if change == "sides":
@@ -367,9 +381,10 @@ def test_forged_descriptions_are_refused(change):
         Stream.from_bytes(forged, values.shape, values.dtype)
 
 
-def test_bytes_do_not_depend_on_threads_or_runs():
+@pytest.mark.parametrize("logs", [(3, 3, 3), (4, 4, 4)])
+def test_bytes_do_not_depend_on_threads_or_runs(logs):
     values = smooth((60, 50, 40))
-    grid, lattice = Grid.of(values.shape), Lattice.between(2e-3, float(values.min()), float(values.max()))
+    grid, lattice = Grid.of(values.shape, logs), Lattice.between(2e-3, float(values.min()), float(values.max()))
     expected = None
     for threads in (1, 2, 3):
         with backend.using_threads(threads):
@@ -392,6 +407,7 @@ def test_bytes_of_an_earlier_version_are_written_and_read_the_same():
 def test_blocks_reach_little_beyond_the_grid(shape):
     grid = Grid.of(shape)
     assert math.prod(grid.sides) == VALUES
+    assert math.prod(Grid.of(shape, (4, 4, 4)).sides) == 4096
     assert grid.cells().sum() == math.prod(shape)
     assert grid.blocks * VALUES <= 1.4 * math.prod(shape) + VALUES
 
@@ -427,23 +443,30 @@ def test_regions_and_previews_of_an_archive_are_those_of_the_whole(tmp_path):
         assert opened.preview(level).values.tobytes() == np.ascontiguousarray(whole[::step, ::step, ::step]).tobytes()
 
 
-def test_blocks_are_planes_in_smooth_fields_and_cubes_in_rough_ones():
+def test_blocks_are_large_in_smooth_fields_and_small_in_rough_ones():
     z, y, x = np.indices((64, 64, 64)) / 40.0
     gentle = (np.sin(3 * z + y) + np.cos(2 * x + y)).astype(np.float32)
     noise = np.random.default_rng(0).normal(size=(64, 64, 64))
     rough = noise.cumsum(axis=0).cumsum(axis=1).cumsum(axis=2).astype(np.float32)
-    assert Staged().tuned(gentle, Tolerance(absolute=2e-3)).sides == (1, 16, 32)
-    assert Staged().tuned(rough, Tolerance(absolute=0.1)).sides == (8, 8, 8)
+    assert Staged().tuned(gentle, Tolerance(absolute=2e-3)).sides == LARGE
+    assert Staged().tuned(rough, Tolerance(absolute=0.1)).sides == SMALL
+    assert Staged().tuned(gentle[0], Tolerance(absolute=2e-3)).sides == (1, 64, 64)
     for values, size in ((gentle, 2e-3), (rough, 0.1)):
-        tolerance = Tolerance(absolute=size)
-        sizes = [len(get("staged", sides=sides).encode(values, tolerance)) for sides in ((8, 8, 8), (1, 16, 32))]
-        assert len(encoded(values, size)) <= min(sizes)
+        sizes = [len(encoded(values, size, sides)) for sides in (SMALL, (1, 16, 32), LARGE)]
+        assert len(encoded(values, size, None)) <= min(sizes)
+    assert len(encoded(gentle, 2e-3, LARGE)) < 0.5 * len(encoded(gentle, 2e-3, SMALL))
+
+
+def test_numbers_too_large_for_their_sums_are_coded_in_small_blocks():
+    values = np.random.default_rng(0).integers(-(2**50), 2**50, (20, 20, 20)).astype(np.float64)
+    assert not stream_of(values, 0.5, LARGE).grid.large
+    assert stream_of(values, 64.0, LARGE).grid.large
 
 
 def test_archives_state_the_sides_of_blocks_and_take_others_for_thin_chunks():
     values = smooth((3, 100, 100))
     archive = wb.compress(values, wb.Absolute(1e-3), "staged")
-    assert math.prod(archive.codec.sides) == VALUES
+    assert math.prod(archive.codec.sides) in (VALUES, 4096)
     stream = Stream.from_bytes(
         get("staged", sides=(64, 8, 1)).encode(values, Tolerance(absolute=1e-3)), values.shape, values.dtype
     )
@@ -452,13 +475,13 @@ def test_archives_state_the_sides_of_blocks_and_take_others_for_thin_chunks():
 
 @pytest.mark.parametrize("sides", [(8, 8), (8, 8, 4), (512, 1, -1), (3, 8, 8), "512", (8.0, 8, 8)])
 def test_sides_that_are_none_are_refused(sides):
-    with pytest.raises(WorkbenchError, match=r"sides must be three numbers with product 512"):
+    with pytest.raises(WorkbenchError, match=r"sides must be three numbers with product 512 or 4096"):
         get("staged", sides=sides)
 
 
 @pytest.mark.parametrize("shape", [(70, 64, 80), (300, 200), (40,)], ids=str)
 def test_deflated_blocks_are_smaller_and_decode_to_the_same(shape):
-    values, codec = smooth(shape), get("staged", deflate=True)
+    values, codec = smooth(shape), get("staged", sides=SMALL, deflate=True)
     plain, data = encoded(values, 1e-2), codec.encode(values, Tolerance(absolute=1e-2))
     assert len(data) < len(plain) or values.size < 100
     decoded = Staged().decode(plain, shape, values.dtype)
@@ -471,7 +494,7 @@ def test_deflated_blocks_are_smaller_and_decode_to_the_same(shape):
 
 
 def test_groups_that_inflate_to_other_sizes_are_refused():
-    values, codec = smooth((64, 64, 64)), get("staged", deflate=True)
+    values, codec = smooth((64, 64, 64)), get("staged", sides=SMALL, deflate=True)
     stream = Stream.from_bytes(codec.encode(values, Tolerance(absolute=1e-2)), values.shape, values.dtype)
     groups, facts = stream.groups, stream.facts.copy()
     for change in (1, -1):
@@ -489,20 +512,22 @@ def test_groups_that_inflate_to_other_sizes_are_refused():
 
 
 @pytest.mark.parametrize(("shape", "size"), [((40, 41, 42), 1e-3), ((90, 100), 1e-9), ((3000,), 1e-2)], ids=str)
-def test_both_machines_write_the_same_bytes_and_read_the_same_values(stand_in, shape, size):
-    values, tolerance = smooth(shape, np.float64), Tolerance(absolute=size)
+@both_sizes
+def test_both_machines_write_the_same_bytes_and_read_the_same_values(stand_in, shape, size, sides):
+    values, tolerance, codec = smooth(shape, np.float64), Tolerance(absolute=size), Staged(sides)
     valid = np.random.default_rng(0).random(shape) < 0.9
-    data = Staged().encode(stand_in.asarray(values), tolerance)
-    assert data == Staged().encode(values, tolerance)
+    data = codec.encode(stand_in.asarray(values), tolerance)
+    assert data == codec.encode(values, tolerance)
     decoded = Staged().decode(data, shape, values.dtype, stand_in)
     assert type(decoded) is fake_cupy.ndarray
     assert decoded.get().tobytes() == Staged().decode(data, shape, values.dtype).tobytes()
-    gaps = Staged().encode_with_gaps(stand_in.asarray(values), stand_in.asarray(valid), tolerance)
-    assert gaps == Staged().encode_with_gaps(values, valid, tolerance)
+    gaps = codec.encode_with_gaps(stand_in.asarray(values), stand_in.asarray(valid), tolerance)
+    assert gaps == codec.encode_with_gaps(values, valid, tolerance)
 
 
-def test_each_direction_is_one_pass_over_the_values_on_a_gpu(stand_in):
-    values, codec, tolerance = smooth((40, 41, 42)), get("staged", sides=(8, 8, 8)), Tolerance(absolute=1e-3)
+@both_sizes
+def test_each_direction_is_one_pass_over_the_values_on_a_gpu(stand_in, sides):
+    values, codec, tolerance = smooth((40, 41, 42)), get("staged", sides=sides), Tolerance(absolute=1e-3)
     given, every = stand_in.asarray(values), stand_in.ones(values.shape, bool)
 
     def launches(run: Callable[[], Any]) -> tuple[Any, int]:

@@ -1,10 +1,11 @@
-"""Blocks of 512 lattice numbers: their shape, and the kernels that code them and decode them in stages.
+"""Blocks of 512 or 4096 lattice numbers: their shape, and the kernels that code them and decode them in stages.
 
 A block is a box whose sides are powers of two: 512 in one dimension, 16 x 32 in two; a cube of side 8 in three, or a plane
-or a bar where a trial finds these smaller, as for smooth fields: differences along three axes add up the rounding of eight
-numbers, along two of four. Other boxes are taken where these would reach far beyond the grid. Fields of four dimensions are
-series of fields of three. Each stage of
-decoding is one launch on the machine of the arrays: differences, lattice numbers, or values, of chosen blocks.
+or a bar where a trial finds these smaller: differences along three axes add up the rounding of eight numbers, along two of
+four. Smooth fields have large blocks, which are predicted from coarse to fine: cubes of side 16, squares of side 64. Other
+boxes are taken where these would reach far beyond the grid. Fields of four dimensions are series of fields of three. Each
+stage of decoding is one launch on the machine of the arrays: differences (of small blocks), lattice numbers, or values, of
+chosen blocks.
 """
 
 from __future__ import annotations
@@ -20,17 +21,19 @@ import numpy as np
 
 from workbench import backend
 from workbench.backend import Array
+from workbench.codecs import staged_large
 from workbench.codecs.codec import CodecFailed
+from workbench.codecs.staged_large import LARGE_ROOM, LOG_LARGE, Logs
 from workbench.slabs import Slices
-
-Logs = tuple[int, int, int]
 
 AXES, LOG_VALUES = 4, 9
 VALUES = 1 << LOG_VALUES
 USUAL: tuple[tuple[Logs, ...], ...] = (   # logarithms of the sides, by dimensions; rows are long enough for vectors
-    ((0, 0, 9),), ((0, 4, 5), (0, 6, 3), (0, 2, 7)), ((3, 3, 3), (0, 4, 5), (4, 0, 5), (2, 2, 5)),
+    ((0, 0, 9), (0, 0, 12)), ((0, 4, 5), (0, 6, 3), (0, 2, 7), (0, 6, 6)),
+    ((3, 3, 3), (0, 4, 5), (4, 0, 5), (2, 2, 5), (4, 4, 4)),
 )
 BESIDE = 0.1       # so much larger a share of cells outside the grid is accepted for each step away from the usual shape
+MOST_RUNS = 2**13          # of large blocks side by side on a GPU: each needs 115 KB
 NARROW_SPAN = 2**23 - 4   # lattice numbers that differ by less are coded in 32 bits
 
 
@@ -68,6 +71,11 @@ class Grid:
     def sides(self) -> tuple[int, ...]:
         """The sides of a block, along the last three axes."""
         return tuple(1 << log for log in self.logs)
+
+    @property
+    def large(self) -> bool:
+        """Whether blocks have 4096 numbers."""
+        return sum(self.logs) == LOG_LARGE
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -159,7 +167,8 @@ def _fitting(size: tuple[int, ...], wanted: Logs) -> Logs:
         away = sum(abs(a - b) for a, b in zip(logs, wanted, strict=True))
         return cells * (1 + BESIDE * away)
 
-    shapes = [(a, b, LOG_VALUES - a - b) for a in range(LOG_VALUES + 1) for b in range(LOG_VALUES + 1 - a)]
+    log = sum(wanted)
+    shapes = [(a, b, log - a - b) for a in range(log + 1) for b in range(log + 1 - a)]
     return min(shapes, key=lambda logs: (room(logs), logs))
 
 
@@ -190,19 +199,50 @@ ROOM = {False: backend.constant("planes.cuh", "NARROW_ROOM"), True: backend.cons
 class Lattice:
     """Values are step · number, and numbers are stored less an offset; `wide` numbers need 64 bits.
 
+    Numbers are the nearest ones to values if they are `exact`. Others, of large blocks, may be two steps from these.
+
     >>> Lattice.between(0.5, -3.0, 10.0)
-    Lattice(step=0.5, offset=7, wide=False)
+    Lattice(step=0.5, offset=7, wide=False, exact=True)
     """
 
     step: float
     offset: int
     wide: bool
+    exact: bool = True
 
     @classmethod
-    def between(cls, step: float, low: float, high: float) -> Lattice:
+    def between(cls, step: float, low: float, high: float, exact: bool = True) -> Lattice:
         """The lattice with this step for values in a range."""
         first, last = (int(np.rint(np.float64(end) / step)) for end in (low, high))
-        return cls(step, (first + last) // 2, last - first >= NARROW_SPAN)
+        return cls(step, (first + last) // 2, last - first >= NARROW_SPAN, exact)
+
+
+def room_of(grid: Grid, wide: bool) -> int:
+    """The most bytes of a block."""
+    return (LARGE_ROOM if grid.large else ROOM)[wide]
+
+
+def _runs(grid: Grid, wanted: int, array: Array) -> int:
+    """How many runs of blocks are worked on side by side."""
+    return min(wanted, MOST_RUNS) if grid.large and backend.on_device(array) else backend.chunks(wanted, array)
+
+
+def _kernel(grid: Grid, name: str, real: Any = np.float32) -> backend.Kernel:
+    """The kernel for blocks of this size."""
+    if grid.large:
+        return backend.kernel("staged_large", name.replace("_", "_large_", 1), real)
+    return backend.kernel("staged", name, real)
+
+
+def _described(grid: Grid, lattice: Lattice, xp: Any) -> dict[str, Any]:
+    """The bundle of kernel arguments that describe blocks."""
+    own = staged_large.described(grid.logs, xp) if grid.large else {"order": xp.asarray(order_of(grid.logs))}
+    return {**grid.described(xp), **own, "wide": int(lattice.wide), "exact": int(lattice.exact)}
+
+
+def _work(grid: Grid, runs: int, xp: Any) -> dict[str, Array]:
+    """The memory that runs of large blocks need."""
+    return {"work": xp.empty(staged_large.WORK * runs if grid.large else 0, xp.uint64)}
 
 
 def encode_blocks(values: Array, valid: Array | None, grid: Grid, lattice: Lattice) -> tuple[Array, Array, Array]:
@@ -210,15 +250,16 @@ def encode_blocks(values: Array, valid: Array | None, grid: Grid, lattice: Latti
 
     The bytes do not depend on how many runs of blocks are coded side by side.
     """
-    xp, blocks, room = backend.namespace(values), grid.blocks, ROOM[lattice.wide]
-    runs = blocks if backend.on_device(values) else backend.chunks(blocks, values)
+    xp, blocks, room = backend.namespace(values), grid.blocks, room_of(grid, lattice.wide)
+    given = _described(grid, lattice, xp)
+    runs = blocks if backend.on_device(values) and not grid.large else _runs(grid, blocks, values)
     facts = xp.empty((len(Fact), blocks), xp.int64)
     coded = xp.empty(room * blocks, xp.uint8)
     flags = xp.empty(0, xp.uint8) if valid is None else valid.reshape(-1).view(xp.uint8)
-    backend.kernel("staged", "encode_blocks", values.dtype)(
-        runs, grid.described(xp), blocks=blocks, n=values.size, value=values.reshape(-1), gaps=int(valid is not None),
-        valid=flags, step=lattice.step, offset=float(lattice.offset), wide=int(lattice.wide),
-        order=xp.asarray(order_of(grid.logs)), facts=facts.reshape(-1), room=room, out=coded,
+    _kernel(grid, "encode_blocks", values.dtype)(
+        runs, given, _work(grid, runs, xp), blocks=blocks, n=values.size, value=values.reshape(-1),
+        gaps=int(valid is not None), valid=flags, step=lattice.step, offset=float(lattice.offset),
+        facts=facts.reshape(-1), room=room, out=coded,
     )
     first = xp.zeros(blocks + 1, xp.int64)
     xp.cumsum(facts[Fact.SIZE], out=first[1:])
@@ -250,7 +291,7 @@ class CodedBlocks:
         xp, wanted = backend.namespace(self.coded), len(chosen)
         number = xp.empty((wanted, VALUES), xp.int64)
         predictor, sound = xp.empty(wanted, xp.uint8), xp.empty(wanted, xp.uint8)
-        backend.kernel("staged", "decode_differences")(
+        _kernel(self.grid, "decode_differences")(
             wanted, self._given(chosen), number=number.reshape(-1), predictor=predictor, sound=sound
         )
         _require(sound, chosen)
@@ -259,11 +300,11 @@ class CodedBlocks:
     def counted(self, chosen: np.ndarray, valid: Array | None, lowest: int, span: int) -> Array:
         """How often each of `span` numbers, less the offset, occurs in some blocks from `lowest` on; all must be there."""
         xp = backend.namespace(self.coded)
-        runs = backend.chunks(len(chosen), self.coded)
+        runs = _runs(self.grid, len(chosen), self.coded)
         count, sound = xp.empty((runs, span), xp.int64), xp.empty(len(chosen), xp.uint8)
         flags = xp.empty(0, xp.uint8) if valid is None else valid.reshape(-1).view(xp.uint8)
-        backend.kernel("staged", "count_numbers")(
-            runs, self.grid.described(xp), self._given(chosen), wanted=len(chosen), gaps=int(valid is not None),
+        _kernel(self.grid, "count_numbers")(
+            runs, self._given(chosen), _work(self.grid, runs, xp), wanted=len(chosen), gaps=int(valid is not None),
             n=math.prod(self.grid.size), valid=flags, lowest=lowest, span=span, count=count.reshape(-1), sound=sound,
         )
         _require(sound, chosen)
@@ -271,10 +312,8 @@ class CodedBlocks:
 
     def _given(self, chosen: np.ndarray) -> dict[str, Any]:
         xp = backend.namespace(self.coded)
-        return {
-            "chosen": xp.asarray(chosen), "wide": int(self.lattice.wide), "order": xp.asarray(order_of(self.grid.logs)),
-            "first": self.first, "bytes": self.coded, "base": self.base,
-        }
+        coded = {"first": self.first, "bytes": self.coded, "base": self.base}
+        return {**_described(self.grid, self.lattice, xp), **coded, "chosen": xp.asarray(chosen)}
 
     def _decoded(self, name: str, window: Slices, real: np.dtype, chosen: np.ndarray | None, **target: Any) -> Array:
         """What a kernel decodes of the blocks of a window; `target` has the type of its output under the output's name."""
@@ -284,9 +323,10 @@ class CodedBlocks:
         found = xp.empty([part.stop - part.start for part in window], dtype)
         sound = xp.empty(len(chosen), xp.uint8)
         ends = np.array([[part.start for part in window], [part.stop for part in window]], np.int64).reshape(-1)
-        backend.kernel("staged", name, real)(
-            len(chosen), self.grid.described(xp), self._given(chosen), window=xp.asarray(ends), n=found.size, sound=sound,
-            offset=self.lattice.offset, **{output: found.reshape(-1)}, **dict(others),
+        runs = _runs(self.grid, len(chosen), self.coded) if self.grid.large else len(chosen)
+        _kernel(self.grid, name, real)(
+            runs, self._given(chosen), _work(self.grid, runs, xp), {"wanted": len(chosen)}, window=xp.asarray(ends),
+            n=found.size, sound=sound, offset=self.lattice.offset, **{output: found.reshape(-1)}, **dict(others),
         )
         _require(sound, chosen)
         return found
@@ -296,4 +336,5 @@ def _require(sound: Array, chosen: np.ndarray) -> None:
     """Refuse blocks whose bytes are none that were written."""
     flags = backend.to_host(sound)
     if not flags.all():
-        raise CodecFailed(f"staged: block {int(chosen[int(np.argmin(flags))])} is damaged: its bytes are no bit planes")
+        block = int(chosen[int(np.argmin(flags))])
+        raise CodecFailed(f"staged: block {block} is damaged: its bytes are none that were written")

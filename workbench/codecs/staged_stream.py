@@ -18,13 +18,15 @@ import numpy as np
 from workbench.backend import Array
 from workbench.codecs.codec import CodecFailed
 from workbench.codecs.pcodec import pack_integers, unpack_integers
-from workbench.codecs.staged_blocks import LOG_VALUES, ROOM, CodedBlocks, Fact, Grid, Lattice, grid_size
+from workbench.codecs.staged_blocks import LOG_VALUES, CodedBlocks, Fact, Grid, Lattice, grid_size, room_of
 from workbench.codecs.staged_groups import TOGETHER, Groups, ends_of
+from workbench.codecs.staged_large import LOG_LARGE
 from workbench.slabs import Slices
 
 LEVEL = 6         # of pcodec for the metadata
 
-_HEADER = struct.Struct("<BBBBBdqQ")   # wide, gaps, logarithms of three sides, step, offset, bytes of groups
+_HEADER = struct.Struct("<BBBBBdqQ")   # flags, gaps, logarithms of three sides, step, offset, bytes of groups
+_WIDE, _ROUNDED = 1, 2   # flags
 _LENGTH = struct.Struct("<I")          # of each column
 _CHECKSUM = struct.Struct("<I")        # of the codec's name, shape and type, and of all before the blocks
 _COLUMNS = len(Fact) + 2               # the last ones: sizes and checksums of groups
@@ -46,7 +48,8 @@ class Stream:
         lattice, stored = self.lattice, self.groups
         sizes = np.diff(stored.ends) if not np.array_equal(stored.ends, ends_of(self.first)) else np.empty(0, np.int64)
         columns += [sizes.astype("<u4").tobytes(), stored.checksums.astype("<u4").tobytes()]
-        head = _HEADER.pack(lattice.wide, self.gaps, *self.grid.logs, lattice.step, lattice.offset, len(stored.stored))
+        flags = _WIDE * lattice.wide | _ROUNDED * (not lattice.exact)
+        head = _HEADER.pack(flags, self.gaps, *self.grid.logs, lattice.step, lattice.offset, len(stored.stored))
         described = b"".join([head, *(_LENGTH.pack(len(column)) for column in columns), *columns])
         checksum = _CHECKSUM.pack(zlib.crc32(described, _meant(shape, dtype)))
         return b"".join([checksum, described, stored.stored.tobytes()])
@@ -62,7 +65,7 @@ class Stream:
         start = _CHECKSUM.size + _HEADER.size + _COLUMNS * _LENGTH.size
         if len(view) < start:
             raise CodecFailed(f"a staged field has a header of {start} bytes; got {len(view)}: they are truncated")
-        wide, gaps, *logs, step, offset, size = _HEADER.unpack_from(view, _CHECKSUM.size)
+        flags, gaps, *logs, step, offset, size = _HEADER.unpack_from(view, _CHECKSUM.size)
         lengths = [_LENGTH.unpack_from(view, _CHECKSUM.size + _HEADER.size + k * _LENGTH.size)[0] for k in range(_COLUMNS)]
         end = start + sum(lengths)
         if end + size != len(view):
@@ -72,16 +75,20 @@ class Stream:
                 f"the bytes must be what staged made of a {dtype} array of shape {tuple(shape)}, but their checksum "
                 "differs: they are damaged, or belong to another array"
             )
-        if wide > 1 or gaps > 1 or sum(logs) != LOG_VALUES or not 0 < step < np.inf:
-            raise CodecFailed(f"a staged field has blocks of 512 and a positive step; got {logs} and {step}: damaged")
+        wide, exact, large = bool(flags & _WIDE), not flags & _ROUNDED, sum(logs) == LOG_LARGE
+        if flags > _WIDE + _ROUNDED or gaps > 1 or sum(logs) not in (LOG_VALUES, LOG_LARGE) or not (large or exact):
+            got = f"sides {logs} and flags {flags}, {gaps}"
+            raise CodecFailed(f"a staged field has blocks of 512 or 4096 lattice numbers; got {got}: damaged")
+        if not 0 < step < np.inf:
+            raise CodecFailed(f"a staged field has a positive step; got {step}: damaged")
         first, second, third = logs
         grid = Grid(grid_size(shape), (first, second, third))
         facts, rest = _facts(view[start:end], lengths, grid)
         if not gaps:
             facts[Fact.COUNT] = grid.cells()
-        _check(facts, grid, bool(wide))
+        _check(facts, grid, wide)
         groups = _groups(rest, lengths[-2:], np.frombuffer(view[end:], np.uint8), facts[Fact.SIZE])
-        return cls(grid, Lattice(step, offset, bool(wide)), bool(gaps), facts, groups)
+        return cls(grid, Lattice(step, offset, wide, exact), bool(gaps), facts, groups)
 
     @cached_property
     def first(self) -> np.ndarray:
@@ -119,8 +126,9 @@ def _facts(view: memoryview, lengths: Sequence[int], grid: Grid) -> tuple[np.nda
 def _check(facts: np.ndarray, grid: Grid, wide: bool) -> None:
     """Refuse facts that no blocks have."""
     sizes, counts = facts[Fact.SIZE], facts[Fact.COUNT]
-    if sizes.min() < 0 or sizes.max() > ROOM[wide]:
-        raise CodecFailed(f"blocks of a staged field have at most {ROOM[wide]} bytes; got {int(sizes.max())}: damaged")
+    room = room_of(grid, wide)
+    if sizes.min() < 0 or sizes.max() > room:
+        raise CodecFailed(f"blocks of a staged field have at most {room} bytes; got {int(sizes.max())}: damaged")
     if counts.min() < 0 or (counts > grid.cells()).any():
         raise CodecFailed("the blocks of a staged field cannot have so many valid cells: damaged")
 
