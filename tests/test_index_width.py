@@ -23,7 +23,10 @@ SMALL = {   # the functions whose products stay small, and why
     "next_symbol": "rows of a table", "answer_of": "a network's inputs", "rank_of": "steps of a move",
     "encode_symbols_f32_3d": "the state of the coder", "node_range": "nodes of a tree, 2^27 at most",
     **dict.fromkeys(
-        ("accumulate", "difference", "put_planes", "get_planes", "survey", "unpack", "encode_block"), "numbers of one block"
+        (
+            "accumulate", "difference", "put_planes", "get_planes", "survey", "unpack", "encode_block", "merge",
+            "get_symbols", "put_symbols", "predict_piece", "predict_class",
+        ), "numbers of one block",
     ),
 }
 SOURCES = sorted(path.stem for path in host_library.kernel_folder().glob("*.cu"))
