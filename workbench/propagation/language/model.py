@@ -1,0 +1,179 @@
+"""`wb.propagation.language_model`: a small language model, each array of which can be looked at and changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workbench import backend
+from workbench.arguments import whole_number
+from workbench.backend import Array, to_host
+from workbench.errors import WorkbenchError, briefly
+from workbench.propagation.language.arithmetic import angles, columns_of, gated, heads_of, rms_norm, rotated
+from workbench.propagation.language.cache import Cache, ExactCache
+from workbench.propagation.language.gguf_file import ModelFile, read_model
+from workbench.propagation.language.tokens import Tokens
+
+Text = str | Sequence[int] | np.ndarray   # or the numbers of its tokens
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Generation:
+    """Text that a model has written: the tokens of the prompt and the new ones, and the logits from which these were."""
+
+    prompt: tuple[int, ...]
+    tokens: tuple[int, ...]
+    text: str
+    logits: Array
+    cache: Any
+
+    def __repr__(self) -> str:
+        return f"Generation({len(self.tokens)} tokens after {len(self.prompt)}: {self.text!r})"
+
+
+class LanguageModel:
+    """A model of the llama family. Texts are text, or the numbers of tokens."""
+
+    def __init__(self, file: ModelFile) -> None:
+        self.path, self.name, self.shape = file.path, file.name, file.shape
+        self.weights: Mapping[str, Array] = {name: backend.read_only(values) for name, values in file.weights.items()}
+        self._frequencies, self._stated = file.frequencies, file.tokens
+        self.end = int(file.tokens["eos_token_id"]) if "eos_token_id" in file.tokens else None
+
+    @property
+    def layers(self) -> int:
+        """The number of blocks."""
+        return self.shape.layers
+
+    @cached_property
+    def vocabulary(self) -> Tokens:
+        """Text as tokens, and back."""
+        return Tokens(self._stated)
+
+    def tokens(self, text: Text) -> np.ndarray:
+        """The numbers of the tokens of a text, or these numbers, checked."""
+        if isinstance(text, str):
+            if not text:
+                raise WorkbenchError("a text must have at least one letter; got an empty one")
+            return np.array(self.vocabulary.of(text), np.int64)
+        found = np.asarray(text)
+        if found.dtype.kind not in "iu" or found.ndim != 1 or not found.size:
+            raise WorkbenchError(f"a text must be text, or a row of whole numbers of tokens; got {briefly(text)}")
+        if not (found.min() >= 0 and found.max() < self.shape.vocabulary):
+            raise WorkbenchError(f"numbers of tokens must be from 0 to {self.shape.vocabulary - 1}; got {briefly(text)}")
+        return found.astype(np.int64)
+
+    def text(self, tokens: Sequence[int]) -> str:
+        """The text of these tokens."""
+        return self.vocabulary.text(tokens)
+
+    def question(self, text: str) -> str:
+        """A prompt that asks this of a model that was trained for dialogue."""
+        return f"<|im_start|>user\n{text}<|im_end|>\n<|im_start|>assistant\n"
+
+    def forward(self, text: Text, cache: Cache | None = None, last: bool = False) -> Array:
+        """The logits after every token, or after the `last` only; a cache has what was before, and takes what is new."""
+        held = ExactCache() if cache is None else cache
+        tokens = self.tokens(text)
+        self.require_room(held.length(0) + len(tokens))
+        x, turns = self.embedded(tokens), self.turns(held.length(0), len(tokens))
+        for layer in range(self.layers):
+            x = self._block(layer, x, turns, held)
+        return self.logits(x[-1:] if last else x)
+
+    def generate(
+        self, text: Text, tokens: int = 64, *, cache: Cache | None = None, ends: bool = True
+    ) -> Generation:
+        """Continue a text by the most likely tokens, so many or, if it `ends` there, up to the model's end of text."""
+        held = ExactCache() if cache is None else cache
+        prompt, count = self.tokens(text), whole_number("tokens", tokens, 1)
+        self.require_room(held.length(0) + len(prompt) + count)
+        logits = [self.forward(prompt, held, last=True)]
+        found = [self.chosen(logits[-1])]
+        while len(found) < count and not (ends and found[-1] == self.end):
+            logits.append(self.forward(found[-1:], held, last=True))
+            found.append(self.chosen(logits[-1]))
+        xp = backend.namespace(logits[0])
+        return Generation(tuple(prompt.tolist()), tuple(found), self.text(found), xp.concatenate(logits), held)
+
+    def chosen(self, logits: Array) -> int:
+        """The most likely token after the last row of logits."""
+        row = to_host(logits[-1])
+        if not np.isfinite(row).all():
+            raise WorkbenchError("a token is chosen from finite logits; got NaN or infinity: check cache and weights")
+        return int(row.argmax())
+
+    def require_room(self, tokens: int) -> None:
+        """Refuse a text that is longer than what the model was made for."""
+        if tokens > self.shape.context:
+            raise WorkbenchError(
+                f"a text and what follows must have at most {self.shape.context:,} tokens; got {tokens:,}: shorten it"
+            )
+
+    def embedded(self, tokens: Array) -> Array:
+        """The row of the embedding of each token."""
+        return self.weights["embedding"][tokens]
+
+    def turns(self, first: int, count: int) -> Array:
+        """The rotation at so many positions."""
+        shape = self.shape
+        found = angles(np.arange(first, first + count), shape.head_width, shape.rotation_base, self._frequencies)
+        return backend.namespace(self.weights["output norm"]).asarray(found)
+
+    def logits(self, x: Array) -> Array:
+        """The logits of rows of the residual stream."""
+        return rms_norm(x, self.weights["output norm"], self.shape.epsilon) @ self.weights["output"].T
+
+    def normed(self, layer: int, part: str, x: Array) -> Array:
+        """The residual stream before the attention, or before the feed-forward part."""
+        return rms_norm(x, self.weights[f"block {layer} {part} norm"], self.shape.epsilon)
+
+    def product(self, layer: int, part: str, x: Array) -> Array:
+        """Rows times one of the matrices of a block."""
+        return x @ self.weights[f"block {layer} {part}"].T
+
+    def _block(self, layer: int, x: Array, turns: Array, cache: Cache) -> Array:
+        shape = self.shape
+        normed = self.normed(layer, "attention", x)
+        queries = rotated(heads_of(self.product(layer, "q", normed), shape.heads), turns)
+        keys = rotated(heads_of(self.product(layer, "k", normed), shape.key_value_heads), turns)
+        cache.append(layer, keys, heads_of(self.product(layer, "v", normed), shape.key_value_heads))
+        x = x + self.product(layer, "attention", columns_of(cache.attend(layer, queries)))
+        normed = self.normed(layer, "feed-forward", x)
+        hidden = gated(self.product(layer, "gate", normed), self.product(layer, "up", normed))
+        return x + self.product(layer, "down", hidden)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _loaded, (self.path,)   # a worker reads the file itself
+
+    def __repr__(self) -> str:
+        shape = self.shape
+        count = sum(values.size for name, values in self.weights.items() if name != "output" or not self._tied)
+        return f"LanguageModel({self.name!r}: {shape.layers} blocks of width {shape.width}, {count / 1e6:.1f} M weights)"
+
+    @property
+    def _tied(self) -> bool:
+        return np.shares_memory(self.weights["output"], self.weights["embedding"])
+
+
+def language_model(path: str | Path | None = None) -> LanguageModel:
+    """The language model in a GGUF file; without a path SmolLM2-135M-Instruct, if its package is installed.
+
+    >>> import workbench as wb
+    >>> try:
+    ...     wb.propagation.language_model("notes.txt")
+    ... except wb.WorkbenchError as error:
+    ...     print(error)
+    there is no file notes.txt: give the path of a GGUF file
+    """
+    return LanguageModel(read_model(path))
+
+
+@lru_cache(maxsize=1)
+def _loaded(path: Path) -> LanguageModel:
+    return language_model(path)
