@@ -19,7 +19,7 @@ from workbench.propagation.dose import Dose, DoseResponse, dose_response
 from workbench.propagation.dropped import Dropped
 from workbench.propagation.from_function import from_function
 from workbench.propagation.from_torch import from_torch
-from workbench.propagation.language import LanguageModel, language_model
+from workbench.propagation.language.model import LanguageModel, language_model
 from workbench.propagation.perturbation import Perturbation
 from workbench.propagation.pipeline import Pipeline, Run
 from workbench.propagation.protected import protected

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,16 +13,6 @@ from workbench.propagation.language import ExactCache
 from workbench.propagation.language.gguf_file import packaged_model
 
 TEXT = "the other 12 theories on the inside"
-
-
-@pytest.fixture(scope="module")
-def model_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return small.write_model(tmp_path_factory.mktemp("model") / "small.gguf")
-
-
-@pytest.fixture(scope="module")
-def lm(model_file: Path) -> wb.propagation.LanguageModel:
-    return wb.propagation.language_model(model_file)
 
 
 def test_logits_are_those_of_the_definition(lm):

@@ -2,5 +2,27 @@
 
 from workbench.propagation.language.cache import Cache, ExactCache, KeyValueCache
 from workbench.propagation.language.model import Generation, LanguageModel, language_model
+from workbench.propagation.language.pipeline import LanguagePipeline
+from workbench.propagation.language.quality import divergence, divergences, same_tokens, top_agreement
+from workbench.propagation.language.study import TASKS, faults, pooled, recorded
+from workbench.propagation.language.token_errors import TokenErrors, token_errors
 
-__all__ = ["Cache", "ExactCache", "Generation", "KeyValueCache", "LanguageModel", "language_model"]
+__all__ = [
+    "TASKS",
+    "Cache",
+    "ExactCache",
+    "Generation",
+    "KeyValueCache",
+    "LanguageModel",
+    "LanguagePipeline",
+    "TokenErrors",
+    "divergence",
+    "divergences",
+    "faults",
+    "language_model",
+    "pooled",
+    "recorded",
+    "same_tokens",
+    "token_errors",
+    "top_agreement",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -17,6 +18,7 @@ from workbench.errors import WorkbenchError, briefly
 from workbench.propagation.language.arithmetic import angles, columns_of, gated, heads_of, rms_norm, rotated
 from workbench.propagation.language.cache import Cache, ExactCache
 from workbench.propagation.language.gguf_file import ModelFile, read_model
+from workbench.propagation.language.pipeline import LanguagePipeline
 from workbench.propagation.language.tokens import Tokens
 
 Text = str | Sequence[int] | np.ndarray   # or the numbers of its tokens
@@ -84,7 +86,7 @@ class LanguageModel:
         x, turns = self.embedded(tokens), self.turns(held.length(0), len(tokens))
         for layer in range(self.layers):
             x = self._block(layer, x, turns, held)
-        return self.logits(x[-1:] if last else x)
+        return self.logits(x, last=last)
 
     def generate(
         self, text: Text, tokens: int = 64, *, cache: Cache | None = None, ends: bool = True
@@ -115,27 +117,47 @@ class LanguageModel:
                 f"a text and what follows must have at most {self.shape.context:,} tokens; got {tokens:,}: shorten it"
             )
 
-    def embedded(self, tokens: Array) -> Array:
+    # What the stages of a pipeline call, too. A weight that is given takes the place of the model's own.
+
+    def embedded(self, tokens: Array, embedding: Array | None = None) -> Array:
         """The row of the embedding of each token."""
-        return self.weights["embedding"][tokens]
+        table = self.weights["embedding"] if embedding is None else embedding
+        if not (int(tokens.min()) >= 0 and int(tokens.max()) < len(table)):
+            raise WorkbenchError(f"numbers of tokens must be from 0 to {len(table) - 1}; got others")
+        return table[backend.namespace(table).asarray(tokens)]
 
     def turns(self, first: int, count: int) -> Array:
         """The rotation at so many positions."""
+        return backend.namespace(self._turns).ascontiguousarray(self._turns[:, first : first + count])
+
+    @cached_property
+    def _turns(self) -> Array:
+        """The rotation at all positions."""
         shape = self.shape
-        found = angles(np.arange(first, first + count), shape.head_width, shape.rotation_base, self._frequencies)
+        found = angles(np.arange(shape.context), shape.head_width, shape.rotation_base, self._frequencies)
         return backend.namespace(self.weights["output norm"]).asarray(found)
 
-    def logits(self, x: Array) -> Array:
-        """The logits of rows of the residual stream."""
-        return rms_norm(x, self.weights["output norm"], self.shape.epsilon) @ self.weights["output"].T
+    def logits(self, x: Array, norm: Array | None = None, output: Array | None = None, *, last: bool = False) -> Array:
+        """The logits of rows of the residual stream, or of the last one."""
+        weight = self.weights["output norm"] if norm is None else norm
+        normed = rms_norm(x[-1:] if last else x, weight, self.shape.epsilon)
+        return normed @ (self.weights["output"] if output is None else output).T
 
-    def normed(self, layer: int, part: str, x: Array) -> Array:
+    def normed(self, layer: int, part: str, x: Array, weight: Array | None = None) -> Array:
         """The residual stream before the attention, or before the feed-forward part."""
-        return rms_norm(x, self.weights[f"block {layer} {part} norm"], self.shape.epsilon)
+        own = self.weights[f"block {layer} {part} norm"] if weight is None else weight
+        return rms_norm(x, own, self.shape.epsilon)
 
-    def product(self, layer: int, part: str, x: Array) -> Array:
+    def product(self, layer: int, part: str, x: Array, weight: Array | None = None) -> Array:
         """Rows times one of the matrices of a block."""
-        return x @ self.weights[f"block {layer} {part}"].T
+        return x @ (self.weights[f"block {layer} {part}"] if weight is None else weight).T
+
+    def after_attention(self, layer: int, x: Array, context: Array) -> Array:
+        """The residual stream after a block, of that before and of what its queries have seen."""
+        x = x + self.product(layer, "attention", context)
+        normed = self.normed(layer, "feed-forward", x)
+        hidden = gated(self.product(layer, "gate", normed), self.product(layer, "up", normed))
+        return x + self.product(layer, "down", hidden)
 
     def _block(self, layer: int, x: Array, turns: Array, cache: Cache) -> Array:
         shape = self.shape
@@ -143,21 +165,34 @@ class LanguageModel:
         queries = rotated(heads_of(self.product(layer, "q", normed), shape.heads), turns)
         keys = rotated(heads_of(self.product(layer, "k", normed), shape.key_value_heads), turns)
         cache.append(layer, keys, heads_of(self.product(layer, "v", normed), shape.key_value_heads))
-        x = x + self.product(layer, "attention", columns_of(cache.attend(layer, queries)))
-        normed = self.normed(layer, "feed-forward", x)
-        hidden = gated(self.product(layer, "gate", normed), self.product(layer, "up", normed))
-        return x + self.product(layer, "down", hidden)
+        return self.after_attention(layer, x, columns_of(cache.attend(layer, queries)))
+
+    def pipeline(self, **options: Any) -> LanguagePipeline:
+        """The model as a pipeline: `lm.pipeline().run("a text")`.
+
+        With `new_tokens`, the model also writes so many tokens. `layers` are those whose parts are sites, by default all;
+        `weights` are the names of weights that are sites, such as "block 5 down". With `last`, only the logits after the
+        last token are computed. `tolerance` says which results are equally good, by default those with the same tokens.
+        """
+        return LanguagePipeline(self, **options)
+
+    @cached_property
+    def digest(self) -> str:
+        """What identifies the file of the model: the beginning of the SHA-256 of its bytes."""
+        with self.path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()[:32]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _loaded, (self.path,)   # a worker reads the file itself
 
     def __repr__(self) -> str:
         shape = self.shape
-        count = sum(values.size for name, values in self.weights.items() if name != "output" or not self._tied)
+        count = sum(values.size for name, values in self.weights.items() if name != "output" or not self.tied)
         return f"LanguageModel({self.name!r}: {shape.layers} blocks of width {shape.width}, {count / 1e6:.1f} M weights)"
 
     @property
-    def _tied(self) -> bool:
+    def tied(self) -> bool:
+        """Whether the logits are products with the embedding."""
         return np.shares_memory(self.weights["output"], self.weights["embedding"])
 
 
