@@ -23,7 +23,8 @@ def pipeline(lm):
 
 
 def test_outcomes_are_the_same_for_any_number_of_workers(pipeline):
-    plan = CampaignPlan(pipeline, TEXT, faults(pipeline, ("q", "down", "")), until=144)
+    flips = faults(pipeline, ("q", "down", ""), bits=["sign", "exponent", "mantissa", 30])
+    plan = CampaignPlan(pipeline, TEXT, flips, until=144)
     one, two = (plan.run(Threads(workers)) for workers in (1, 2))
     assert one.trials == two.trials
     assert len(one.strata) == 36
@@ -35,9 +36,15 @@ def test_strata_are_pooled_by_what_they_share(lm):
     pipeline = lm.pipeline(new_tokens=2, layers=[0, 2])
     flips = faults(pipeline, ("down", "keys"), bits=["sign", "exponent_top"], steps=(0, 1))
     found = campaign(pipeline, TEXT, flips, until=160)
-    assert {by: set(pooled(found, by)) for by in ("bits", "layer", "part", "step")} == {
-        "bits": {"sign", "exponent_top"}, "layer": {0, 2}, "part": {"down", "keys"}, "step": {0, 1},
+    assert {by: list(pooled(found, by)) for by in ("all", "field", "bits", "layer", "part", "step")} == {
+        "all": ["all"], "field": ["exponent_top", "sign"], "bits": ["exponent_top", "sign"], "layer": [0, 2],
+        "part": ["down", "keys"], "step": [0, 1],
     }
+    each = campaign(pipeline, TEXT, faults(pipeline, ("down",), format="float16"), until=32)
+    assert {group: rates["silent"].trials for group, rates in pooled(each, "field").items()} == {
+        "exponent": 8, "exponent_top": 2, "mantissa": 20, "sign": 2,
+    }
+    assert len(pooled(each, "bits")) == 16
     tops = pooled(found, "bits")["exponent_top"]
     own = [sum(each["silent"] for n, each in enumerate(found.counts) if found.strata[n][0].bit == "exponent_top")]
     assert tops["silent"].trials == 80

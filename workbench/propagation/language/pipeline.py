@@ -8,7 +8,8 @@ faults in the prompt, in the cache and in generation are told apart.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ import numpy as np
 from workbench import backend
 from workbench.arguments import flag, whole_number
 from workbench.backend import Array, to_host
+from workbench.errors import WorkbenchError
 from workbench.propagation.language.arithmetic import (
     attention_weights,
     columns_of,
@@ -27,6 +29,7 @@ from workbench.propagation.language.arithmetic import (
     rotated,
     scores,
 )
+from workbench.propagation.language.cache import ExactCache
 from workbench.propagation.language.gguf_file import MATRICES
 from workbench.propagation.language.quality import same_tokens
 from workbench.propagation.names import require_known
@@ -93,6 +96,36 @@ class LanguagePipeline(Pipeline):
         if site == "logits":
             return None if self.last else 0
         return 1 if site.startswith("block ") and site.split(" ", 2)[-1] in _OF_HEADS else 0
+
+    def index(self, site: str, run: Run, token: int, channel: int) -> tuple[int, ...]:
+        """Where the number of one token and channel is at a site; heads are counted through."""
+        axis, shape = self.token_axis(site), run[site].shape
+        if axis is None:
+            raise WorkbenchError(f"{site!r} holds no number for each token")
+        own = shape[:axis] + shape[axis + 1 :]
+        whole_number("token", token, 0, shape[axis] - 1)
+        place = np.unravel_index(whole_number("channel", channel, 0, math.prod(own) - 1), own)
+        return (*map(int, place[:axis]), token, *map(int, place[axis:]))
+
+    def written(self, run: Run, tokens: int = 64) -> Iterator[int]:
+        """The tokens that the model writes after a run of the prompt, with its errors: from its keys, values and logits.
+
+        A fault in the prompt lives on in the keys and values that later tokens read. Writing ends at the end of the text,
+        and where a logit is not finite.
+        """
+        model, cache = self.model, ExactCache()
+        for layer in range(model.layers):
+            cache.append(layer, *(run[f"block {layer} {kind}"] for kind in ("keys", "values")))
+        logits = run["logits"]
+        with np.errstate(all="ignore"):   # faults overflow
+            for _ in range(whole_number("tokens", tokens, 1)):
+                if not bool(backend.namespace(logits).isfinite(logits[-1]).all()):
+                    return
+                token = model.chosen(logits)
+                yield token
+                if token == model.end or cache.length(0) == model.shape.context:
+                    return
+                logits = model.forward([token], cache, last=True)
 
     def _given(self, x: Any) -> dict[str, Any]:
         given = x["tokens"] if isinstance(x, Mapping) and set(x) == {"tokens"} else x

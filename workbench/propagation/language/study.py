@@ -19,11 +19,13 @@ from workbench.propagation.bits import BitFlip
 from workbench.propagation.campaign import CampaignPlan
 from workbench.propagation.campaign_file import CampaignFile, identity_of
 from workbench.propagation.campaign_result import Campaign
+from workbench.propagation.draws import draws_of
 from workbench.propagation.intervals import Rate, wilson
 from workbench.propagation.language.model import LanguageModel
 from workbench.propagation.language.pipeline import LanguagePipeline
 from workbench.propagation.language.quality import divergence, same_tokens
 from workbench.propagation.names import require_known
+from workbench.propagation.number_format import NumberFormat
 from workbench.propagation.protected import Guarded
 from workbench.propagation.protection import Range
 from workbench.propagation.strata import name_of
@@ -37,7 +39,7 @@ TASKS: Mapping[str, str] = {
 }   # small ones, which a model of 135 million weights can do
 
 SITES = ("q", "k", "values", "attention", "gate", "up", "down", "")   # where faults are put in unless parts are named
-Group = Literal["bits", "layer", "part", "step"]
+Group = Literal["all", "field", "bits", "layer", "part", "step"]
 
 _SITE = re.compile(r"(?:token (?P<step>\d+) )?block (?P<layer>\d+) ?(?P<part>.*)")
 
@@ -46,25 +48,31 @@ def faults(
     pipeline: LanguagePipeline,
     parts: Collection[str] = SITES,
     layers: Collection[int] | None = None,
-    bits: Sequence[str | int] = ("sign", "exponent_top", "exponent", "mantissa"),
+    bits: Sequence[str | int] | Literal["each"] = "each",
     steps: Collection[int] = (0,),
     format: str | None = None,
 ) -> list[BitFlip]:
-    """A flip for each of these parts of blocks (""  is the residual stream after a block), layers and fields of bits.
+    """A flip for each of these parts of blocks ("" is the residual stream after a block), layers and bits, or fields.
 
     `layers` are by default those that the pipeline shows in detail, and `steps` the prompt, which is 0; the others are the
-    tokens that the model writes. With `format`, values are rounded to it first, and its bits flip.
+    tokens that the model writes. With `format`, values are rounded to it first, and its bits flip. The order is random, and
+    always the same, so the trials of a campaign are a sample of all, even where they are fewer than these.
     """
     chosen = pipeline.layers if layers is None else layers
     prefixes = [f"token {step} " if step else "" for step in steps]
     sites = [f"{prefix}block {layer} {part}".strip() for part in parts for layer in chosen for prefix in prefixes]
     for site in sites:
         require_known("site", site, pipeline.sites)
-    return [BitFlip(site, bit=bit, format=format) for bit in bits for site in sites]
+    each = range(NumberFormat.of("float32", format).bits) if bits == "each" else bits
+    found = [BitFlip(site, bit=bit, format=format) for bit in each for site in sites]
+    return [found[place] for place in draws_of(0, 0).permutation(len(found))]
 
 
 def pooled(campaign: Campaign, by: Group) -> dict[Any, dict[Outcome, Rate]]:
-    """The shares of all outcomes by bits, layer, part of a block or step, with intervals of 95%."""
+    """The shares of all outcomes by field of the bits, bits, layer, part of a block or step, with intervals of 95%.
+
+    The highest bit of an exponent is a field of its own, as most of the harm is done by it.
+    """
     one_of("by", by, get_args(Group))
     counts: dict[Any, dict[Outcome, int]] = {}
     for stratum, found in zip(campaign.strata, campaign.counts, strict=True):
@@ -72,13 +80,27 @@ def pooled(campaign: Campaign, by: Group) -> dict[Any, dict[Outcome, Rate]]:
         for outcome in OUTCOMES:
             own[outcome] += found[outcome]
     return {
-        group: {outcome: wilson(own[outcome], sum(own.values())) for outcome in OUTCOMES} for group, own in counts.items()
+        group: {outcome: wilson(counts[group][outcome], sum(counts[group].values())) for outcome in OUTCOMES}
+        for group in sorted(counts, key=_order)
     }
 
 
+def _order(group: Any) -> tuple[bool, int, str]:
+    """Numbers by size, before words."""
+    return isinstance(group, str), 0 if isinstance(group, str) else group, str(group)
+
+
 def _group(perturbation: Any, by: Group) -> Any:
+    if by == "all":
+        return "all"
     if by == "bits":
-        return name_of(perturbation)
+        return perturbation.bit if isinstance(perturbation.bit, int) else name_of(perturbation)
+    if by == "field":
+        numbers = NumberFormat.of("float32", perturbation.format)
+        (top,) = numbers.fields["exponent_top"]
+        if perturbation.bit == top:
+            return "exponent_top"
+        return numbers.field_of(perturbation.bit) if isinstance(perturbation.bit, int) else name_of(perturbation)
     found = _SITE.fullmatch(perturbation.site)
     if found is None:
         return perturbation.site
