@@ -147,6 +147,21 @@ def test_a_pipeline_is_sent_without_its_weights(pipeline, run):
     assert np.array_equal(pickle.loads(sent).run(TEXT)["logits"], run["logits"])
 
 
+def test_on_a_gpu_the_numbers_are_those_of_the_cpu(stand_in, lm, model_file, run):
+    there = wb.propagation.language_model(model_file, gpu=True)
+    pipeline = there.pipeline(new_tokens=2, layers=[1])
+    found = pipeline.run(TEXT)
+    assert type(found["logits"]) is type(stand_in.asarray(np.zeros(1)))
+    assert np.allclose(found["logits"].get(), run["logits"], rtol=1e-4, atol=1e-5)
+    assert there.generate(TEXT, tokens=4).tokens == lm.generate(TEXT, tokens=4).tokens
+    flip = BitFlip("block 1 down", bit=30, index=(4, 3))
+    errors = token_errors(found, pipeline.perturbed(found, flip))
+    here = lm.pipeline(new_tokens=2, layers=[1])
+    expected = token_errors(here.run(TEXT), here.perturbed(here.run(TEXT), flip))
+    assert np.allclose(errors.errors, expected.errors, rtol=1e-2, atol=1e-6)
+    assert list(pipeline.written(found, 3)) == list(here.written(here.run(TEXT), 3))
+
+
 BAD = [
     (lambda lm, run: lm.pipeline(layers=[3]), "between 0 and 2; got 3"),
     (lambda lm, run: lm.pipeline(weights=["block 1 dwn"]), "no weight 'block 1 dwn'; the nearest names are: block 1 down"),

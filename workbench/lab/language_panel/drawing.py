@@ -42,7 +42,10 @@ class Texts(NamedTuple):
     changed: tuple[int, ...]
     done: bool
 
-    nbytes = 1000
+    @property
+    def nbytes(self) -> int:
+        """What a kept result takes."""
+        return 32 * len(self.original + self.changed)
 
 
 def changed_by(run: Run, changed: Run) -> Changed:

@@ -63,10 +63,9 @@ class LanguagePanel(Panel[LanguageState]):
         flips = self.state.kind == "flip"
         self._bit.offer(self.state.numbers)
         self._channel.reach(self._channels(self.state) - 1)
-        for part in (self._bit, self._format, self._token, self._channel):
-            part.set(hidden=not flips)
-        for part in (self._amplitude, self._seed):
-            part.set(hidden=flips)
+        of_flips: tuple[Part, ...] = (self._bit, self._format, self._token, self._channel)
+        for part in (*of_flips, self._amplitude, self._seed):
+            part.set(hidden=flips != (part in of_flips))
 
     def show_parts(self) -> None:
         """The controls, and the texts as far as they are written."""

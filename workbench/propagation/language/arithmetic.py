@@ -26,12 +26,12 @@ def rms_norm(x: Array, weight: Array, epsilon: float) -> Array:
 
 def heads_of(x: Array, heads: int) -> Array:
     """Columns as heads: (tokens, heads x width) becomes (heads, tokens, width)."""
-    return x.reshape(len(x), heads, -1).swapaxes(0, 1)
+    return x.reshape(len(x), heads, -1).transpose(1, 0, 2)
 
 
 def columns_of(x: Array) -> Array:
     """Heads as columns: (heads, tokens, width) becomes (tokens, heads x width)."""
-    return x.swapaxes(0, 1).reshape(x.shape[1], -1)
+    return x.transpose(1, 0, 2).reshape(x.shape[1], -1)
 
 
 def angles(positions: np.ndarray, width: int, base: float, divisors: np.ndarray | None = None) -> np.ndarray:
@@ -50,7 +50,7 @@ def rotated(x: Array, turns: Array) -> Array:
     """
     xp = backend.namespace(x)
     half = x.shape[-1] // 2
-    one, other, (cos, sin) = x[..., :half], x[..., half:], turns
+    one, other, cos, sin = x[..., :half], x[..., half:], turns[0], turns[1]
     return xp.concatenate([one * cos - other * sin, other * cos + one * sin], axis=-1)
 
 
@@ -58,7 +58,7 @@ def scores(queries: Array, keys: Array) -> Array:
     """The product of each query with each key, over the root of the width: (heads, queries, keys)."""
     heads, tokens, width = queries.shape
     grouped = queries.reshape(len(keys), -1, width)
-    return (grouped @ keys.swapaxes(1, 2)).reshape(heads, tokens, -1) * np.float32(1 / math.sqrt(width))
+    return (grouped @ keys.transpose(0, 2, 1)).reshape(heads, tokens, -1) * np.float32(1 / math.sqrt(width))
 
 
 def attention_weights(scores: Array) -> Array:

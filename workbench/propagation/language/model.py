@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from workbench import backend
-from workbench.arguments import whole_number
+from workbench.arguments import flag, whole_number
 from workbench.backend import Array, to_host
 from workbench.errors import WorkbenchError, briefly
 from workbench.propagation.language.arithmetic import angles, columns_of, gated, heads_of, rms_norm, rotated
@@ -39,11 +39,17 @@ class Generation:
 
 
 class LanguageModel:
-    """A model of the llama family. Texts are text, or the numbers of tokens."""
+    """A model of the llama family, on a CPU or a GPU. Texts are text, or the numbers of tokens."""
 
-    def __init__(self, file: ModelFile) -> None:
-        self.path, self.name, self.shape = file.path, file.name, file.shape
-        self.weights: Mapping[str, Array] = {name: backend.read_only(values) for name, values in file.weights.items()}
+    def __init__(self, file: ModelFile, gpu: bool = False) -> None:
+        self.path, self.name, self.shape, self.gpu = file.path, file.name, file.shape, flag("gpu", gpu)
+        xp = backend.gpu() if gpu else np
+        self.weights: Mapping[str, Array] = {
+            name: backend.read_only(xp.asarray(values)) for name, values in file.weights.items() if name != "output"
+        }
+        self.tied = file.weights["output"] is file.weights["embedding"]
+        own = self.weights["embedding"] if self.tied else backend.read_only(xp.asarray(file.weights["output"]))
+        self.weights = {**self.weights, "output": own}
         self._frequencies, self._stated = file.frequencies, file.tokens
         self.end = int(file.tokens["eos_token_id"]) if "eos_token_id" in file.tokens else None
 
@@ -183,21 +189,18 @@ class LanguageModel:
             return hashlib.file_digest(file, "sha256").hexdigest()[:32]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _loaded, (self.path,)   # a worker reads the file itself
+        return _loaded, (self.path, self.gpu)   # a worker reads the file itself
 
     def __repr__(self) -> str:
         shape = self.shape
         count = sum(values.size for name, values in self.weights.items() if name != "output" or not self.tied)
         return f"LanguageModel({self.name!r}: {shape.layers} blocks of width {shape.width}, {count / 1e6:.1f} M weights)"
 
-    @property
-    def tied(self) -> bool:
-        """Whether the logits are products with the embedding."""
-        return np.shares_memory(self.weights["output"], self.weights["embedding"])
 
-
-def language_model(path: str | Path | None = None) -> LanguageModel:
+def language_model(path: str | Path | None = None, *, gpu: bool = False) -> LanguageModel:
     """The language model in a GGUF file; without a path SmolLM2-135M-Instruct, if its package is installed.
+
+    It runs in NumPy or, on a `gpu`, in CuPy.
 
     >>> import workbench as wb
     >>> try:
@@ -206,9 +209,9 @@ def language_model(path: str | Path | None = None) -> LanguageModel:
     ...     print(error)
     there is no file notes.txt: give the path of a GGUF file
     """
-    return LanguageModel(read_model(path))
+    return LanguageModel(read_model(path), gpu)
 
 
 @lru_cache(maxsize=1)
-def _loaded(path: Path) -> LanguageModel:
-    return language_model(path)
+def _loaded(path: Path, gpu: bool) -> LanguageModel:
+    return language_model(path, gpu=gpu)
