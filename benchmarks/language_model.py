@@ -21,7 +21,17 @@ import timing
 import workbench as wb
 from workbench.propagation import BitFlip, LanguageModel, campaign, protected, trace
 from workbench.propagation.floor import measured_floor
-from workbench.propagation.language import TASKS, divergence, divergences, faults, pooled, token_errors, top_agreement
+from workbench.propagation.intervals import wilson
+from workbench.propagation.language import (
+    TASKS,
+    divergence,
+    divergences,
+    faults,
+    pooled,
+    same_tokens,
+    token_errors,
+    top_agreement,
+)
 from workbench.propagation.protection import learn_ranges
 
 PROSE = (
@@ -48,6 +58,7 @@ def main() -> None:
     print(timing.machine())
     model = speed()
     campaigns(model, asked.trials)
+    tasks(model)
     protection(model)
 
 
@@ -109,9 +120,20 @@ def campaigns(model: LanguageModel, trials: int) -> None:
         print(timing.table([by, *(str(stored or "float32") for stored in FORMATS)], rows))
 
 
-def _harmful(rates: Any) -> str:
-    from workbench.propagation.intervals import wilson
+def tasks(model: LanguageModel, trials: int = 48) -> None:
+    """What flips of the highest bit of the exponent, in the prompt and in generation, do to the text of an answer."""
+    print(f"\n## Answers of 6 tokens: {trials} flips of the highest bit of the exponent of bfloat16 for each task\n")
+    pipeline = model.pipeline(new_tokens=6, layers=(), tolerance=same_tokens())
+    flips = faults(pipeline, ("values", ""), range(model.layers), ["exponent_top"], (0, 1, 2), "bfloat16")
+    rows: list[list[object]] = []
+    for name, text in TASKS.items():
+        found = campaign(pipeline, model.question(text), flips, until=trials)
+        steps = pooled(found, "step")
+        rows.append([name, *(_harmful(rates) for rates in (pooled(found, "all")["all"], *steps.values()))])
+    print(timing.table(["task", "other text, or none", "in the prompt", "at token 1", "at token 2"], rows))
 
+
+def _harmful(rates: Any) -> str:
     trials = rates["silent"].trials
     return str(wilson(round(sum(rates[outcome].estimate * trials for outcome in HARMFUL)), trials)) if trials else ""
 

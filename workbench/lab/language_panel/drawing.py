@@ -71,11 +71,12 @@ def draw(run: Run, state: LanguageState, results: Mapping[str, Any]) -> Shown:
     (note,) = changed.run.notes.get(state.site) or [{}]
     was = f" ({note['before']:.4g} becomes {note['after']:.4g})" if "before" in note else ""
     what = f"A flip of bit {state.bit}" if state.kind == "flip" else "Noise"
-    answer = (f"{what} at {state.site}{was}:", facts[0], f"of {len(changed.other)} next tokens change, by", facts[1])
+    others = f"of {len(changed.other)} next tokens change; divergence"
+    answer = (f"{what} at {state.site}{was}:", facts[0], others, facts[1])
     return Shown(
         pictures=(picture(errors),), charts=Charts({"divergence": chart(errors, changed)}), facts=facts, answer=answer,
         beside=("divergence",), remark=_where(errors),
-        note="each token's error is relative to that token's own values; colours follow the logarithm, black is not finite",
+        note="each token's error is relative to that token's own values; what is not finite has the colour of 10",
         settings={"error": repr(state.perturbation(run)), **_said(run, texts)},
     )
 

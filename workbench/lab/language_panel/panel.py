@@ -51,8 +51,8 @@ class LanguagePanel(Panel[LanguageState]):
         place = Choice("part", "at", PLACES, about="part of a block")
         play = Button("▶ play", lambda: self.ask("texts"), "write on without the error and with it, token by token", True)
         return [
-            Row(kind, self._bit, self._format, self._amplitude, place, Steps("layer", "block", 0, model.layers - 1)),
-            Row(self._token, self._channel, self._seed),
+            Row(kind, self._bit, self._format, self._amplitude, place),
+            Row(Steps("layer", "block", 0, model.layers - 1), self._token, self._channel, self._seed),
             Row(play, Number("tokens", "at most", whole=True, unit="tokens", about="tokens written"), place="over"),
             Row(self._texts, place="over"),
             Row(Choice("shown", "map of", PLACES, about="part of a block"), place="strip"),
