@@ -1,7 +1,7 @@
 """Language models of the llama family, run in NumPy or CuPy, so that every array in them is a site for errors."""
 
 from workbench.propagation.language.cache import Cache, ExactCache, KeyValueCache
-from workbench.propagation.language.model import Generation, LanguageModel, language_model
+from workbench.propagation.language.model import Generation
 from workbench.propagation.language.pipeline import LanguagePipeline
 from workbench.propagation.language.quality import divergence, divergences, same_tokens, top_agreement
 from workbench.propagation.language.study import TASKS, faults, pooled, recorded
@@ -13,13 +13,11 @@ __all__ = [
     "ExactCache",
     "Generation",
     "KeyValueCache",
-    "LanguageModel",
     "LanguagePipeline",
     "TokenErrors",
     "divergence",
     "divergences",
     "faults",
-    "language_model",
     "pooled",
     "recorded",
     "same_tokens",

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,8 +18,10 @@ from workbench.errors import WorkbenchError, briefly
 from workbench.propagation.language.arithmetic import angles, columns_of, gated, heads_of, rms_norm, rotated
 from workbench.propagation.language.cache import Cache, ExactCache
 from workbench.propagation.language.gguf_file import ModelFile, read_model
-from workbench.propagation.language.pipeline import LanguagePipeline
 from workbench.propagation.language.tokens import Tokens
+
+if TYPE_CHECKING:
+    from workbench.propagation.language.pipeline import LanguagePipeline
 
 Text = str | Sequence[int] | np.ndarray   # or the numbers of its tokens
 
@@ -180,6 +182,8 @@ class LanguageModel:
         `weights` are the names of weights that are sites, such as "block 5 down". With `last`, only the logits after the
         last token are computed. `tolerance` says which results are equally good, by default those with the same tokens.
         """
+        from workbench.propagation.language.pipeline import LanguagePipeline
+
         return LanguagePipeline(self, **options)
 
     @cached_property

@@ -12,7 +12,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -31,15 +31,13 @@ from workbench.propagation.language.arithmetic import (
 )
 from workbench.propagation.language.cache import ExactCache
 from workbench.propagation.language.gguf_file import MATRICES
+from workbench.propagation.language.model import LanguageModel
 from workbench.propagation.language.quality import same_tokens
 from workbench.propagation.names import require_known
 from workbench.propagation.pipeline import Pipeline, Run
 from workbench.propagation.protection import Range
 from workbench.propagation.stage import Detected, Stage
 from workbench.propagation.tolerance import Tolerance
-
-if TYPE_CHECKING:
-    from workbench.propagation.language.model import LanguageModel
 
 PARTS = (
     "attention norm", "q", "k", "queries", "keys", "values", "scores", "shares", "context", "attention", "middle",
