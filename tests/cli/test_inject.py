@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import small_language_model as small
 from cli.conftest import Run
 from workbench.cli.inject import READY
 
@@ -123,3 +124,42 @@ def test_an_error_in_the_script_is_told(run: Run, tmp_path: Path, field: Path) -
     printed = run("inject", f"{path}:pipeline", field, "-q")
     assert printed.status == 2
     assert "broken.py must run without an error; it raised ZeroDivisionError: division by zero" in printed.err
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return small.write_model(tmp_path_factory.mktemp("model") / "small.gguf")
+
+
+def test_a_language_model_is_tried_and_its_campaign_run_again(run: Run, model: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    options = ["--model", model, "-q", "--json"]
+    first = run("inject", *options, "--text", "the other 12 theories", "--trials", 96, "--log", log, "--sites", "down,keys",
+                "--number-format", "bfloat16")
+    assert (first.status, first.err) == (0, "")
+    assert first.json["trials"] == 96
+    assert set(first.json["part"]) == {"down", "keys"}
+    assert set(first.json["field"]) == {"sign", "exponent", "exponent_top", "mantissa"}
+    again = run("inject", *options, "--repeat", log, "--workers", 2)
+    assert again.json == first.json
+    printed = run("inject", "--model", model, "--text", "the", "--trials", 30, "--bits", "sign,any", "-q")
+    assert printed.out.splitlines()[-1] == "tolerance: a divergence of at most 0.01 nats"
+    assert [line.split()[0] for line in printed.out.splitlines() if line.startswith(("layer", "part", "0 ", "2 "))] == [
+        "layer", "0", "2", "part",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ([], "inject needs a pipeline and its data, or a language model"),
+        (["--model"], "--model needs --text TEXT, what the model reads, or --repeat FILE"),
+        (["--model", "x.gguf", "--text", "a", "--repeat", "b"], "--model needs --text TEXT"),
+        (["halos", "--model", "x.gguf", "--text", "a"], "--model excludes SCRIPT.py:NAME"),
+        (["--model", "x.gguf", "--text", "a"], "there is no file x.gguf"),
+    ],
+)
+def test_what_a_model_needs(run: Run, options: list[str], complaint: str) -> None:
+    printed = run("inject", *options, "-q")
+    assert printed.status == 2
+    assert complaint in printed.err

@@ -1,5 +1,7 @@
 """Perturbations: bits of every format, random choices by trial, bounds that hold."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -51,6 +53,18 @@ def test_the_flip_of_a_flip_is_the_identity_for_bfloat16():
         assert np.count_nonzero(once.view(np.uint32) != values.view(np.uint32)) == 1
         assert (once.view(np.uint32) ^ values.view(np.uint32)).max() == 1 << (bit + 16)
         np.testing.assert_array_equal(flip.apply(once).values.view(np.uint32), values.view(np.uint32))
+
+
+def test_float16_flips_are_those_of_its_own_bits():
+    values = np.float32([1.0, -0.1, 7e4, 1e-7, np.nan])
+    for bit, place in itertools.product(range(16), range(5)):
+        flip = BitFlip("x", bit=bit, index=place, format="float16")
+        with np.errstate(over="ignore"):
+            expected = (values[place : place + 1].astype(np.float16).view(np.uint16) ^ (1 << bit)).view(np.float16)
+        changed = flip.apply(values).values
+        np.testing.assert_array_equal(changed[place : place + 1], expected.astype(np.float32))
+        np.testing.assert_array_equal(np.delete(changed, place), np.delete(values, place))
+    assert NumberFormat.of(np.float32, "float16").fields["exponent_top"] == range(14, 15)
 
 
 def test_bfloat16_rounds_to_the_nearest_ties_to_even():

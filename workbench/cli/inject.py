@@ -1,4 +1,4 @@
-"""`workbench inject SCRIPT.py:NAME DATA`: a campaign of faults in a pipeline of one's own, or in a ready-made one."""
+"""`workbench inject SCRIPT.py:NAME DATA`: faults in a pipeline, one's own or ready-made, or in a language model."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from workbench.cli import inject_model
 from workbench.cli.progress import Progress, add_quiet
 from workbench.cli.source import add_file, add_trust, open_data, print_result
 from workbench.cli.visible import visible
@@ -19,6 +20,7 @@ from workbench.propagation import Pipeline, Until, campaign, strata
 from workbench.propagation import ready as ready_made
 from workbench.propagation.campaign_result import Campaign
 from workbench.propagation.names import require_known
+from workbench.propagation.number_format import STORED
 from workbench.propagation.tolerance import within
 from workbench.propagation.trials import OUTCOMES
 
@@ -36,15 +38,17 @@ def add(commands: Any) -> None:
         "masked, benign, silent, detected, or crash it. The script is executed.",
     )
     text = f"a pipeline in a Python file, or a function of the data that returns one; or one of {', '.join(READY)}"
-    parser.add_argument("pipeline", metavar="SCRIPT.py:NAME", help=text)
-    add_file(parser, "DATA")
+    parser.add_argument("pipeline", metavar="SCRIPT.py:NAME", nargs="?", help=text)
+    add_file(parser, "DATA", optional=True)
     add_trust(parser)
+    inject_model.add(parser)
     group = parser.add_argument_group("faults")
     text = "fields (default), each, any, or names of fields and numbers of bits, separated by commas"
     group.add_argument("--bits", type=_bits, default="fields", help=text)
     group.add_argument("--sites", type=_names, metavar="A[,B...]", help="only at these sites (by default all but results)")
     group.add_argument("--stuck-at", type=int, choices=(0, 1), help="bits that are stuck at this value, instead of flips")
-    group.add_argument("--bfloat16", action="store_true", help="round float32 values to bfloat16, and change its bits")
+    text = "round float32 values to this format, and change its bits"
+    group.add_argument("--number-format", choices=STORED, help=text)
     group = parser.add_argument_group("how many")
     group.add_argument("--trials", type=int, metavar="N", help="exactly N trials in all")
     text = "until all 95%% intervals are at most this wide to each side (default 0.05)"
@@ -63,6 +67,10 @@ def add(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Load the pipeline, open the data, run the campaign, print its table."""
     until = _until(options)
+    if options.model is not None or options.repeat is not None:
+        return inject_model.run(options, until)
+    if options.pipeline is None or options.file is None:
+        raise WorkbenchError("inject needs a pipeline and its data, or a language model: SCRIPT.py:NAME DATA, or --model")
     with Progress(options.quiet) as progress, _importable_beside(options.pipeline):
         progress(None, f"reading {options.file}")
         data = open_data(options)
@@ -70,8 +78,7 @@ def run(options: argparse.Namespace) -> int:
         progress(None, "the unperturbed run")
         unperturbed = pipeline.run(data)
         kind: Any = "flip" if options.stuck_at is None else f"stuck at {options.stuck_at}"
-        number_format = "bfloat16" if options.bfloat16 else None
-        perturbations = strata(pipeline, unperturbed, options.bits, options.sites, kind, number_format)
+        perturbations = strata(pipeline, unperturbed, options.bits, options.sites, kind, options.number_format)
         found = campaign(
             pipeline, unperturbed, perturbations, options.seed, until,
             tolerance=None if options.tolerance is None else within(options.tolerance),

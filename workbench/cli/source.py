@@ -45,9 +45,10 @@ SWITCHES = ("wrap", "external")
 
 
 def add_file(
-    parser: argparse.ArgumentParser, metavar: str = "FILE", text: str = KINDS, optional: bool = False, several: bool = False
+    parser: argparse.ArgumentParser, metavar: str = "FILE", text: str = KINDS, *, optional: bool = False,
+    several: bool = False, limited: bool = True,
 ) -> None:
-    """Add FILE, under this name, and its options to a command; several are `files`."""
+    """Add FILE, under this name, and its options to a command; several are `files`. `limited` adds one of memory."""
     if several:
         parser.add_argument("files", metavar=metavar, nargs="+", help=text)
     else:
@@ -57,7 +58,7 @@ def add_file(
         switch = {"action": "store_const", "const": True}
         how: dict[str, Any] = switch if option in SWITCHES else {"type": _READ.get(option, str)}
         group.add_argument(flag(option), help=meaning, **how)
-    if not optional:   # else the limit is for the archive before it
+    if limited:
         add_most_bytes(group, "refuse an array that takes more than N bytes in memory, and accept any that takes less")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 

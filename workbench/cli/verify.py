@@ -31,7 +31,7 @@ def add(commands: Any) -> None:
         "original of this archive.",
     )
     add_archive(parser, "ARCHIVE")
-    add_file(parser, ORIGINAL, "the data from which the archive was made", optional=True)
+    add_file(parser, ORIGINAL, "the data from which the archive was made", optional=True, limited=False)
     add_quiet(parser)
     parser.set_defaults(run=run)
 

@@ -149,6 +149,7 @@ _WORDS: Mapping[str, str] = {
     ),
     "new information": "the bits of each value that its neighbours do not predict, at an error bound of 1",
     "normal approximation": "an estimate, from the dispersion, of the bits that the best code of fixed length needs",
+    "number format": "the format in which numbers are held when a bit flips: float32, or 16 bits to which the number is rounded first",
     "number of the target": "decibels, a ratio, an SSIM, percent or a linking length, as the target says",
     "one variance adds": "the additional bits if one variance is assumed for all regions",
     "opacity": "how much of the picture the marks over it cover; in a cloud, the light of each particle",
@@ -160,6 +161,7 @@ _WORDS: Mapping[str, str] = {
         "masked: rounding only; benign: tolerated; silent: wrong but plausible; detected: not finite or refused; "
         "crash: a stage raised, or ended its process"
     ),
+    "part of a block": "an array inside each block of a language model, such as keys, values, or the residual stream after the block",
     "place": "the index of the hit value in the array, from 0 along each axis",
     "point size": "the size of each particle, relative to what suits their number",
     "pointwise bound": "the error bound holds for every single value, not only on average",
@@ -231,6 +233,7 @@ _WORDS: Mapping[str, str] = {
     "tiles add": "the additional bits if tiles are coded independently",
     "tiles of": "the side of the tiles that a codec codes independently, in values; larger tiles take fewer bits",
     "time": "the number of the visible time step, from 0",
+    "tokens written": "the most tokens that the model writes after the text, unless it ends before",
     "tolerated": "the limit up to which a changed result is as good as the right one; an empty entry is that of the pipeline itself",
     "trial": "another trial hits another value, or adds other noise; the same number always gives the same",
     "trials of each": "the number of faults that a campaign tries for each site and bit or field of bits",

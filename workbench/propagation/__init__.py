@@ -19,6 +19,7 @@ from workbench.propagation.dose import Dose, DoseResponse, dose_response
 from workbench.propagation.dropped import Dropped
 from workbench.propagation.from_function import from_function
 from workbench.propagation.from_torch import from_torch
+from workbench.propagation.language.model import LanguageModel, language_model
 from workbench.propagation.perturbation import Perturbation
 from workbench.propagation.pipeline import Pipeline, Run
 from workbench.propagation.protected import protected
@@ -52,6 +53,7 @@ __all__ = [
     "DoseResponse",
     "Dropped",
     "HeatMap",
+    "LanguageModel",
     "Noise",
     "Perturbation",
     "Pipeline",
@@ -74,6 +76,7 @@ __all__ = [
     "histogram",
     "kmeans",
     "kuramoto_sivashinsky",
+    "language_model",
     "linear_operator",
     "poisson",
     "power_spectrum",

@@ -13,14 +13,7 @@ from workbench import backend
 from workbench.arguments import whole_number
 from workbench.backend import Array
 from workbench.errors import WorkbenchError
-from workbench.propagation.number_format import (
-    BFLOAT16,
-    NumberFormat,
-    as_bits,
-    components,
-    from_bfloat16,
-    to_bfloat16,
-)
+from workbench.propagation.number_format import NumberFormat, as_bits, components, from_stored, stored_bits
 from workbench.propagation.perturbation import Changed, Perturbation, require_draws
 
 Bit = int | str | tuple[int, ...] | None
@@ -33,9 +26,9 @@ class Bits(Perturbation):
 
     `bit` is a number (0 is the least significant), several numbers (all are changed), the name of a field ("sign",
     "exponent", "exponent_top", "mantissa"; "magnitude" for integers), of which one bit is drawn, or None: any bit. `index`
-    is the place of the value, flat or one number for each axis; None: any value. `count` values are hit, each once. With
-    `format="bfloat16"`, float32 values are rounded to that format, and its 16 bits are changed. Complex numbers are pairs:
-    a flat index counts real and imaginary parts in turn.
+    is the place of the value, flat or one number for each axis; None: any value. `count` values are hit, each once. With a
+    `format`, "bfloat16" or "float16", float32 values are rounded to that, and its 16 bits are changed. Complex numbers are
+    pairs: a flat index counts real and imaginary parts in turn.
     """
 
     bit: Bit = None
@@ -108,9 +101,9 @@ class Bits(Perturbation):
     def _hit(self, numbers: np.ndarray, bits: np.ndarray) -> np.ndarray:
         """The hit values after the change; `bits` is one bit for each, unless several bits of each are changed."""
         chosen = self.bit if isinstance(self.bit, tuple) else None
-        if self.format == BFLOAT16:
-            upper = to_bfloat16(numbers)
-            return from_bfloat16(self._new_bits(upper, _mask(chosen, bits, upper.dtype)))
+        if self.format is not None:
+            halves = stored_bits(numbers, self.format)
+            return from_stored(self._new_bits(halves, _mask(chosen, bits, halves.dtype)), self.format)
         if numbers.dtype == bool:
             return self._new_bits(numbers.view(np.uint8), _mask(chosen, bits, np.dtype(np.uint8))).view(bool)
         words = as_bits(numbers)

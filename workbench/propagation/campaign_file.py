@@ -20,12 +20,12 @@ from workbench.backend import to_host
 from workbench.errors import WorkbenchError
 from workbench.propagation.trials import OUTCOMES, Experiment, Trial
 
-FORMAT = "lossbench campaign 2"
+FORMAT = "lossbench campaign 3"
 NUMBERS = ("error", "damage")
 
 
 def fingerprint(experiment: Experiment) -> dict[str, Any]:
-    """What identifies a campaign: data, pipeline, perturbations, seed, tolerance."""
+    """What identifies a campaign: data, pipeline, perturbations, seed, tolerance; `made` makes the pipeline again."""
     return {
         "format": FORMAT,
         "pipeline": experiment.pipeline.name,
@@ -34,7 +34,23 @@ def fingerprint(experiment: Experiment) -> dict[str, Any]:
         "strata": [[each.to_dict() for each in stratum] for stratum in experiment.strata],
         "seed": experiment.seed,
         "tolerance": experiment.tolerance.name,
+        "limit": experiment.tolerance.limit,
+        "made": experiment.pipeline.described(experiment.run),
     }
+
+
+def identity_of(path: Path) -> dict[str, Any]:
+    """The first line of the file of a campaign."""
+    try:
+        with path.open("rb") as file:
+            identity = json.loads(file.readline())
+    except OSError as error:
+        raise WorkbenchError(f"the file of a campaign must be readable; {error}") from None
+    except ValueError:
+        identity = None
+    if not isinstance(identity, dict) or identity.get("format") != FORMAT:
+        raise WorkbenchError(f"{path} is not the file of a campaign: give another path")
+    return identity
 
 
 def _digest(values: np.ndarray) -> str:
@@ -62,13 +78,8 @@ class CampaignFile:
         """The trials of the file; none if there is no file. A last line that was cut off is dropped."""
         if not self._path.exists() or self._path.stat().st_size == 0:
             return []
+        identity = identity_of(self._path)
         lines = self._path.read_bytes().split(b"\n")
-        try:
-            identity = json.loads(lines[0])
-        except ValueError:
-            identity = None
-        if not isinstance(identity, dict) or identity.get("format") != FORMAT:
-            raise WorkbenchError(f"{self._path} is not the file of a campaign: give another path")
         differs = sorted(name for name in self._identity if identity.get(name) != self._identity[name])
         if differs:
             raise WorkbenchError(

@@ -1,7 +1,7 @@
 """The bits of a number: how many there are, and which are sign, exponent and mantissa.
 
 Complex numbers are two numbers each. The brain float (bfloat16), which NumPy lacks, is a float32 whose lower 16 bits are
-rounded away: a flip in it is a flip in the upper 16.
+rounded away: a flip in it is a flip in the upper 16. A float32 can also be stored as a float16: a flip is then in that.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from workbench import backend
 from workbench.backend import Array
 from workbench.errors import WorkbenchError
 
-BFLOAT16 = "bfloat16"
+BFLOAT16, FLOAT16 = "bfloat16", "float16"
+STORED = (BFLOAT16, FLOAT16)   # formats to which float32 values can be rounded before a change of bits
 ANY = "any"
 
 _EXPONENT_BITS = {"float16": 5, "float32": 8, "float64": 11, BFLOAT16: 8}
@@ -35,12 +36,13 @@ class NumberFormat:
 
     @classmethod
     def of(cls, dtype: Any, stored: str | None = None) -> NumberFormat:
-        """The format of the numbers of this type; `stored="bfloat16"` for values that are rounded to it before a flip."""
+        """The format of the numbers of this type; `stored` is one of `STORED` for values that are rounded to it first."""
         part = component(np.dtype(dtype))
         if stored is not None:
-            if stored != BFLOAT16 or part != np.float32:
-                raise WorkbenchError(f"format must be None, or {BFLOAT16!r} for float32 values; got {stored!r} for {part}")
-            return cls(BFLOAT16, 16)
+            if stored not in STORED or part != np.float32:
+                known = " or ".join(map(repr, STORED))
+                raise WorkbenchError(f"format must be None, or {known} for float32 values; got {stored!r} for {part}")
+            return cls(stored, 16)
         if part.kind == "b":
             return cls("bool", 1)
         if part.name not in _EXPONENT_BITS and part.kind not in "iu":
@@ -98,6 +100,23 @@ def components(values: Array) -> Array:
 def as_bits(numbers: Array) -> Array:
     """A row of numbers as unsigned integers, in place."""
     return numbers.view(f"u{numbers.dtype.itemsize}")
+
+
+def stored_bits(numbers: Array, stored: str) -> Array:
+    """The 16 bits of float32 numbers, rounded to a format.
+
+    >>> [hex(int(stored_bits(np.float32([1.0]), each)[0])) for each in STORED]
+    ['0x3f80', '0x3c00']
+    """
+    if stored == BFLOAT16:
+        return to_bfloat16(numbers)
+    with np.errstate(over="ignore"):   # what is too large is infinite there
+        return numbers.astype(np.float16).view(np.uint16)
+
+
+def from_stored(bits: Array, stored: str) -> Array:
+    """The float32 numbers with these 16 bits in a format."""
+    return from_bfloat16(bits) if stored == BFLOAT16 else bits.view(np.float16).astype(np.float32)
 
 
 def to_bfloat16(numbers: Array) -> Array:

@@ -137,6 +137,10 @@ class Pipeline:
             made.checks = {require_known("site", site, self.sites): tuple(found) for site, found in checks.items()}
         return made
 
+    def described(self, run: Run) -> dict[str, Any]:
+        """What makes the pipeline and its input again, in JSON types, for the file of a campaign; empty if unknown."""
+        return {}
+
     def stage_of(self, site: str) -> Stage | None:
         """The stage that writes a site; None for an input of the pipeline."""
         require_known("site", site, self.sites)

@@ -16,6 +16,7 @@ from workbench.lab.controls import Button, Choice, LogSlider, Number, Row, Steps
 from workbench.lab.description import Reading, Shown
 from workbench.lab.engine import Fields, Results, Stage
 from workbench.lab.jobs import Job
+from workbench.lab.language_panel.panel import LanguagePanel
 from workbench.lab.panel import Panel
 from workbench.lab.part import Part
 from workbench.lab.propagation_panel import budgeting, dosing, drawing, tables, tabs
@@ -49,7 +50,7 @@ from workbench.lab.propagation_panel.travel import (
     traced,
     travel,
 )
-from workbench.propagation import Pipeline, Run, Trace
+from workbench.propagation import LanguageModel, Pipeline, Run, Trace
 from workbench.propagation.campaign_result import HARMFUL
 from workbench.propagation.trials import OUTCOMES
 
@@ -59,12 +60,16 @@ KINDS = {   # as verbs: the first row reads as a sentence
 WORST = 2   # sites that are protected as the most vulnerable ones
 
 
-def propagation(pipeline: Pipeline, x: Any, **choices: Any) -> PropagationPanel:
+def propagation(pipeline: Pipeline | LanguageModel, x: Any, **choices: Any) -> PropagationPanel | LanguagePanel:
     """A panel that puts an error into a pipeline and shows what it does at every site: a bit flip, or compression.
 
-    `x` is what the pipeline takes, or a finished run of it. `choices` are fields of `PropagationState`: site, kind, bit,
-    bound, codec, count, trial, seed; checksums, twice, ranges, finite, protect; look, scale, axis, index, component,
-    window; bits, trials, outcome.
+    Of a language model, it shows errors by block and token, and the texts that it writes without the error and with it;
+    `x` is a text then, and `choices` are fields of `LanguageState`: kind, part, layer, token, channel, bit, format,
+    amplitude, seed; shown, tokens.
+
+    Otherwise, `x` is what the pipeline takes, or a finished run of it. `choices` are fields of `PropagationState`: site,
+    kind, bit, bound, codec, count, trial, seed; checksums, twice, ranges, finite, protect; look, scale, axis, index,
+    component, window; bits, trials, outcome.
 
     >>> from workbench.data.synthetic import gaussian_field
     >>> from workbench.propagation import derivatives
@@ -76,6 +81,8 @@ def propagation(pipeline: Pipeline, x: Any, **choices: Any) -> PropagationPanel:
     'linear'
     >>> panel.close()
     """
+    if isinstance(pipeline, LanguageModel):
+        return LanguagePanel(pipeline, x, (name_of(pipeline, "lm"), name_of(x, "text")), **choices)
     if not isinstance(pipeline, Pipeline):
         raise WorkbenchError(
             f"the propagation panel needs a pipeline; got {type(pipeline).__name__}: make one with "

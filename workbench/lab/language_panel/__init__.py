@@ -1,0 +1,1 @@
+"""The panel of errors inside a language model."""

@@ -1,0 +1,125 @@
+"""Where in a model an error is: by block and by token.
+
+The size of a whole array says little here. A few tokens (the first one above all) are hundreds of times as large as the
+rest, and hide what happens to others. So each token's error is relative to that token's own values.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from workbench.backend import to_host
+from workbench.charts.description import Axis, Cells, Chart
+from workbench.errors import WorkbenchError
+from workbench.propagation.language.pipeline import PARTS, LanguagePipeline
+from workbench.propagation.names import require_known
+from workbench.propagation.pipeline import Run
+
+FLOOR = 1e-7    # a relative error below which colours no longer change: that of rounding
+PALE, DARK, LOST = (244, 239, 228), (176, 42, 8), "#101010"
+MOST_NAMES = 40
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TokenErrors:
+    """The relative error of each token (columns) at several sites (rows), infinite where values are not finite any more.
+
+    `tokens` are the pieces of the text.
+    """
+
+    sites: tuple[str, ...]
+    tokens: tuple[str, ...]
+    errors: np.ndarray
+
+    @property
+    def reached(self) -> np.ndarray:
+        """The tokens with an error at the last site that is more than rounding: their numbers."""
+        return np.flatnonzero(self.errors[-1] > FLOOR)
+
+    @property
+    def lost(self) -> np.ndarray:
+        """The tokens whose values at the last site are not finite any more."""
+        return np.flatnonzero(np.isinf(self.errors[-1]))
+
+    def plot(self) -> Chart:
+        """A map with the first site at the top; the darker, the larger the error, from 1e-7 to 1."""
+        rows, columns = self.errors.shape
+        boxes, colours, tooltips = [], [], []
+        for row in range(rows):
+            for column in np.flatnonzero(self.errors[row] > 0):
+                error = float(self.errors[row, column])
+                boxes.append((float(column), rows - row - 1.0, column + 1.0, float(rows - row)))
+                colours.append(LOST if math.isinf(error) else colour(error))
+                said = "not finite" if math.isinf(error) else f"{error:.3g}"
+                tooltips.append(f"{self.sites[row]}, token {column} {self.tokens[column]!r}: {said}")
+        every, each = max(1, columns // MOST_NAMES), max(1, rows // MOST_NAMES)
+        pieces = [(n + 0.5, self.tokens[n].strip() or "␣") for n in range(0, columns, every)]
+        sites = [(rows - n - 0.5, self.sites[n]) for n in range(0, rows, each)]
+        return Chart(
+            "Relative error by block and token",
+            Axis("", 0, columns, names=pieces, turned=True), Axis("", 0, rows, names=sites),
+            (Cells("", boxes, tooltips=tooltips, colours=colours, outlined=False),),
+            about=f"Relative error by block and token. {self}.", height=max(200, min(12 * rows + 120, 520)), grid=False,
+            scale=(
+                Cells("1e-7", [], colour(FLOOR)), Cells("1e-3", [], colour(1e-3)), Cells("1", [], colour(1.0)),
+                Cells("not finite", [], LOST),
+            ),
+        )
+
+    def __repr__(self) -> str:
+        finite = self.errors[-1][np.isfinite(self.errors[-1])]
+        largest = f", at most {finite.max():.3g}" if finite.size else ""
+        reached = f"{len(self.reached)} of {len(self.tokens)} tokens reached"
+        return f"{self.sites[-1]}: {reached}, {len(self.lost)} not finite{largest}"
+
+    def _repr_html_(self) -> str:
+        return self.plot()._repr_html_()
+
+
+def colour(error: float) -> str:
+    """The colour of a relative error, on a logarithmic scale.
+
+    >>> colour(1e-9), colour(1.0)
+    ('#f4efe4', '#b02a08')
+    """
+    share = min(max(1 - math.log10(error) / math.log10(FLOOR), 0.0), 1.0)
+    return "#" + "".join(f"{round(pale + (dark - pale) * share):02x}" for pale, dark in zip(PALE, DARK, strict=True))
+
+
+def token_errors(original: Run, changed: Run, part: str = "") -> TokenErrors:
+    """The error of each token at the same part of all blocks: by default the residual stream, then the logits.
+
+    `original` and `changed` are runs of one pipeline of a language model, such as those of a trace.
+    """
+    pipeline = original.pipeline
+    if not isinstance(pipeline, LanguagePipeline) or changed.pipeline.sites != pipeline.sites:
+        raise WorkbenchError("errors by token need two runs of one pipeline of a language model: lm.pipeline()")
+    model = pipeline.model
+    if part:
+        require_known("part of a block", part, PARTS)
+        sites = [f"block {layer} {part}" for layer in range(model.layers) if f"block {layer} {part}" in pipeline.sites]
+    else:
+        sites = ["embedding", *(f"block {layer}" for layer in range(model.layers)), *([] if pipeline.last else ["logits"])]
+    if not sites:
+        raise WorkbenchError(f"the pipeline must have some {part!r} of a block as a site; it has none: choose layers")
+    rows = [_relative(original, changed, site) for site in sites]
+    return TokenErrors(tuple(sites), tuple(model.text([token]) for token in to_host(original["tokens"])), np.array(rows))
+
+
+def _relative(original: Run, changed: Run, site: str) -> np.ndarray:
+    """The error of each token at a site; squares of float32 neither overflow nor vanish in float64."""
+    pipeline = original.pipeline
+    assert isinstance(pipeline, LanguagePipeline)
+    axis = pipeline.token_axis(site)
+    assert axis is not None
+    if changed.raw[site] is original.raw[site]:
+        return np.zeros(original[site].shape[axis])
+    with np.errstate(all="ignore"):
+        one, other = (np.moveaxis(to_host(each[site]), axis, 0).astype(np.float64) for each in (original, changed))
+        one, other = one.reshape(len(one), -1), other.reshape(len(other), -1)
+        change, size = (np.sqrt(np.einsum("ij,ij->i", each, each)) for each in (other - one, one))
+        found: np.ndarray = np.where(change == 0, 0.0, change / size)
+    return np.where(np.isfinite(found), found, np.inf)
