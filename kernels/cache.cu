@@ -1,68 +1,77 @@
 // Products with keys and values that stay packed: the whole numbers of quantised vectors, in few bits each.
 //
-// A block holds BLOCK tokens of one head. For each channel it has the smallest number, a width, and what each token's number
-// is above the smallest in so many bits. The tokens of a channel form LANES streams of bytes, stored byte by byte beside
-// each other: the k-th bytes of all streams are LANES successive bytes. So one shift and one mask unpack as many tokens at
-// once as a register has bytes. A product unpacks a few channels into a tile, which stays in the nearest cache, and then
-// multiplies: adding up while unpacking would take registers from both. The smallest numbers and the steps of quantisation
-// are factors of the other side of the product, so no decoded number exists outside the tile.
+// A block holds BLOCK tokens of one head. For each channel it has the smallest number, a width, and what each token's
+// number is above the smallest in so many bits. The tokens of a channel form LANES streams of bytes, stored byte by byte
+// beside each other, eight streams in a word of 64 bits: one shift and one mask unpack eight tokens. A product unpacks a
+// few channels into a tile, which stays in the nearest cache, and then multiplies: adding up while unpacking would take
+// registers from both. The smallest numbers and the steps of quantisation are factors of the other side of the product,
+// so no decoded number exists outside the tile.
 #include "portable.cuh"
 
 static const i32 BLOCK = 128;         // tokens
-static const i32 LANES = 16;          // streams of bytes, each of eight tokens: token t is number t / LANES of stream t % LANES
-static const i32 TILE = 8;            // channels that are unpacked at once
+static const i32 LANES = 16;          // streams of eight tokens each: token t is number t / LANES of stream t % LANES
+static const i32 TILE = 8;            // channels that are unpacked at once for scores
+static const i32 FEW = 4;             // the same for sums over tokens, which need more registers
+static const i32 WORDS = LANES / 8;   // that hold a byte of each stream
 static const i32 MOST_WIDTH = 16;     // bits; the upper ones of more than eight are stored apart
 static const i32 ZERO = 32768;        // the smallest numbers are stored as distances from -ZERO
 
-// The bytes of a channel: eight numbers of `width` bits in each stream.
-DEVICE i64 bytes_of(i32 width) { return (i64)width * LANES; }
+// The words of a channel: eight numbers of `width` bits in each stream.
+DEVICE ALWAYS_INLINE i64 words_of(i32 width) { return (i64)width * WORDS; }
 
-// The numbers of one channel whose width the compiler knows, times `factor`, added to the tile or written to it.
-template <i32 WIDTH> DEVICE ALWAYS_INLINE void unpack_width(const u8* from, real* to, real factor, bool adding)
+// Every byte of a word holds `bits` lowest ones.
+DEVICE ALWAYS_INLINE u64 each_byte(i32 bits) { return 0x0101010101010101ULL * (u64)((1 << bits) - 1); }
+
+// The numbers of one channel whose width the compiler knows, at most eight bits: a word holds those of eight streams.
+template <i32 WIDTH> DEVICE ALWAYS_INLINE void unpack_width(const u64* from, u64* to)
 {
     for (i32 j = 0; j < 8; ++j) {
-        const i32 at = j * WIDTH / 8, shift = j * WIDTH % 8;
-        for (i32 lane = 0; lane < LANES; ++lane) {
-            u8 number = (u8)(from[at * LANES + lane] >> shift);
-            if (shift + WIDTH > 8) number |= (u8)(from[(at + 1) * LANES + lane] << (8 - shift));
-            const real value = (real)(i32)(number & ((1 << WIDTH) - 1)) * factor;
-            to[j * LANES + lane] = adding ? to[j * LANES + lane] + value : value;
+        const i32 at = j * WIDTH / 8 * WORDS, shift = j * WIDTH % 8, rest = shift + WIDTH - 8;   // bits in the next byte
+        for (i32 half = 0; half < WORDS; ++half) {
+            u64 number = from[at + half] >> shift & each_byte(rest > 0 ? WIDTH - rest : WIDTH);
+            if (rest > 0) number |= (from[at + WORDS + half] & each_byte(rest)) << (WIDTH - rest);
+            to[j * WORDS + half] = number;
         }
     }
 }
 
-DEVICE ALWAYS_INLINE void unpack_part(i32 width, const u8* from, real* to, real factor, bool adding)
+DEVICE ALWAYS_INLINE void unpack_part(i32 width, const u64* from, u64* to)
 {
     switch (width) {
     case 0:
-        if (!adding)
-            for (i32 t = 0; t < BLOCK; ++t) to[t] = 0;
+        for (i32 i = 0; i < 8 * WORDS; ++i) to[i] = 0;
         break;
-    case 1: unpack_width<1>(from, to, factor, adding); break;
-    case 2: unpack_width<2>(from, to, factor, adding); break;
-    case 3: unpack_width<3>(from, to, factor, adding); break;
-    case 4: unpack_width<4>(from, to, factor, adding); break;
-    case 5: unpack_width<5>(from, to, factor, adding); break;
-    case 6: unpack_width<6>(from, to, factor, adding); break;
-    case 7: unpack_width<7>(from, to, factor, adding); break;
-    default: unpack_width<8>(from, to, factor, adding);
+    case 1: unpack_width<1>(from, to); break;
+    case 2: unpack_width<2>(from, to); break;
+    case 3: unpack_width<3>(from, to); break;
+    case 4: unpack_width<4>(from, to); break;
+    case 5: unpack_width<5>(from, to); break;
+    case 6: unpack_width<6>(from, to); break;
+    case 7: unpack_width<7>(from, to); break;
+    default: unpack_width<8>(from, to);
     }
 }
 
 // What the tokens of one channel are above its smallest number.
-DEVICE ALWAYS_INLINE void unpack_channel(i32 width, const u8* from, real* to)
+DEVICE ALWAYS_INLINE void unpack_channel(i32 width, const u64* from, real* to)
 {
-    unpack_part(width < 8 ? width : 8, from, to, 1, false);
-    if (width > 8) unpack_part(width - 8, from + bytes_of(8), to, 256, true);
+    u64 word[8 * WORDS];
+    const u8* number = (const u8*)word;
+    unpack_part(width < 8 ? width : 8, from, word);
+    for (i32 t = 0; t < BLOCK; ++t) to[t] = (real)(i32)number[t];
+    if (width <= 8) return;
+    unpack_part(width - 8, from + words_of(8), word);
+    for (i32 t = 0; t < BLOCK; ++t) to[t] += (real)(256 * (i32)number[t]);
 }
 
-// The next channels, at most TILE; the rest of the tile is left as it is. Returns where the bytes after them begin.
-DEVICE ALWAYS_INLINE const u8* unpack_tile(i32 channels, const u8* width, const u8* from, real* tile)
+// The next channels, and zeros in the rest of the tile. Returns where the words after them begin.
+DEVICE ALWAYS_INLINE const u64* unpack_tile(i32 channels, i32 all, const u8* width, const u64* from, real* tile)
 {
     for (i32 c = 0; c < channels; ++c) {
         unpack_channel(width[c], from, tile + c * BLOCK);
-        from += bytes_of(width[c]);
+        from += words_of(width[c]);
     }
+    for (i32 i = channels * BLOCK; i < all * BLOCK; ++i) tile[i] = 0;
     return from;
 }
 
@@ -77,19 +86,25 @@ DEVICE ALWAYS_INLINE void add_scores(const real* tile, const real* w, real* scor
     }
 }
 
-// The sum of weight times number over the tokens, for one query: LANES sums in parallel, then these.
-DEVICE ALWAYS_INLINE real weighted_sum(const real* number, const real* weight)
+// sum[c] += the sum over tokens of weight times number, for the channels of a tile: LANES sums in parallel, then these.
+DEVICE ALWAYS_INLINE void add_sums(i32 channels, const real* tile, const real* weight, real* sum)
 {
-    real sum[LANES] = {};
+    real part[FEW][LANES];
+    for (i32 c = 0; c < FEW; ++c)
+        for (i32 lane = 0; lane < LANES; ++lane) part[c][lane] = 0;
     for (i32 j = 0; j < 8; ++j)
-        for (i32 lane = 0; lane < LANES; ++lane) sum[lane] += number[j * LANES + lane] * weight[j * LANES + lane];
-    for (i32 half = LANES / 2; half > 0; half /= 2)
-        for (i32 lane = 0; lane < half; ++lane) sum[lane] += sum[lane + half];
-    return sum[0];
+        for (i32 c = 0; c < FEW; ++c)
+            for (i32 lane = 0; lane < LANES; ++lane)
+                part[c][lane] += tile[c * BLOCK + j * LANES + lane] * weight[j * LANES + lane];
+    for (i32 c = 0; c < channels; ++c) {
+        for (i32 half = LANES / 2; half > 0; half /= 2)
+            for (i32 lane = 0; lane < half; ++lane) part[c][lane] += part[c][lane + half];
+        sum[c] += part[c][0];
+    }
 }
 
 // score[q][t] = the sum over channels of weight[q][c] times the number of channel c and token t, of one block.
-WIDE DEVICE void scores_of_block(i64 dimension, i64 queries, const u8* width, const u16* least, const u8* from,
+WIDE DEVICE void scores_of_block(i64 dimension, i64 queries, const u8* width, const u16* least, const u64* from,
                                  const real* weight, i64 tokens, real* score)
 {
     real tile[TILE * BLOCK], w[TILE];
@@ -100,8 +115,7 @@ WIDE DEVICE void scores_of_block(i64 dimension, i64 queries, const u8* width, co
     }
     for (i64 c = 0; c < dimension; c += TILE) {
         const i32 here = dimension - c < TILE ? (i32)(dimension - c) : TILE;
-        from = unpack_tile(here, width + c, from, tile);
-        for (i32 i = here * BLOCK; i < TILE * BLOCK; ++i) tile[i] = 0;
+        from = unpack_tile(here, TILE, width + c, from, tile);
         for (i64 q = 0; q < queries; ++q) {
             for (i32 i = 0; i < TILE; ++i) w[i] = i < here ? weight[q * dimension + c + i] : 0;
             add_scores(tile, w, score + q * tokens);
@@ -110,52 +124,53 @@ WIDE DEVICE void scores_of_block(i64 dimension, i64 queries, const u8* width, co
 }
 
 // out[q][c] = the sum over the block's tokens of weight[q][t] times the number of channel c and token t.
-WIDE DEVICE void sums_of_block(i64 dimension, i64 queries, const u8* width, const u16* least, const u8* from,
+WIDE DEVICE void sums_of_block(i64 dimension, i64 queries, const u8* width, const u16* least, const u64* from,
                                const real* weight, i64 tokens, real* out)
 {
-    real number[BLOCK];
-    for (i32 t = 0; t < BLOCK; ++t) number[t] = 1;
+    real tile[FEW * BLOCK];
     for (i64 q = 0; q < queries; ++q) {
-        const real whole = weighted_sum(number, weight + q * tokens);
+        real whole = 0;
+        for (i32 t = 0; t < BLOCK; ++t) whole += weight[q * tokens + t];
         for (i64 c = 0; c < dimension; ++c) out[q * dimension + c] = whole * (real)((i32)least[c] - ZERO);
     }
-    for (i64 c = 0; c < dimension; ++c) {
-        unpack_channel(width[c], from, number);
-        from += bytes_of(width[c]);
-        for (i64 q = 0; q < queries; ++q) out[q * dimension + c] += weighted_sum(number, weight + q * tokens);
+    for (i64 c = 0; c < dimension; c += FEW) {
+        const i32 here = dimension - c < FEW ? (i32)(dimension - c) : FEW;
+        from = unpack_tile(here, FEW, width + c, from, tile);
+        for (i64 q = 0; q < queries; ++q) add_sums(here, tile, weight + q * tokens, out + q * dimension + c);
     }
 }
 
-// Work items are the blocks of all heads: item / heads is the block, item % heads the head. Each has its channels' widths and
-// smallest numbers, and its bytes from `first` on.
+// Work items are the blocks of all heads: item / heads is the block, item % heads the head. Each has its channels' widths
+// and smallest numbers, and its words from `first` on.
 
 // score[head][query][token] = the sum over channels of weight[head][query][channel] times the packed number.
 KERNEL(packed_scores)(i64 items, i64 heads, i64 dimension, i64 queries, const u8* width SIZE(items * dimension),
-                      const u16* least SIZE(width), const i64* first SIZE(items + 1), const u8* bytes SIZE(LAST(first)),
+                      const u16* least SIZE(width), const i64* first SIZE(items + 1), const u64* words SIZE(LAST(first)),
                       const real* weight SIZE(heads * queries * dimension),
                       real* score SIZE(items * queries * 128))
 {
     FOR_EACH(item, items) {
         const i64 head = item % heads, block = item / heads, tokens = items / heads * BLOCK;
-        scores_of_block(dimension, queries, width + item * dimension, least + item * dimension, bytes + first[item],
+        scores_of_block(dimension, queries, width + item * dimension, least + item * dimension, words + first[item],
                         weight + head * queries * dimension, tokens, score + head * queries * tokens + block * BLOCK);
     }
 }
 
 // sum[item][query][channel] = the sum over the block's tokens of weight[head][query][token] times the packed number.
 KERNEL(packed_sums)(i64 items, i64 heads, i64 dimension, i64 queries, const u8* width SIZE(items * dimension),
-                    const u16* least SIZE(width), const i64* first SIZE(items + 1), const u8* bytes SIZE(LAST(first)),
+                    const u16* least SIZE(width), const i64* first SIZE(items + 1), const u64* words SIZE(LAST(first)),
                     const real* weight SIZE(items * queries * 128), real* sum SIZE(items * queries * dimension))
 {
     FOR_EACH(item, items) {
         const i64 head = item % heads, block = item / heads, tokens = items / heads * BLOCK;
-        sums_of_block(dimension, queries, width + item * dimension, least + item * dimension, bytes + first[item],
+        sums_of_block(dimension, queries, width + item * dimension, least + item * dimension, words + first[item],
                       weight + head * queries * tokens + block * BLOCK, tokens, sum + item * queries * dimension);
     }
 }
 
 // The smallest number and the width of every channel of blocks of numbers [item][channel][token].
-KERNEL(channel_widths)(i64 channels, const i32* number SIZE(channels * 128), u8* width SIZE(channels), u16* least SIZE(channels))
+KERNEL(channel_widths)(i64 channels, const i32* number SIZE(channels * 128), u8* width SIZE(channels),
+                       u16* least SIZE(channels))
 {
     FOR_EACH(c, channels) {
         i32 low = number[c * BLOCK], high = low;
@@ -169,12 +184,14 @@ KERNEL(channel_widths)(i64 channels, const i32* number SIZE(channels * 128), u8*
     }
 }
 
-// The streams of every channel; `first` says where each begins.
+// The streams of every channel; `first` says where the words of each begin.
 KERNEL(pack_channels)(i64 channels, const i32* number SIZE(channels * 128), const u8* width SIZE(channels),
-                      const u16* least SIZE(channels), const i64* first SIZE(channels + 1), u8* bytes SIZE(LAST(first)))
+                      const u16* least SIZE(channels), const i64* first SIZE(channels + 1), u64* words SIZE(LAST(first)))
 {
     FOR_EACH(c, channels) {
         const i32 low = width[c] < 8 ? width[c] : 8, zero = (i32)least[c] - ZERO;
+        u64* to = words + first[c];
+        for (i64 i = 0; i < words_of(width[c]); ++i) to[i] = 0;
         for (i32 lane = 0; lane < LANES; ++lane) {
             u64 lower = 0, upper = 0;
             for (i32 j = 0; j < 8; ++j) {
@@ -182,30 +199,24 @@ KERNEL(pack_channels)(i64 channels, const i32* number SIZE(channels * 128), cons
                 lower |= (above & ((1 << low) - 1)) << (j * low);
                 upper |= (above >> 8) << (j * (width[c] - low));
             }
-            u8* to = bytes + first[c] + lane;
-            for (i32 k = 0; k < width[c]; ++k, to += LANES) *to = (u8)(k < low ? lower >> (8 * k) : upper >> (8 * (k - low)));
+            for (i32 k = 0; k < width[c]; ++k) {
+                const u64 byte = (k < low ? lower >> (8 * k) : upper >> (8 * (k - low))) & 255;
+                to[k * WORDS + lane / 8] |= byte << (lane % 8 * 8);
+            }
         }
     }
 }
 
+WIDE DEVICE void decode_channel(i32 width, i32 least, const u64* from, real* to)
+{
+    unpack_channel(width, from, to);
+    for (i32 t = 0; t < BLOCK; ++t) to[t] += (real)least;
+}
+
 // The numbers of blocks, [item][channel][token].
 KERNEL(unpack_channels)(i64 channels, const u8* width SIZE(channels), const u16* least SIZE(channels),
-                        const i64* first SIZE(channels + 1), const u8* bytes SIZE(LAST(first)), i32* number SIZE(channels * 128))
+                        const i64* first SIZE(channels + 1), const u64* words SIZE(LAST(first)),
+                        real* number SIZE(channels * 128))
 {
-    FOR_EACH(c, channels) {
-        const i32 low = width[c] < 8 ? width[c] : 8, zero = (i32)least[c] - ZERO;
-        for (i32 lane = 0; lane < LANES; ++lane) {
-            const u8* from = bytes + first[c] + lane;
-            u64 lower = 0, upper = 0;
-            for (i32 k = 0; k < width[c]; ++k, from += LANES) {
-                if (k < low) lower |= (u64)*from << (8 * k);
-                else upper |= (u64)*from << (8 * (k - low));
-            }
-            for (i32 j = 0; j < 8; ++j) {
-                const i32 high = width[c] - low;
-                const u64 above = (lower >> (j * low) & ((1 << low) - 1)) | (upper >> (j * high) & ((1 << high) - 1)) << 8;
-                number[c * BLOCK + j * LANES + lane] = zero + (i32)above;
-            }
-        }
-    }
+    FOR_EACH(c, channels) decode_channel(width[c], (i32)least[c] - ZERO, words + first[c], number + c * BLOCK);
 }

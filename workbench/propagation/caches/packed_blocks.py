@@ -13,7 +13,7 @@ from workbench import backend
 from workbench.backend import Array
 
 PACKED_BLOCK = backend.constant("cache.cu", "BLOCK")
-SIDE_BITS = 16 + 5   # of each channel of a block: the smallest number, and a width up to MOST_WIDTH
+SIDE_BITS = 16 + backend.constant("cache.cu", "MOST_WIDTH").bit_length()   # of a channel: its smallest number, its width
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class PackedBlocks:
     dimension: int
     width: Array    # of each channel of each item: (blocks, heads, dimension)
     least: Array
-    bytes: Array
+    words: Array
 
     @classmethod
     def of(cls, numbers: Array) -> PackedBlocks:
@@ -48,7 +48,7 @@ class PackedBlocks:
         width, least = xp.empty(channels, xp.uint8), xp.empty(channels, xp.uint16)
         backend.kernel("cache", "channel_widths")(channels, ordered, width, least)
         first = _first(width)
-        packed = xp.empty(int(first[-1]), xp.uint8)
+        packed = xp.empty(int(first[-1]), xp.uint64)
         backend.kernel("cache", "pack_channels")(channels, ordered, width, least, first, packed)
         return cls(heads, dimension, width, least, packed)
 
@@ -56,7 +56,7 @@ class PackedBlocks:
     def joined(cls, parts: Sequence[PackedBlocks]) -> PackedBlocks:
         """The blocks of all parts, one after the other."""
         xp, first = backend.namespace(parts[0].width), parts[0]
-        arrays = ([getattr(part, name) for part in parts] for name in ("width", "least", "bytes"))
+        arrays = ([getattr(part, name) for part in parts] for name in ("width", "least", "words"))
         return cls(first.heads, first.dimension, *map(xp.concatenate, arrays))
 
     @property
@@ -72,16 +72,20 @@ class PackedBlocks:
     @property
     def bits(self) -> int:
         """What all channels take, with their smallest numbers and widths."""
-        return 8 * int(self.bytes.size) + SIDE_BITS * int(self.width.size)
+        return 64 * int(self.words.size) + SIDE_BITS * int(self.width.size)
 
     def numbers(self) -> Array:
-        """The numbers again, (heads, tokens, dimension)."""
+        """The numbers again (float32), (heads, tokens, dimension)."""
+        return self.by_channel().transpose(1, 0, 3, 2).reshape(self.heads, self.tokens, self.dimension)
+
+    def by_channel(self) -> Array:
+        """The numbers in the order in which they are packed: (blocks, heads, dimension, tokens of a block)."""
         xp = backend.namespace(self.width)
-        found = xp.empty((self.items // self.heads, self.heads, self.dimension, PACKED_BLOCK), xp.int32)
+        found = xp.empty((self.items // self.heads, self.heads, self.dimension, PACKED_BLOCK), xp.float32)
         backend.kernel("cache", "unpack_channels")(
-            self.width.size, self.width, self.least, _first(self.width), self.bytes, found
+            self.width.size, self.width, self.least, _first(self.width), self.words, found
         )
-        return found.transpose(1, 0, 3, 2).reshape(self.heads, self.tokens, self.dimension)
+        return found
 
     def scores(self, weights: Array) -> Array:
         """Sums over channels of weight times number, (heads, queries, tokens); weights are (heads, queries, dimension)."""
@@ -89,7 +93,7 @@ class PackedBlocks:
         heads, queries, _ = weights.shape
         found = xp.empty((heads, queries, self.tokens), xp.float32)
         backend.kernel("cache", "packed_scores")(
-            self.items, heads, self.dimension, queries, self.width, self.least, self._first_of_items(), self.bytes,
+            self.items, heads, self.dimension, queries, self.width, self.least, self._first_of_items(), self.words,
             xp.ascontiguousarray(weights, dtype=xp.float32), found,
         )
         return found
@@ -100,7 +104,7 @@ class PackedBlocks:
         heads, queries, _ = weights.shape
         found = xp.empty((self.items // heads, heads, queries, self.dimension), xp.float32)
         backend.kernel("cache", "packed_sums")(
-            self.items, heads, self.dimension, queries, self.width, self.least, self._first_of_items(), self.bytes,
+            self.items, heads, self.dimension, queries, self.width, self.least, self._first_of_items(), self.words,
             xp.ascontiguousarray(weights, dtype=xp.float32), found,
         )
         return found.sum(axis=0)
@@ -111,8 +115,8 @@ class PackedBlocks:
 
 
 def _first(width: Array) -> Array:
-    """Where the bytes of each channel begin, and the end: a channel takes 16 bytes for each bit of its width."""
+    """Where the words of each channel begin, and the end: a channel takes two for each bit of its width."""
     xp = backend.namespace(width)
     found = xp.zeros(width.size + 1, xp.int64)
-    xp.cumsum(16 * width.astype(xp.int64), out=found[1:])
+    xp.cumsum(2 * width.astype(xp.int64), out=found[1:])
     return found
