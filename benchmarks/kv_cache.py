@@ -68,7 +68,7 @@ def table(lm: LanguageModel, texts: list[np.ndarray]) -> None:
     start, processor = time.perf_counter(), time.process_time()
     found = compare_caches(lm, texts, caches, prompt=PROMPT, tokens=TOKENS)
     took, worked = time.perf_counter() - start, time.process_time() - processor
-    print(timing.table(list(HEADS), found.rows()))
+    print(timing.table(list(HEADS), [list[object](row) for row in found.rows()]))
     runs = (len(caches) + 1) * found.predictions // TOKENS
     print(
         f"\nExact perplexity {found.perplexity:.2f}. {runs} runs of {PROMPT + TOKENS} tokens in {took:.0f} s, "
@@ -126,7 +126,7 @@ class Watched(ExactCache):
         return float(np.median(np.concatenate(self._ratios)))
 
 
-def products(tokens: int = 2**17, width: int = 64, repeats: int = 9) -> None:
+def products(tokens: int = 2**17, width: int = 64, repeats: int = 60) -> None:
     print(f"\n## Scores of {tokens:,} tokens of one head of {width} channels, one thread\n")
     random, rows = np.random.default_rng(0), list[list[object]]()
     for spread in (1.0, 3.0):

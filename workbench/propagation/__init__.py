@@ -14,10 +14,12 @@ from workbench.propagation.bits import BitFlip, StuckAt
 from workbench.propagation.bounded import Bounded, Noise
 from workbench.propagation.budget import Budget, budget
 from workbench.propagation.caches import (
+    CacheBudget,
     CacheComparison,
     CacheFigures,
     KVCache,
     baseline_cache,
+    cache_budget,
     cache_from_dataset,
     cache_to_dataset,
     compare_caches,
@@ -54,6 +56,7 @@ __all__ = [
     "BitFlip",
     "Bounded",
     "Budget",
+    "CacheBudget",
     "CacheComparison",
     "CacheFigures",
     "Campaign",
@@ -79,6 +82,7 @@ __all__ = [
     "Until",
     "baseline_cache",
     "budget",
+    "cache_budget",
     "cache_from_dataset",
     "cache_to_dataset",
     "campaign",

@@ -64,7 +64,9 @@ def test_symbols_are_numbers_and_frequencies_fill_the_table():
     assert (table[3:, ESCAPE] > 0).sum() >= len(table) - 5   # all but channels that do not vary
 
 
-@given(st.integers(0, 10**6), st.sampled_from([0.0, 0.4, 1.0, 20.0, 3000.0]), st.integers(1, 3), st.sampled_from([1, 5, 80]))
+@given(
+    st.integers(0, 10**6), st.sampled_from([0.0, 0.4, 1.0, 20.0, 3000.0]), st.integers(1, 3), st.sampled_from([1, 5, 80])
+)
 @settings(deadline=None, max_examples=40)
 def test_products_with_packed_numbers_are_those_with_the_numbers(seed, spread, heads, width):
     random = np.random.default_rng(seed)

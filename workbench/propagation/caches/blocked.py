@@ -44,7 +44,7 @@ class BlockedCache(ExactCache):
         self.recent, self.block = whole_number("recent", recent, least=0), whole_number("block", block, least=1)
         self.coded_tokens: dict[int, int] = {}   # of each layer
         self.key_bits = self.value_bits = 0.0
-        self._coded_numbers = 0                  # keys, or values
+        self.coded_numbers = 0                  # keys, or values
         self._squares: dict[int, np.ndarray] = {}
         self._queries: dict[int, int] = {}
         self.key_distortion, self.value_distortion = Distortion(), Distortion()
@@ -110,7 +110,7 @@ class BlockedCache(ExactCache):
         self.coded_tokens[layer] = stop
         self.key_bits += coded.key_bits
         self.value_bits += coded.value_bits
-        self._coded_numbers += keys.size
+        self.coded_numbers += keys.size
 
     @property
     def bits_per_value(self) -> float:
@@ -138,8 +138,8 @@ class BlockedCache(ExactCache):
         return (self.key_distortion.fewest_bits + self.value_distortion.fewest_bits) / 2
 
     def _share(self, bits: float) -> float:
-        return bits / self._coded_numbers if self._coded_numbers else float("nan")
+        return bits / self.coded_numbers if self.coded_numbers else float("nan")
 
     def __repr__(self) -> str:
-        coded = f"{self.bits_per_value:.2f} bits per value" if self._coded_numbers else "nothing coded yet"
+        coded = f"{self.bits_per_value:.2f} bits per value" if self.coded_numbers else "nothing coded yet"
         return f"{type(self).__name__}({self.name}; {coded})"

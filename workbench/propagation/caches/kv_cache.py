@@ -85,9 +85,9 @@ class KVCache(BlockedCache):
     @property
     def certificate(self) -> Certificate:
         """What was checked, and what follows from it for every query so far."""
-        found = self._layers.values()
-        errors = (max((getattr(each, name) for each in found), default=0.0) for name in ("key_error", "value_error"))
-        return Certificate(2 * self._coded_numbers, *errors, self._score_bound)
+        key_error = max((each.key_error for each in self._layers.values()), default=0.0)
+        value_error = max((each.value_error for each in self._layers.values()), default=0.0)
+        return Certificate(2 * self.coded_numbers, key_error, value_error, self._score_bound)
 
     @property
     def layers(self) -> list[int]:
@@ -106,7 +106,7 @@ class KVCache(BlockedCache):
             self.coded_tokens[layer] = len(coded.blocks) // 2 * self.block
             self.key_bits += 8 * sum(map(len, coded.blocks[::2])) + STEP_BITS * coded.steps.size
             self.value_bits += 8 * sum(map(len, coded.blocks[1::2]))
-            self._coded_numbers += coded.steps.size * self.coded_tokens[layer]
+            self.coded_numbers += coded.steps.size * self.coded_tokens[layer]
 
     def attention_bound(self, layer: int, queries: Array) -> np.ndarray:
         """How far the attention of these queries may be from that of exact keys and values: (heads, queries, width)."""

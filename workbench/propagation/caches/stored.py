@@ -59,9 +59,10 @@ def cache_from_dataset(dataset: Mapping[str, Any]) -> KVCache:
         layer, latest = int(name.removeprefix("latest/")), values(name)
         if f"coded/{layer:03d}" in dataset:
             older, coded = _decoded_layer(layer, values(f"coded/{layer:03d}").tobytes(), block)
-            cache.restore(layer, *np.concatenate([older, latest], axis=2), coded)
+            keys, tokens = np.concatenate([older, latest], axis=2)
+            cache.restore(layer, keys, tokens, coded)
         else:
-            cache.restore(layer, *latest, None)
+            cache.restore(layer, latest[0], latest[1], None)
     return cache
 
 
