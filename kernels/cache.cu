@@ -168,6 +168,16 @@ KERNEL(packed_sums)(i64 items, i64 heads, i64 dimension, i64 queries, const u8* 
     }
 }
 
+// The sums of all blocks, one after the other: the same on all machines.
+KERNEL(add_blocks)(i64 columns, i64 blocks, const real* part SIZE(blocks * columns), real* sum SIZE(columns))
+{
+    FOR_EACH(i, columns) {
+        double whole = 0;
+        for (i64 b = 0; b < blocks; ++b) whole += part[b * columns + i];
+        sum[i] = (real)whole;
+    }
+}
+
 // The smallest number and the width of every channel of blocks of numbers [item][channel][token].
 KERNEL(channel_widths)(i64 channels, const i32* number SIZE(channels * 128), u8* width SIZE(channels),
                        u16* least SIZE(channels))

@@ -187,7 +187,7 @@ def predictions(lm: LanguageModel, tokens: np.ndarray, prompt: int, cache: Cache
 def _parts(lm: LanguageModel, text: Text | Sequence[Text], prompt: int, tokens: int) -> list[np.ndarray]:
     several = not isinstance(text, str | np.ndarray) and len(text) and isinstance(text[0], str | np.ndarray)
     length, found = prompt + tokens + 1, []
-    for each in text if several else [text]:   # type: ignore[list-item]
+    for each in text if several else [text]:
         numbers = lm.tokens(each)   # type: ignore[arg-type]
         if len(numbers) < length:
             raise WorkbenchError(

@@ -102,12 +102,14 @@ class PackedBlocks:
         """Sums over tokens of weight times number, (heads, queries, dimension); weights are (heads, queries, tokens)."""
         xp = backend.namespace(weights)
         heads, queries, _ = weights.shape
-        found = xp.empty((self.items // heads, heads, queries, self.dimension), xp.float32)
+        of_blocks = xp.empty((self.items // heads, heads, queries, self.dimension), xp.float32)
         backend.kernel("cache", "packed_sums")(
             self.items, heads, self.dimension, queries, self.width, self.least, self._first_of_items(), self.words,
-            xp.ascontiguousarray(weights, dtype=xp.float32), found,
+            xp.ascontiguousarray(weights, dtype=xp.float32), of_blocks,
         )
-        return found.sum(axis=0)
+        found = xp.empty(of_blocks.shape[1:], xp.float32)
+        backend.kernel("cache", "add_blocks")(found.size, len(of_blocks), of_blocks, found)
+        return found
 
     def _first_of_items(self) -> Array:
         xp = backend.namespace(self.width)
