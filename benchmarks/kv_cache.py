@@ -57,7 +57,7 @@ def two_texts() -> list[str]:
 def table(lm: LanguageModel, texts: list[np.ndarray]) -> None:
     print(f"\n## {len(texts)} texts, prompts of {PROMPT} tokens, {TOKENS} predictions after each; NumPy {np.__version__}\n")
     caches = [
-        KVCache(0.5, 0.25), KVCache(1.0, 0.4), KVCache(1.0, 0.6), KVCache(1.5, 0.9), KVCache(2.0, 0.9),
+        KVCache(0.5, 0.25), KVCache(1.0, 0.4), KVCache(1.0, 0.6), KVCache(1.5, 0.9), KVCache(1.7, 0.9), KVCache(2.0, 0.9),
         KVCache(1.0, 0.6, coder="packed"),
         *(baseline_cache("kivi", bits, bits) for bits in (4, 3)),
         *(baseline_cache("hadamard", bits, bits) for bits in (4, 3)),
