@@ -96,10 +96,12 @@ DEVICE ALWAYS_INLINE void add_sums(i32 channels, const real* tile, const real* w
         for (i32 c = 0; c < FEW; ++c)
             for (i32 lane = 0; lane < LANES; ++lane)
                 part[c][lane] += tile[c * BLOCK + j * LANES + lane] * weight[j * LANES + lane];
-    for (i32 c = 0; c < channels; ++c) {
-        for (i32 half = LANES / 2; half > 0; half /= 2)
-            for (i32 lane = 0; lane < half; ++lane) part[c][lane] += part[c][lane + half];
-        sum[c] += part[c][0];
+    for (i32 c = 0; c < FEW; ++c) {
+        const real* p = part[c];
+        real eight[8], four[4];
+        for (i32 lane = 0; lane < 8; ++lane) eight[lane] = p[lane] + p[lane + 8];
+        for (i32 lane = 0; lane < 4; ++lane) four[lane] = eight[lane] + eight[lane + 4];
+        if (c < channels) sum[c] += (four[0] + four[2]) + (four[1] + four[3]);
     }
 }
 

@@ -208,3 +208,17 @@ def test_what_is_refused_is_said():
         baseline_cache("gzip")
     with pytest.raises(wb.WorkbenchError, match="only a cache with coder='entropy'"):
         cache_to_dataset(KVCache(coder="packed"))
+
+
+@pytest.mark.parametrize("coder", ["entropy", "packed"])
+def test_a_gpu_gives_the_same_bits_and_attention(stand_in, coder):
+    given = tokens(400, 6)
+    here, there = KVCache(1.0, 0.6, coder=coder), KVCache(1.0, 0.6, coder=coder)
+    exact = run(here, given, step=16)
+    queries, keys, values = (stand_in.asarray(each) for each in given)
+    found = []
+    for start, stop in [(0, 128), *((at, at + 16) for at in range(128, 400, 16))]:
+        there.append(0, keys[:, start:stop], values[:, start:stop])
+        found.append(there.attend(0, queries[:, start:stop]).get())
+    assert there.bits_per_value == here.bits_per_value
+    assert np.allclose(np.concatenate(found, axis=1), exact, atol=1e-5 * abs(given[2]).max())

@@ -118,13 +118,15 @@ class PackedLayer(QuantisedLayer):
     def _store(self, keys: np.ndarray, values: np.ndarray, codes: np.ndarray) -> tuple[float, float]:
         new = PackedBlocks.of(keys), PackedBlocks.of(values)
         for kept, blocks in zip((self._keys, self._values), new, strict=True):
-            kept[:] = [PackedBlocks.joined([*kept, blocks])]
+            kept[:] = [PackedBlocks.joined([*kept, blocks.beside(kept[0].width) if kept else blocks])]
         self._codes = np.concatenate([self._codes, codes])
         side = 8 * sum(len(pack_codes(own)) for own in codes.reshape(-1, self.block))
         return float(new[0].bits), float(new[1].bits + side)
 
     def attend(self, queries: Array, keys: Array, values: Array) -> Array:
         """The attention of the last queries to the packed tokens, and to the latest keys and values, which are exact."""
+        for kept in (self._keys, self._values):
+            kept[:] = [each.beside(queries) for each in kept]
         (older_keys,), (older_values,) = self._keys, self._values
         xp, (heads, tokens, width), groups = backend.namespace(queries), queries.shape, len(self.steps)
         key_steps, value_steps = (xp.asarray(steps_of(codes).astype(np.float32)) for codes in (self.steps, self._codes))

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from workbench import backend
 from workbench.backend import Array
 
@@ -58,6 +60,13 @@ class PackedBlocks:
         xp, first = backend.namespace(parts[0].width), parts[0]
         arrays = ([getattr(part, name) for part in parts] for name in ("width", "least", "words"))
         return cls(first.heads, first.dimension, *map(xp.concatenate, arrays))
+
+    def beside(self, array: Array) -> PackedBlocks:
+        """These blocks on the machine of an array."""
+        xp = backend.namespace(array)
+        if backend.on_device(self.width) or xp is np:
+            return self
+        return PackedBlocks(self.heads, self.dimension, *map(xp.asarray, (self.width, self.least, self.words)))
 
     @property
     def items(self) -> int:
