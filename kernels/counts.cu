@@ -3,8 +3,8 @@
 // Each block of keys is a tree of its own. Its root is the smallest cell that holds the first key of the block and a bound on
 // its last one, both known. A cell is halved along each axis in turn, into 2^D children, all cells of a level before the
 // next; what is coded is the number of particles in one half, given their number in both. The half is that on whose side
-// fewer particles are next to the cell, so that few is more likely; the cells beside it are those of the same block. A
-// particle that has no others in its cell and beside it is left to its remaining bits, which nothing predicts: they follow
+// fewer particles are known, so that few is more likely: in the cells beside it, of the same block, and in the halves of
+// parts next to it that were halved before. A particle that has no others in its cell and beside it is left to its remaining bits, which nothing predicts: they follow
 // behind the coded numbers, particle by particle. The first particle of a block is known, so that it is not coded.
 //
 // A number k of n is coded by rANS with one of the distributions of `counts.py`: the level of the cell, how uneven its
@@ -19,7 +19,7 @@ static const i32 ROWS = 312, CODES = 170;   // entries of the distributions of 1
 static const i32 SHORT = 6, SHORT_ROW = 8, LONG_ROW = 24;   // rows of numbers up to SHORT and above, filled up with 2^12
 static const i32 UNEVEN = 4, SIZES = 8;     // cells of the model at each level: by the neighbours, by the number of particles
 static const i32 CELLS = 32;                // of both
-static const i32 NODE = 20;                 // numbers of a cell of the tree, at most
+static const i32 NODE = 26;                 // numbers of a cell of the tree, at most
 static const i32 EVENTS = 64;               // no particle takes more coded numbers: it is halved once for each bit of its key
 static const i64 MOST_IN_BLOCK = 32768;     // counted in 16 bits
 
@@ -27,9 +27,10 @@ static const i32 BRANCH = 1 << DIMENSIONS, FACES = 2 * DIMENSIONS;
 static const u32 CHILDREN = (1u << BRANCH) - 1;
 static const u32 PLAIN = 1u << 31;   // of an event: bits as they are
 
-// Of a cell of the tree: its first particle, how many it has, its first child and which children go on, the cells beside it
-// (low, high, axis by axis; 0 for an empty one, which cell 0 is), which children have particles, and how many.
-enum { AT, SIZE_OF, FIRST, GO_ON, BESIDE, FILLED = BESIDE + FACES, INSIDE };
+// Of a cell of the tree: its first particle, its first child, which children go on and which have particles, the cells beside
+// it (low, high, axis by axis; 0 for an empty one, which cell 0 is), and the numbers of particles: in PARTS + 1 of the whole,
+// in PARTS + 2p and 2p + 1 of the halves of part p, so from PARTS + BRANCH on of the children.
+enum { AT, FIRST, GO_ON, FILLED, BESIDE, PARTS = BESIDE + FACES, SIZE_OF = PARTS + 1, INSIDE = PARTS + BRANCH };
 
 // The first entry of the distribution of n particles, among beginnings and among numbers.
 DEVICE i32 row_of(i32 n) { return n <= SHORT ? (n - 1) * SHORT_ROW : SHORT * SHORT_ROW + (n - 1 - SHORT) * LONG_ROW; }
@@ -70,37 +71,80 @@ struct Ends {
     bool has_first, has_bound;
 };
 
-// The numbers of particles in the children of a cell, in `part` from BRANCH on: halved along the last axis first.
-template <class Coder> DEVICE void halve(Coder* coder, u32 at, u32 size, const u32* beside, i32 level, Ends ends, u32* part)
+// The cells before a cell along each axis, and how many particles are known on both sides of a part of it.
+struct Around {
+    const u16* before[DIMENSIONS];   // their PARTS
+    u32 beside[FACES];
+};
+
+DEVICE Around around(const u16* node, const u16* nodes)
 {
-    coder->enter(at, size, level);
-    part[1] = size;
+    Around known;
+    for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
+        known.before[axis] = nodes + node[BESIDE + 2 * axis] * NODE + PARTS;
+        known.beside[2 * axis] = known.before[axis][1];
+        known.beside[2 * axis + 1] = nodes[node[BESIDE + 2 * axis + 1] * NODE + SIZE_OF];
+    }
+    return known;
+}
+
+// Beside the cell, and in the halves of the parts before this one along the other axes: of the cell itself where it was halved
+// along that axis, of the cell before it at its low end.
+DEVICE void known_sides(const Around* known, const u16* own, i32 part, i32 axis, u32* below, u32* above)
+{
+    *below = known->beside[2 * axis];
+    *above = known->beside[2 * axis + 1];
+    for (i32 other = 0; other < DIMENSIONS; ++other) {
+        if (other == axis) continue;
+        const u16* halves = known->before[other] + 2 * part;
+        if (other > axis) {
+            const i32 bit = 1 << (other - axis - 1);
+            halves = (part & bit ? own : known->before[other]) + 2 * (part ^ bit);
+        }
+        *below += halves[0];
+        *above += halves[1];
+    }
+}
+
+// The numbers of particles in the children of a cell: halved along the last axis first.
+template <class Coder> DEVICE void halve(Coder* coder, u16* node, const Around* known, i32 level, Ends ends)
+{
+    u16* part = node + PARTS;
+    coder->enter(node[AT], part[1], level);
     for (i32 axis = DIMENSIONS - 1; axis >= 0; --axis)
         for (i32 p = 1 << (DIMENSIONS - 1 - axis); p < 1 << (DIMENSIONS - axis); ++p) {
             const u32 n = part[p];
             const bool with_first = ends.has_first && p == (i32)((BRANCH | ends.first) >> (axis + 1));
             const bool with_bound = ends.has_bound && p == (i32)((BRANCH | ends.bound) >> (axis + 1));
-            u32 low = 0;
-            if (n == 0 || (with_first && (ends.first >> axis & 1))) low = 0;
-            else if (with_bound && !(ends.bound >> axis & 1)) low = n;
-            else if (with_first && n == 1) low = 1;
-            else low = with_first + coder->low_of(p, n - with_first, with_first, beside[2 * axis], beside[2 * axis + 1], level);
-            part[2 * p] = low;
-            part[2 * p + 1] = n - low;
+            u32 low = 0, below, above;
+            if (n == 0 || (with_first && (ends.first >> axis & 1))) {
+                low = 0;
+            } else if (with_bound && !(ends.bound >> axis & 1)) {
+                low = n;
+            } else if (with_first && n == 1) {
+                low = 1;
+            } else {
+                known_sides(known, part, p, axis, &below, &above);
+                low = with_first + coder->low_of(p, n - with_first, with_first, below, above, level);
+            }
+            part[2 * p] = (u16)low;
+            part[2 * p + 1] = (u16)(n - low);
         }
 }
 
-// Which child of a cell has its only particle.
-template <class Coder> DEVICE u32 child_of_one(Coder* coder, u32 at, const u32* beside, i32 level)
+// The same for a cell with one particle.
+template <class Coder> DEVICE void halve_one(Coder* coder, u16* node, const Around* known, i32 level)
 {
-    u32 digit = coder->digit_at(at, level);
-    for (i32 axis = DIMENSIONS - 1; axis >= 0; --axis) {
-        const bool low_is_poor = beside[2 * axis] < beside[2 * axis + 1];
-        const u32 change = (beside[2 * axis] ^ beside[2 * axis + 1]) & (0 - (u32)low_is_poor);
-        const u32 poor = beside[2 * axis + 1] ^ change, rich = beside[2 * axis] ^ change;
-        coder->one(cell_of_model(level, 1, poor, rich) + 1, low_is_poor, axis, &digit);
+    u16* part = node + PARTS;
+    for (i32 p = 2; p < 2 * BRANCH; ++p) part[p] = 0;
+    for (i32 axis = DIMENSIONS - 1, p = 1; axis >= 0; --axis) {
+        u32 below, above;
+        known_sides(known, part, p, axis, &below, &above);
+        const u32 low_is_poor = below < above, change = (below ^ above) & (0 - low_is_poor);
+        const i32 cell = cell_of_model(level, 1, above ^ change, below ^ change) + 1;
+        p = 2 * p + (i32)coder->high_of_one(node[AT], cell, low_is_poor, axis, level);
+        part[p] = 1;
     }
-    return digit;
 }
 
 // The numbers of particles in the children of all cells of a level.
@@ -108,22 +152,13 @@ template <class Coder> DEVICE void divide_cells(Coder* coder, u16* nodes, u32 co
 {
     for (u32 i = 1; i <= count; ++i) {
         u16* node = nodes + i * NODE;
-        u32 beside[FACES];
-        for (i32 f = 0; f < FACES; ++f) beside[f] = nodes[node[BESIDE + f] * NODE + SIZE_OF];
+        const Around known = around(node, nodes);
         const Ends ends = {first, bound, node[AT] == 0, at_bound && i == count};
-        if (node[SIZE_OF] == 1 && !ends.has_first && !ends.has_bound) {
-            const u32 digit = child_of_one(coder, node[AT], beside, level);
-            node[FILLED] = (u16)(1u << digit);
-            node[INSIDE + digit] = 1;
-        } else {
-            u32 part[2 * BRANCH], filled = 0;
-            halve(coder, node[AT], node[SIZE_OF], beside, level, ends, part);
-            for (i32 c = 0; c < BRANCH; ++c) {
-                node[INSIDE + c] = (u16)part[BRANCH + c];
-                filled |= (u32)(part[BRANCH + c] > 0) << c;
-            }
-            node[FILLED] = (u16)filled;
-        }
+        if (node[SIZE_OF] == 1 && !ends.has_first && !ends.has_bound) halve_one(coder, node, &known, level);
+        else halve(coder, node, &known, level, ends);
+        u32 filled = 0;
+        for (i32 c = 0; c < BRANCH; ++c) filled |= (u32)(node[INSIDE + c] > 0) << c;
+        node[FILLED] = (u16)filled;
     }
 }
 
@@ -230,9 +265,11 @@ struct Notes {
         for (i32 p = BRANCH - 1; p > 0; --p) part[p] = part[2 * p] + part[2 * p + 1];
     }
 
-    DEVICE_METHOD void one(i32 cell, bool low_is_poor, i32 axis, const u32* digit)
+    DEVICE_METHOD u32 high_of_one(u32 at, i32 cell, u32 low_is_poor, i32 axis, i32 level)
     {
-        event[events++] = (u32)cell << 10 | 1 << 5 | ((*digit >> axis & 1) ^ (u32)low_is_poor);
+        const u32 high = digit_at(at, level) >> axis & 1;
+        event[events++] = (u32)cell << 10 | 1 << 5 | (high ^ low_is_poor);
+        return high;
     }
 
     DEVICE_METHOD u32 low_of(i32 p, u32 n, u32 known, u32 below, u32 above, i32 level)
@@ -276,16 +313,15 @@ struct Reader {
         return found;
     }
 
-    DEVICE_METHOD u32 digit_at(u32, i32) { return 0; }
     DEVICE_METHOD void enter(u32, u32, i32) {}
 
-    DEVICE_METHOD void one(i32 cell, bool low_is_poor, i32 axis, u32* digit)
+    DEVICE_METHOD u32 high_of_one(u32, i32 cell, u32 low_is_poor, i32, i32)
     {
         const u32 rest = begin[chosen[cell] * ROWS + 1], slot = state & ((1u << PRECISION) - 1);
         const u32 k = slot >= rest, whole = 0 - k;
         state = ((rest ^ whole) + (whole & ((1u << PRECISION) + 1))) * (state >> PRECISION) + slot - (whole & rest);
         refill();
-        *digit |= (k ^ (u32)low_is_poor) << axis;
+        return k ^ low_is_poor;
     }
 
     DEVICE_METHOD u32 low_of(i32, u32 n, u32, u32 below, u32 above, i32 level)
@@ -403,7 +439,7 @@ DEVICE Notes notes_of(Part part, const u64* key, i64 run, i64 block, u16* room, 
 // itself, in [cell][number][symbol], to be added up. Keys have `key_bits` bits. The scratch arrays are for two levels of
 // cells, for what is noted of a particle, and for how many levels are left of it.
 KERNEL(count_symbols)(i64 all_runs, i64 runs, i64 n, i64 piece, i64 block, i64 every, const u64* key SIZE(n), i32 key_bits,
-                      u16* room SIZE(all_runs * (block + 1) * 40), u32* event SIZE(all_runs * block * 64),
+                      u16* room SIZE(all_runs * (block + 1) * 52), u32* event SIZE(all_runs * block * 64),
                       u8* left SIZE(all_runs * block), u32* counts SIZE(all_runs * CEIL(key_bits, D) * 5440))
 {
     const i64 each = blocks_of_piece(piece, block), cells = (i64)CELLS * ((key_bits + DIMENSIONS - 1) / DIMENSIONS);
@@ -429,7 +465,7 @@ KERNEL(count_symbols)(i64 all_runs, i64 runs, i64 n, i64 piece, i64 block, i64 e
 // distribution each cell of the model has, for each piece; `symbols` is where those of each distribution begin.
 KERNEL(encode_counts)(i64 runs, i64 blocks, i64 n, i64 piece, i64 block, const u64* key SIZE(n), i32 key_bits,
                       const u8* chosen SIZE(CEIL(n, piece) * CEIL(key_bits, D) * 32), const u16* symbols SIZE(256 * 312),
-                      u16* room SIZE(runs * (block + 1) * 40), u32* event SIZE(runs * block * 64), u8* left SIZE(runs * block),
+                      u16* room SIZE(runs * (block + 1) * 52), u32* event SIZE(runs * block * 64), u8* left SIZE(runs * block),
                       i64 slot, u16* words SIZE(blocks * slot), i64* used SIZE(blocks))
 {
     const i64 each = blocks_of_piece(piece, block), cells = (i64)CELLS * ((key_bits + DIMENSIONS - 1) / DIMENSIONS);
@@ -481,7 +517,7 @@ KERNEL(decode_counts)(i64 runs, i64 blocks, i64 block, const i64* number SIZE(bl
                       const u64* first SIZE(blocks), const u64* bound SIZE(blocks), i64 sharing, i32 key_bits,
                       const i64* word_first SIZE(>= 1), const u16* words SIZE(LAST(word_first)),
                       const u8* chosen SIZE(CEIL(word_first - 1, sharing) * CEIL(key_bits, D) * 32),
-                      const u16* symbols SIZE(256 * 312), u16* room SIZE(runs * (block + 1) * 40), u64* key SIZE(LAST(begin)))
+                      const u16* symbols SIZE(256 * 312), u16* room SIZE(runs * (block + 1) * 52), u64* key SIZE(LAST(begin)))
 {
     const i64 cells = (i64)CELLS * ((key_bits + DIMENSIONS - 1) / DIMENSIONS);
     FOR_EACH(r, runs) {

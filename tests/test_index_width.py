@@ -26,8 +26,8 @@ SMALL = {   # the functions whose products stay small, and why
         ("accumulate", "difference", "put_planes", "get_planes", "survey", "unpack", "encode_block"), "numbers of one block"
     ),
     **dict.fromkeys(
-        ("Reader::low_of", "Reader::one", "add_children", "child_of_one", "divide_cells", "go_through", "halve",
-         "leave_alone", "write_rest", "encode_counts_f32_3d", "count_symbols_f32_3d"),
+        ("Reader::high_of_one", "Reader::low_of", "add_children", "around", "divide_cells", "go_through", "halve",
+         "halve_one", "known_sides", "leave_alone", "write_rest", "encode_counts_f32_3d", "count_symbols_f32_3d"),
         "cells of a block of 2^15 particles, and rows of a table",
     ),
 }

@@ -97,6 +97,30 @@ def test_few_particles_take_no_more_room_than_with_the_other_coders(count):
     assert counts <= usual
 
 
+def regular() -> np.ndarray:
+    return np.stack(np.meshgrid(*[np.arange(16)] * 3), -1).reshape(-1, 3) / 16
+
+
+def crowd() -> np.ndarray:
+    positions = np.random.default_rng(0).normal(size=(3000, 3)) * 1e-3 + 500
+    positions[:2] = [[0, 0, 0], [1000, 1000, 1000]]
+    return positions
+
+
+@pytest.mark.parametrize(
+    "positions",
+    [np.full((3000, 3), 0.25), np.repeat(np.linspace(0, 1, 3000), 3).reshape(-1, 3), regular(), crowd(), np.ones((1, 3))],
+    ids=["coincident", "line", "lattice", "crowd", "single"],
+)
+def test_small_is_never_larger_than_auto(positions):
+    aim = Tolerance(absolute=1 / 256)
+    auto, small = (LatticeCodec(coder=coder).encode(positions, aim) for coder in ("auto", "small"))
+    assert len(small) <= len(auto)
+    order = LatticeCodec().permutation(positions, small)
+    expected = positions if order is None else positions[order]
+    assert np.abs(LatticeCodec().decode(small, positions.shape, positions.dtype) - expected).max() <= 1 / 256
+
+
 def test_archives_are_read_by_region_and_verified():
     web = wb.synthetic.cosmic_web(n=32)
     codec = wb.codecs.get("lattice", coder="counts")

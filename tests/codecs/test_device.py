@@ -28,7 +28,7 @@ def positions(count: int = 5000) -> np.ndarray:
 
 CODERS = pytest.mark.parametrize(
     ("order", "coder"),
-    [*itertools.product(["free", "keep"], ["packed", "context", "pcodec", "auto"]), ("free", "counts")],
+    [*itertools.product(["free", "keep"], ["packed", "context", "pcodec", "auto"]), ("free", "counts"), ("free", "small")],
 )
 
 

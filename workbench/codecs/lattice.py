@@ -4,8 +4,8 @@ A coordinate within ±ξ needs a lattice of step 2ξ and no more. When the order
 sorted along a Morton curve and the differences between neighbouring keys are stored: that saves log₂N − 1.44 bits a
 particle over any code that keeps the order, and the differences are small where particles are dense. When the order must
 be kept, the differences between the cells of successive particles are stored. Either way the numbers go to one of three
-coders (`entropy.py`, `packing.py`). In free order `coder="counts"` codes the keys themselves (`counts.py`), which takes 2
-to 3% less room and several times as long.
+coders (`entropy.py`, `packing.py`). In free order `coder="small"` also codes the keys themselves (`counts.py`), which takes
+2 to 6% less room and several times as long, and keeps what is smaller.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class LatticeCodec(ParticleCodec):
     contained: ClassVar[bool] = True
 
     order: str = option("free", "whether particles may come back sorted along the curve", choices=ORDERS)
-    coder: str = option("auto", "how the differences are coded; counts: smaller, slower", choices=("auto", *CODERS, COUNTS))
+    coder: str = option("auto", "what is coded, and how: small takes longest", choices=("auto", "small", *CODERS, COUNTS))
     block: int = option(1024, "particles in a block that is decoded alone", minimum=64, maximum=2**20)
     lower: tuple[float, ...] | None = option(None, "the smallest coordinate along each axis")
     upper: tuple[float, ...] | None = option(None, "the largest coordinate along each axis")
@@ -135,13 +135,13 @@ class LatticeCodec(ParticleCodec):
     ) -> Iterator[Stream]:
         """The deltas between sorted keys, of each piece."""
         block = self.block
-        coded: list[Numbers] | list[CodedCounts]
-        if self.coder == COUNTS:
-            first = backend.to_host(keys[backend.namespace(keys).asarray(pieces.block_starts(block)[:-1])])
-            coded = CodedCounts.of_pieces(keys, pieces, block, lattice.dimensions, lattice.key_bits)
-        else:
-            gaps, first = lattice.gaps(keys, pieces, block)
-            coded = self._coded(gaps, pieces, block, signs=False)
+        gaps, first = lattice.gaps(keys, pieces, block)
+        coded: list[Numbers | CodedCounts] = []
+        if self.coder != COUNTS:
+            coded += self._coded(gaps, pieces, block, signs=False)
+        if self.coder in ("small", COUNTS):
+            counts = CodedCounts.of_pieces(keys, pieces, block, lattice.dimensions, lattice.key_bits)
+            coded = [min(pair, key=_length) for pair in zip(coded or counts, counts, strict=True)]
         low: list[PackedIntegers | None] = [None] * len(pieces)
         if lattice.shift:
             low = [*PackedIntegers.of_pieces(lattice.low_bits(positions), pieces.length * lattice.dimensions, block)]
@@ -161,7 +161,7 @@ class LatticeCodec(ParticleCodec):
 
     def _coded(self, numbers: Array, pieces: Pieces, block: int, signs: bool) -> list[Numbers]:
         """The numbers of each piece, by the coder of the options or by the one that suits this piece."""
-        if self.coder != "auto":
+        if self.coder not in ("auto", "small"):
             return [*CODERS[self.coder].of_pieces(numbers, pieces.length, block, signs)]
         chosen = self._chosen(numbers, pieces, block, signs)
         if len(set(chosen)) == 1:
@@ -191,6 +191,10 @@ class LatticeCodec(ParticleCodec):
 
     def _decode_together(self, xp: Any, data: Sequence[bytes], shapes: Sequence[tuple[int, ...]], dtype: np.dtype) -> Array:
         return decoded([Stream.of(one, shape) for one, shape in zip(data, shapes, strict=True)], xp, dtype)
+
+
+def _length(coded: Numbers | CodedCounts) -> int:
+    return len(coded.to_bytes())
 
 
 def _check_shape(positions: Array) -> None:
