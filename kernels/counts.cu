@@ -162,10 +162,10 @@ template <class Coder> DEVICE void divide_cells(Coder* coder, u16* nodes, u32 co
     }
 }
 
-// Which children go on: those with several particles, and those with others beside them. Returns their number.
-template <class Coder> DEVICE u32 leave_alone(Coder* coder, u16* nodes, u32 count, i32 level)
+// The children that go on: those with several particles, and those with others beside them. Returns their number.
+template <class Coder> DEVICE u32 add_children(Coder* coder, u16* nodes, u32 count, u16* next, i32 level)
 {
-    u32 next = 1;
+    u32 children = 0;
     for (u32 i = 1; i <= count; ++i) {
         u16* node = nodes + i * NODE;
         const u32 filled = node[FILLED];
@@ -176,20 +176,23 @@ template <class Coder> DEVICE u32 leave_alone(Coder* coder, u16* nodes, u32 coun
             const i32 step = 1 << axis;
             near |= ((filled | above) & low) << step | ((filled | below) & high) >> step;
         }
+        node[FIRST] = (u16)(children + 1);
         u32 at = node[AT], go_on = 0;
         const u64 known = coder->known(at);
         for (u32 rest = filled; rest; rest &= rest - 1) {
             const i32 c = lowest_bit(rest);
-            const bool goes_on = (near >> c & 1) || node[INSIDE + c] > 1;
-            coder->reach(at, known, c, level, goes_on);
-            go_on |= (u32)goes_on << c;
-            at += node[INSIDE + c];
+            const u32 size = node[INSIDE + c], goes_on = (near >> c & 1) | (size > 1);
+            u16* child = next + (children + 1) * NODE;   // the next one takes its place if it does not go on
+            child[AT] = (u16)at;
+            child[SIZE_OF] = (u16)size;
+            coder->reach(at, known, c, level);
+            go_on |= goes_on << c;
+            children += goes_on;
+            at += size;
         }
         node[GO_ON] = (u16)go_on;
-        node[FIRST] = (u16)next;
-        next += count_bits(go_on);
     }
-    return next - 1;
+    return children;
 }
 
 // The child of a cell that goes on, or 0.
@@ -199,27 +202,19 @@ DEVICE u32 child_at(const u16* node, i32 c)
     return (node[FIRST] + children_before(node[GO_ON], c)) & (0 - there);
 }
 
-DEVICE void add_children(const u16* nodes, u32 count, u16* next)
+// Which cells are beside the children.
+DEVICE void find_beside(const u16* nodes, u32 count, u16* next)
 {
     u16* child = next + NODE;
     for (u32 i = 1; i <= count; ++i) {
         const u16* node = nodes + i * NODE;
-        u32 at = node[AT];
-        const u32 go_on = node[GO_ON];
-        for (u32 rest = node[FILLED]; rest; rest &= rest - 1) {
+        for (u32 rest = node[GO_ON]; rest; rest &= rest - 1, child += NODE) {
             const i32 c = lowest_bit(rest);
-            const u32 size = node[INSIDE + c];
-            if (go_on >> c & 1) {
-                child[AT] = (u16)at;
-                child[SIZE_OF] = (u16)size;
-                for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
-                    const i32 mirrored = c ^ (1 << axis), out = 2 * axis + (c >> axis & 1);
-                    child[BESIDE + out] = (u16)child_at(nodes + node[BESIDE + out] * NODE, mirrored);
-                    child[BESIDE + (out ^ 1)] = (u16)child_at(node, mirrored);
-                }
-                child += NODE;
+            for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
+                const i32 mirrored = c ^ (1 << axis), out = 2 * axis + (c >> axis & 1);
+                child[BESIDE + out] = (u16)child_at(nodes + node[BESIDE + out] * NODE, mirrored);
+                child[BESIDE + (out ^ 1)] = (u16)child_at(node, mirrored);
             }
-            at += size;
         }
     }
 }
@@ -235,9 +230,9 @@ template <class Coder> DEVICE void go_through(Coder* coder, u16* room, i64 block
     for (i32 level = levels_between(first, bound) - 1; level >= 0; --level) {
         const u32 bound_digit = (u32)(bound >> level * DIMENSIONS) & (BRANCH - 1);
         divide_cells(coder, nodes, count, level, (u32)(first >> level * DIMENSIONS) & (BRANCH - 1), bound_digit, at_bound);
-        const u32 children = leave_alone(coder, nodes, count, level);
+        const u32 children = add_children(coder, nodes, count, next, level);
         at_bound = at_bound && count > 0 && (nodes[count * NODE + GO_ON] >> bound_digit & 1);
-        add_children(nodes, count, next);
+        find_beside(nodes, count, next);
         u16* done = nodes;
         nodes = next;
         next = done;
@@ -285,7 +280,7 @@ struct Notes {
     }
 
     DEVICE_METHOD u64 known(u32 at) { return at; }
-    DEVICE_METHOD void reach(u32 at, u64, i32, i32 level, bool) { left[at] = (u8)level; }
+    DEVICE_METHOD void reach(u32 at, u64, i32, i32 level) { left[at] = (u8)level; }
     DEVICE_METHOD void gather(u32 at, u32 n)
     {
         for (u32 i = at; i < at + n; ++i) left[i] = 0;
@@ -343,7 +338,7 @@ struct Reader {
     }
 
     DEVICE_METHOD u64 known(u32 at) { return key[at] << DIMENSIONS; }
-    DEVICE_METHOD void reach(u32 at, u64 known, i32 child, i32, bool) { key[at] = known | (u64)child; }
+    DEVICE_METHOD void reach(u32 at, u64 known, i32 child, i32) { key[at] = known | (u64)child; }
     DEVICE_METHOD void gather(u32 at, u32 n)
     {
         for (u32 i = at + 1; i < at + n; ++i) key[i] = key[at];

@@ -27,7 +27,7 @@ SMALL = {   # the functions whose products stay small, and why
     ),
     **dict.fromkeys(
         ("Reader::high_of_one", "Reader::low_of", "add_children", "around", "divide_cells", "go_through", "halve",
-         "halve_one", "known_sides", "leave_alone", "write_rest", "encode_counts_f32_3d", "count_symbols_f32_3d"),
+         "find_beside", "halve_one", "known_sides", "write_rest", "encode_counts_f32_3d", "count_symbols_f32_3d"),
         "cells of a block of 2^15 particles, and rows of a table",
     ),
 }
