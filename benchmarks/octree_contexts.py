@@ -1,6 +1,6 @@
 """What an octree of sorted particles takes, by the contexts of its numbers: code lengths, built coders, and MPEG's TMC13.
 
-python benchmarks/octree_contexts.py [--n 64 128] [--data FOLDER] [--tmc13 PROGRAM] [--repeats 3] [--quick]
+python benchmarks/octree_contexts.py [--n 64 128] [--data FOLDER] [--tmc13 PROGRAM] [--repeats 3] [--sizes] [--quick]
 
 The code lengths are those of adaptive tables, one for each context and number of particles: what each table learns is
 included, headers are not. The built coder `counts` has the fifth context, beta-binomial distributions in place of tables,
@@ -64,13 +64,14 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="the folder of real files (default: shared/data beside the checkout)")
     parser.add_argument("--tmc13", type=Path, help="the program tmc3")
     parser.add_argument("--repeats", type=int, default=3, help="counted runs of each speed (default 3)")
+    parser.add_argument("--sizes", action="store_true", help="only what is built: no code lengths")
     parser.add_argument("--quick", action="store_true", help="a small run to see that everything works")
     options = parser.parse_args()
     load = " ".join(Path("/proc/loadavg").read_text().split()[:3])
     print(f"{timing.machine()}, {backend.threads()} threads, load {load}\n")
     for name, particles in sets([32] if options.quick else options.n, options.data):
         for share in SHARES[1:2] if options.quick else SHARES:
-            report(name, particles, share, options.tmc13, 1 if options.quick else options.repeats)
+            report(name, particles, share, options)
 
 
 def sets(sides: list[int], data: Path | None) -> Iterator[tuple[str, wb.Particles]]:
@@ -82,7 +83,7 @@ def sets(sides: list[int], data: Path | None) -> Iterator[tuple[str, wb.Particle
         yield "galaxies (Mr19)", wb.open(real)
 
 
-def report(name: str, particles: wb.Particles, share: float, tmc13: Path | None, repeats: int) -> None:
+def report(name: str, particles: wb.Particles, share: float, options: argparse.Namespace) -> None:
     """One table: bits per particle."""
     bound = share * LINKING * particles.spacing
     codec = wb.codecs.get("lattice").prepared(particles)   # type: ignore[attr-defined]
@@ -90,7 +91,8 @@ def report(name: str, particles: wb.Particles, share: float, tmc13: Path | None,
     keys = np.sort(lattice.keys(particles.positions))
     count, bits = len(keys), lattice.key_bits
     rows: list[list[object]] = []
-    for block, where in ((count, "everywhere"), (BLOCK, f"in blocks of {BLOCK:,}")):
+    candidates = {} if options.sizes else {count: "everywhere", BLOCK: f"in blocks of {BLOCK:,}"}
+    for block, where in candidates.items():
         splits, alone = tree(keys, bits // 3, block)
         for what, of in lengths(splits):
             rows.append([f"code length, neighbours {where}: {what}", f"{(of + alone) / count:.3f}"])
@@ -98,11 +100,11 @@ def report(name: str, particles: wb.Particles, share: float, tmc13: Path | None,
     coded = sum(len(one.to_bytes()) for one in CodedCounts.of_pieces(keys, pieces, BLOCK, 3, bits))
     rows.append(["built, without first keys and frames: counts", f"{8 * coded / count:.3f}"])
     for coder in ("auto", "small"):
-        size, there, back = archived(particles, bound, coder, repeats)
+        size, there, back = archived(particles, bound, coder, 1 if options.quick else options.repeats)
         speeds = f"{there:.0f} MB/s in, {back:.0f} out"
         rows.append([f"archive, coder {coder!r} ({speeds})", f"{8 * size / count:.3f}"])
-    if tmc13 is not None:
-        size, seconds = peer(tmc13, keys)
+    if options.tmc13 is not None:
+        size, seconds = peer(options.tmc13, keys)
         rows.append([f"TMC13 ({seconds:.1f} s)", f"{8 * size / count:.3f}"])
     print(f"## {name}, {count:,} particles, bound {share} b\n")
     print(timing.table(["", "bits per particle"], rows))

@@ -106,8 +106,8 @@ DEVICE void known_sides(const Around* known, const u16* own, i32 part, i32 axis,
     }
 }
 
-// The numbers of particles in the children of a cell: halved along the last axis first.
-template <class Coder> DEVICE void halve(Coder* coder, u16* node, const Around* known, i32 level, Ends ends)
+// The numbers of particles in the children of a cell, halved along the last axis first; returns which have particles.
+template <class Coder> DEVICE u32 halve(Coder* coder, u16* node, const Around* known, i32 level, Ends ends)
 {
     u16* part = node + PARTS;
     coder->enter(node[AT], part[1], level);
@@ -130,14 +130,19 @@ template <class Coder> DEVICE void halve(Coder* coder, u16* node, const Around* 
             part[2 * p] = (u16)low;
             part[2 * p + 1] = (u16)(n - low);
         }
+    u32 filled = 0;
+    KEEP_LOOP for (i32 c = 0; c < BRANCH; ++c)
+        if (part[BRANCH + c] > 0) filled |= 1u << c;
+    return filled;
 }
 
 // The same for a cell with one particle.
-template <class Coder> DEVICE void halve_one(Coder* coder, u16* node, const Around* known, i32 level)
+template <class Coder> DEVICE u32 halve_one(Coder* coder, u16* node, const Around* known, i32 level)
 {
     u16* part = node + PARTS;
-    for (i32 p = 2; p < 2 * BRANCH; ++p) part[p] = 0;
-    for (i32 axis = DIMENSIONS - 1, p = 1; axis >= 0; --axis) {
+    for (i32 c = 2; c < 2 * BRANCH; ++c) part[c] = 0;
+    i32 p = 1;
+    for (i32 axis = DIMENSIONS - 1; axis >= 0; --axis) {
         u32 below, above;
         known_sides(known, part, p, axis, &below, &above);
         const u32 low_is_poor = below < above, change = (below ^ above) & (0 - low_is_poor);
@@ -145,6 +150,7 @@ template <class Coder> DEVICE void halve_one(Coder* coder, u16* node, const Arou
         p = 2 * p + (i32)coder->high_of_one(node[AT], cell, low_is_poor, axis, level);
         part[p] = 1;
     }
+    return 1u << (p - BRANCH);
 }
 
 // The numbers of particles in the children of all cells of a level.
@@ -154,11 +160,8 @@ template <class Coder> DEVICE void divide_cells(Coder* coder, u16* nodes, u32 co
         u16* node = nodes + i * NODE;
         const Around known = around(node, nodes);
         const Ends ends = {first, bound, node[AT] == 0, at_bound && i == count};
-        if (node[SIZE_OF] == 1 && !ends.has_first && !ends.has_bound) halve_one(coder, node, &known, level);
-        else halve(coder, node, &known, level, ends);
-        u32 filled = 0;
-        for (i32 c = 0; c < BRANCH; ++c) filled |= (u32)(node[INSIDE + c] > 0) << c;
-        node[FILLED] = (u16)filled;
+        const bool one = node[SIZE_OF] == 1 && !ends.has_first && !ends.has_bound;
+        node[FILLED] = (u16)(one ? halve_one(coder, node, &known, level) : halve(coder, node, &known, level, ends));
     }
 }
 
@@ -350,7 +353,7 @@ struct Reader {
 DEVICE u16* write_rest(Notes notes, u32 size, u16* slot, i64 room, u32* state)
 {
     i64 total = 0;
-    for (u32 i = 1; i < size; ++i) total += notes.left[i] * DIMENSIONS;
+    KEEP_LOOP for (u32 i = 1; i < size; ++i) total += notes.left[i] * DIMENSIONS;
     const i64 whole = total > 16 ? (total - 1) / 16 : 0;
     if (whole > room) return nullptr;
     u16 *const begin = slot + room - whole, *to = begin;
