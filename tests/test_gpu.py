@@ -157,8 +157,10 @@ def test_moves_in_a_potential(cupy, dtype, dimensions):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("dimensions", [2, 3])
-@pytest.mark.parametrize("order", ["free", "keep"])
-@pytest.mark.parametrize("coder", ["packed", "context", "pcodec"])
+@pytest.mark.parametrize(
+    ("order", "coder"),
+    [(order, coder) for order in ("free", "keep") for coder in ("packed", "context", "pcodec")] + [("free", "counts")],
+)
 @pytest.mark.parametrize("tolerance", [1e-3, 1e-6])
 def test_the_house_codec(cupy, dtype, dimensions, order, coder, tolerance):
     positions = clustered(np.random.default_rng(6), dimensions).astype(dtype)

@@ -29,6 +29,11 @@ SMALL = {   # the functions whose products stay small, and why
             "get_symbols", "put_symbols", "predict_piece", "predict_class",
         ), "numbers of one block",
     ),
+    **dict.fromkeys(
+        ("Reader::high_of_one", "Reader::low_of", "add_children", "around", "divide_cells", "go_through", "halve",
+         "find_beside", "halve_one", "known_sides", "write_rest", "encode_counts_f32_3d", "count_symbols_f32_3d"),
+        "cells of a block of 2^15 particles, and rows of a table",
+    ),
 }
 SOURCES = sorted(path.stem for path in host_library.kernel_folder().glob("*.cu"))
 

@@ -43,6 +43,8 @@ def results() -> Iterator[tuple[str, Iterable[Any]]]:
     for codec, order in itertools.product(("lattice", "prequantised"), ("keep", "free")):
         archive = wb.compress(bare(web), wb.Absolute(0.01), codec, order=order)
         yield f"particles, {codec}, {order}", contents(archive)
+    small = wb.codecs.get("lattice", coder="small", block=128)
+    yield "particles, small", contents(wb.compress(bare(web), wb.Absolute(0.01), small, order="free"))
     for bound in (wb.Absolute(0.01), wb.PointwiseRelative(0.01), wb.Absolute(0.0)):
         for codec in ("prequantised", "interpolation", "staged"):
             yield f"field, {codec}, {bound!r}", contents(wb.compress(field, bound, codec))

@@ -71,7 +71,8 @@ def _cases() -> Iterator[tuple[str, Callable[[Move, int], Named]]]:
         yield f"extent, {kind}", _on(_extent, dimensions, dtype)
         yield f"mesh, {kind}", _on(_mesh, dimensions, dtype)
         yield f"subdomains, {kind}", _on(_divide, dimensions, dtype)
-        for order, coder in itertools.product(("free", "keep"), ("packed", "context", "pcodec", "auto")):
+        coders = itertools.product(("free", "keep"), ("packed", "context", "pcodec", "auto"))
+        for order, coder in (*coders, ("free", "counts")):
             yield f"lattice codec, {order} {coder}, {kind}", _on(_codec, order, coder, dimensions, dtype)
         yield f"regions of the curve, {kind}", _on(_regions, dimensions, dtype)
         yield f"bounds, {kind}", _on(_bounds, dimensions, dtype)

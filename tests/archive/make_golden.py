@@ -75,6 +75,9 @@ MADE: dict[str, Callable[[], Archive]] = {
     "lattice-keep": lambda: wb.compress(_swarm(), FINE, chunk_values=450, velocities=wb.Absolute(1)),
     "lattice-pcodec": lambda: wb.compress(_swarm(), FINE, wb.codecs.get("lattice", coder="pcodec"), order="free"),
     "lattice-packed": lambda: wb.compress(_swarm(), FINE, wb.codecs.get("lattice", coder="packed"), order="free"),
+    "lattice-counts": lambda: wb.compress(
+        _swarm(), FINE, wb.codecs.get("lattice", coder="counts", block=64), order="free", chunk_values=450
+    ),
     "clusters-free": lambda: wb.compress(
         _loose(500, np.float32, 3), wb.Absolute(0.1), order="free", chunk_values=600, keep=[wb.KeepClusters(0.25, "length")]
     ),

@@ -26,8 +26,13 @@ def positions(count: int = 5000) -> np.ndarray:
     return np.random.default_rng(0).random((count, 3)) ** 2
 
 
-@pytest.mark.parametrize("order", ["free", "keep"])
-@pytest.mark.parametrize("coder", ["packed", "context", "pcodec"])
+CODERS = pytest.mark.parametrize(
+    ("order", "coder"),
+    [*itertools.product(["free", "keep"], ["packed", "context", "pcodec", "auto"]), ("free", "counts"), ("free", "small")],
+)
+
+
+@CODERS
 @pytest.mark.parametrize("tolerance", [1e-3, 1e-11])
 def test_both_machines_write_the_same_bytes_and_read_the_same_positions(cupy, order, coder, tolerance):
     given, aim = positions(), Tolerance(absolute=tolerance)
@@ -59,8 +64,7 @@ def test_archives_from_both_machines_are_the_same(cupy, order):
     assert all(ours.store.read(key) == theirs.store.read(key) for key in theirs.store.keys())   # noqa: SIM118
 
 
-@pytest.mark.parametrize("order", ["free", "keep"])
-@pytest.mark.parametrize("coder", ["packed", "context", "pcodec", "auto"])
+@CODERS
 @pytest.mark.parametrize(
     ("rows", "tolerance", "dtype"), [(997, 1e-3, np.float32), (640, 1e-2, np.float64), (900, 1e-11, np.float64)]
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import itertools
 import struct
 import zlib
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ from workbench.archive.layout import ArrayLayout
 from workbench.archive.root import CONSOLIDATED
 from workbench.archive.sharding import crc32c, end_bytes
 from workbench.clusters.keep.edits import Edits
+from workbench.codecs.counts import CodedCounts
 from workbench.codecs.entropy import CodedIntegers
 from workbench.codecs.interpolation_model import Model, Network, shapes
 from workbench.codecs.lattice_stream import CODERS, ORDERS, Stream
@@ -302,6 +304,8 @@ def _other_coded(stream: Stream, random: Random) -> Any:
         return random.choice(list(CODERS.values())).of(numbers, stream.block, random.random() < 0.5)
     if isinstance(coded, CodedIntegers):
         return _other_entropy(coded, random)
+    if isinstance(coded, CodedCounts):
+        return _other_counts(coded, random)
     if isinstance(coded, PackedIntegers):
         name = random.choice(["count", "block", "components", "widths", "packed"])
         old = getattr(coded, name)
@@ -337,6 +341,23 @@ def _other_entropy(coded: CodedIntegers, random: Random) -> CodedIntegers:
             return _summed(dataclasses.replace(coded, **{name: np.sort(first)}))
         case name:
             return dataclasses.replace(coded, **{name: random.choice([0, 1, 2, 64, 200, 2**31])})
+
+
+def _other_counts(coded: CodedCounts, random: Random) -> CodedCounts:
+    match random.choice(["chosen", "words", "words", "word_first", "count", "block", "dimensions", "key_bits"]):
+        case "chosen":
+            return dataclasses.replace(coded, chosen=_other_values(np.array(coded.chosen), random))
+        case "words":
+            words = _other_values(np.array(coded.words), random)
+            first = np.minimum(coded.word_first, len(words))
+            first[-1] = len(words)
+        case "word_first":
+            words, first = coded.words, np.array(coded.word_first)
+            first[1:-1] = random.choice([0, int(first[-1])])
+        case name:
+            return dataclasses.replace(coded, **{name: random.choice([0, 1, 2, 3, 36, 63, 64, 2**15, 2**31])})
+    sums = [zlib.crc32(words[a:b].tobytes()) for a, b in itertools.pairwise(first)]
+    return dataclasses.replace(coded, words=words, word_first=first, checksums=np.array(sums, np.uint32))
 
 
 def _summed(coded: CodedIntegers) -> CodedIntegers:

@@ -12,6 +12,7 @@ from archive import samples
 from workbench.codecs import Codec, Model, get
 from workbench.codecs.interpolation_model import Network, shapes
 from workbench.codecs.interpolation_stream import ON_LATTICE
+from workbench.codecs.lattice_stream import ORDERS
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,8 @@ def _particles() -> Made:
         "2-D clusters": (flat, wb.compress(flat, wb.Absolute(0.05), order="free", keep=kept[:1])),
     }
     made["single"] = (wb.Particles(plain.positions[:1]), made["single"][1])
-    for coder in ("context", "pcodec", "packed"):
-        for order in ("free", "keep"):
+    for coder, orders in {"context": ORDERS, "pcodec": ORDERS, "packed": ORDERS, "counts": ("free",)}.items():
+        for order in orders:
             codec = get("lattice", coder=coder, block=64)
             made[f"{coder}, {order}"] = (plain, wb.compress(plain, wb.Absolute(0.01), codec, order=order))
     return made

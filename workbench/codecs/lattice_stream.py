@@ -17,13 +17,15 @@ import numpy as np
 from workbench.backend import Array
 from workbench.codecs import curve
 from workbench.codecs.codec import CodecFailed
+from workbench.codecs.counts import CodedCounts
 from workbench.codecs.entropy import CodedIntegers, Layout, joined
 from workbench.codecs.packing import PackedIntegers, PcodecIntegers, block_items
 from workbench.codecs.pcodec import pack_integers, unpack_integers
 
-Coded = CodedIntegers | PackedIntegers | PcodecIntegers
+Numbers = CodedIntegers | PackedIntegers | PcodecIntegers
 
-CODERS: dict[str, type[Coded]] = {"context": CodedIntegers, "pcodec": PcodecIntegers, "packed": PackedIntegers}
+CODERS: dict[str, type[Numbers]] = {"context": CodedIntegers, "pcodec": PcodecIntegers, "packed": PackedIntegers}
+COUNTS = "counts"   # codes keys, not their differences
 ORDERS = ("free", "keep")
 
 _HEADER = struct.Struct("<BBBBBIQd")   # order, coder, in place, dimensions, periodic, block, count, step
@@ -52,12 +54,12 @@ class Stream:
     block: int
     count: int
     first: np.ndarray     # the key (or the cell along each axis) at which each block begins
-    coded: Coded          # the deltas of keys, or of cells
+    coded: Numbers | CodedCounts   # the deltas of keys, or of cells; or the keys
     low: PackedIntegers | None
 
     def to_bytes(self) -> bytes:
         """The bytes that `of` parses."""
-        lattice, coder = self.lattice, list(CODERS.values()).index(type(self.coded))
+        lattice, coder = self.lattice, [*CODERS.values(), CodedCounts].index(type(self.coded))
         codes = ORDERS.index(self.order), coder, self.in_place, lattice.dimensions, lattice.periodic
         axes = np.array(lattice.origin, "<f8"), np.array(lattice.last, "<i8"), np.array(lattice.top, "<f8")
         first = np.diff(self.first, prepend=np.uint64(0)) if self.order == "free" else self.first.reshape(-1)
@@ -79,7 +81,7 @@ class Stream:
         if len(view) < _HEADER.size or _CHECKSUM.pack(zlib.crc32(view)) != checksum:
             raise CodecFailed("the description of the lattice fails its checksum")
         order, coder, in_place, dimensions, periodic, block, count, step = _HEADER.unpack_from(view)
-        known = order < len(ORDERS) and coder < len(CODERS) and dimensions in (2, 3) and block > 0 and 0 < step < np.inf
+        known = order < len(ORDERS) and coder <= len(CODERS) and dimensions in (2, 3) and block > 0 and 0 < step < np.inf
         axes_end = _HEADER.size + 24 * dimensions
         if not known or (count, dimensions) != shape or len(view) < axes_end:
             raise CodecFailed(f"the lattice stream does not hold positions of shape {shape}")
@@ -91,8 +93,10 @@ class Stream:
             first = np.cumsum(unpack_integers(bytes(view[axes_end:]), blocks, np.uint64), dtype=np.uint64)
         else:
             first = unpack_integers(bytes(view[axes_end:]), blocks * dimensions, np.int64).reshape(blocks, dimensions)
-        maker = list(CODERS.values())[coder]
-        coded = maker.from_bytes(parts[0], Layout(count, block, 1 if free else dimensions))
+        if coder == len(CODERS):
+            coded = _counts(parts[0], free, first, count, block, lattice)
+        else:
+            coded = list(CODERS.values())[coder].from_bytes(parts[0], Layout(count, block, 1 if free else dimensions))
         low = PackedIntegers.from_bytes(parts[1], Layout(count * dimensions, block, 1)) if free and lattice.shift else None
         return cls(ORDERS[order], bool(in_place), lattice, block, count, first, coded, low)
 
@@ -119,6 +123,8 @@ class Stream:
         low = np.zeros(0, np.uint64)
         if self.low is not None:
             low = self.low.decode().reshape(self.count, -1)[self.items(blocks)].reshape(-1)
+        if isinstance(self.coded, CodedCounts):
+            return self.coded.keys(self.first, blocks), low
         return self.coded.decode(blocks, self.first[blocks]), low
 
 
@@ -129,7 +135,8 @@ def decoded(streams: Sequence[Stream], xp: Any, dtype: Any) -> Array:
         return xp.concatenate([decoded([one], xp, dtype) for one in streams])
     numbers, firsts = [one.coded for one in streams], joined([one.first for one in streams])
     lattice: curve.Lattice = first.lattice
-    decode: Any = type(first.coded).decode_pieces
+    counts = isinstance(first.coded, CodedCounts)
+    decode: Any = CodedCounts.keys_of_pieces if counts else type(first.coded).decode_pieces   # type: ignore[union-attr]
     if first.order == "keep":
         steps = decode(numbers, None, xp)
         return lattice.walk(steps.reshape(-1, lattice.dimensions), xp.asarray(firsts), first.count, first.block, dtype)
@@ -143,6 +150,16 @@ def _alike(first: Stream, other: Stream, last: bool) -> bool:
     fits = other.count <= first.count if last else other.count == first.count
     same = (other.order, other.block, other.lattice) == (first.order, first.block, first.lattice)
     return fits and same and other.coded.like(first.coded)
+
+
+def _counts(
+    part: memoryview, free: bool, first: np.ndarray, count: int, block: int, lattice: curve.Lattice
+) -> CodedCounts:
+    """Keys coded as counts, whose first ones must be keys of the lattice."""
+    bits = lattice.key_bits
+    if not free or (len(first) and int(first.max()) >> bits):
+        raise CodecFailed(f"counts are of keys in free order, of {bits} bits; this stream has others")
+    return CodedCounts.from_bytes(part, count, block, lattice.dimensions, bits)
 
 
 def _lattice(axes: memoryview, dimensions: int, step: float, periodic: bool) -> curve.Lattice:
