@@ -36,6 +36,7 @@ LEAF_TIER = backend.constant("neighbours.cu", "LEAF_TIER")
 COMPONENTS = backend.constant("neighbours.cu", "MOST_COMPONENTS")
 MOST = 2**30          # of the size of a number
 BLOCK = 2**13         # particles in a block
+FARTHEST = 2.0**500   # between two particles: products of two distances, and their sums, are finite
 CELL_BITS = 16        # of a coordinate in cells, for sorting
 PLAIN, PREDICTED = 0, 1   # the first byte: what follows is as `prequantised` writes it, or as here
 
@@ -91,8 +92,11 @@ class Neighbours(Codec):
         step = lattice_step(tolerance.absolute_for(values), largest_magnitude(values), values.dtype)
         if largest_magnitude(values) / step >= MOST - 1 or values[0].size > COMPONENTS:
             return plain
+        tree = _Tree.of(positions)
+        if not tree.has_finite_squares:
+            return plain
         table = np.divide(values.reshape(len(values), -1), step, dtype=np.float64)
-        predicted = bytes([PREDICTED]) + _encoded(np.rint(table).astype(np.int32), step, _Tree.of(positions))
+        predicted = bytes([PREDICTED]) + _encoded(np.rint(table).astype(np.int32), step, tree)
         return min(plain, predicted, key=len)
 
     def _decode(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -163,6 +167,13 @@ class _Tree:
             return 1.0
         eighths = round(8 * (math.log2(len(self)) - sum(octaves)) / len(octaves))
         return 2.0 ** (min(max(eighths, -4000), 4000) / 8)
+
+    @property
+    def has_finite_squares(self) -> bool:
+        """Whether squared distances are finite, in both units: scales read off the bits of NaN differ between machines."""
+        lower, upper = (end.astype(np.float64) for end in extent(self.position))
+        with np.errstate(over="ignore"):
+            return float((upper - lower).max()) * max(1.0, self.per_spacing) < FARTHEST
 
     def spacings(self) -> list[int]:
         """Half the distance between known particles in each step."""
