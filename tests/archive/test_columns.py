@@ -50,6 +50,15 @@ def within(found, expected, rules=RULES):
             assert got.tobytes() == values.tobytes()
 
 
+def test_a_single_particle_has_columns_of_any_size_in_chunks():
+    particles = wb.Particles(
+        np.ones((1, 3), np.float32), velocities=np.ones((1, 3), np.float32), ids=np.array([7]),
+        columns={"a": np.ones(1, np.float32), "b": np.ones((1, 2))},
+    )
+    archive = wb.compress(particles, BOUND, order="free", parts=1, columns={"b": wb.Absolute(0.1)})
+    assert archive.verify(particles).passed
+
+
 @pytest.mark.parametrize("order", ["keep", "free"])
 @pytest.mark.parametrize("keep", [[], [wb.KeepClusters(0.2)]])
 def test_columns_are_within_their_bounds_and_alike_in_memory_and_in_chunks(tmp_path, monkeypatch, order, keep):

@@ -105,7 +105,7 @@ class Columns:
                 break
             begin += dtype.itemsize
         dtype = self.dtypes[name]
-        column = np.ascontiguousarray(cargo[:, begin : begin + dtype.itemsize]).view(dtype.base)
+        column = cargo[:, begin : begin + dtype.itemsize].copy().view(dtype.base)   # one row would stay unaligned otherwise
         return column if dtype.shape else column[:, 0]
 
     def read(self, chunk: int, names: tuple[str, ...], rows: slice = WHOLE) -> dict[str, np.ndarray]:
