@@ -82,3 +82,10 @@ def test_codecs_of_positions_are_refused_for_columns(web):
         compressed(web, column_codec="lattice")
     with pytest.raises(wb.WorkbenchError, match="codec must be one of"):
         compressed(web, column_codec="zip")
+
+
+@pytest.mark.parametrize("codec", ["neighbours", wb.codecs.get("neighbours")])
+def test_codecs_of_columns_are_refused_for_positions_and_fields(web, codec):
+    for data in (web, np.ones((50, 50))):
+        with pytest.raises(wb.WorkbenchError, match="column_codec='neighbours'"):
+            wb.compress(data, wb.Absolute(0.1), codec=codec)

@@ -63,6 +63,7 @@ class Request:
         object.__setattr__(self, "columns", _rules(self.columns))
         if not isinstance(self.order, str) or self.order not in ORDERS:
             raise WorkbenchError(f"order must be 'keep' or 'free'; got {self.order!r}")
+        _require_alone(self.codec)
         if self.column_codec is not None:
             _require_for_columns(self.column_codec)
         one_of("speed", self.speed, get_args(Speed))
@@ -92,6 +93,15 @@ class Request:
         if known != given:
             raise WorkbenchError(f"{given!r} cannot be rebuilt from its description, which gives {known!r}")
         return given
+
+
+def _require_alone(given: Any) -> None:
+    """Refuse a codec that needs positions which were decoded before: nothing is decoded before positions or fields."""
+    chosen = given if isinstance(given, Codec) or is_free(given) else codecs.get(given)
+    if isinstance(chosen, Codec) and chosen.beside_positions:
+        raise WorkbenchError(
+            f"codec={chosen.id!r} is for velocities and columns beside positions: give it as column_codec={chosen.id!r}"
+        )
 
 
 def _require_for_columns(given: Any) -> None:
