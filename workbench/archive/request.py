@@ -106,7 +106,10 @@ def _require_alone(given: Any) -> None:
 
 def _require_for_columns(given: Any) -> None:
     """Refuse what is no codec of arrays."""
-    chosen = given if isinstance(given, Codec) or is_free(given) else codecs.get(given)
+    try:
+        chosen = given if isinstance(given, Codec) or is_free(given) else codecs.get(given)
+    except WorkbenchError as error:
+        raise WorkbenchError(str(error).replace("codec must", "column_codec must", 1)) from None
     if isinstance(chosen, ParticleCodec):
         raise WorkbenchError(
             f"column_codec={chosen.id!r} is for positions alone: give one of arrays, as 'neighbours' or 'prequantised'"
