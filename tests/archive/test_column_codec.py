@@ -80,7 +80,7 @@ def test_plain_zarr_is_told_what_to_do(web, tmp_path):
 def test_codecs_of_positions_are_refused_for_columns(web):
     with pytest.raises(wb.WorkbenchError, match="for positions alone"):
         compressed(web, column_codec="lattice")
-    with pytest.raises(wb.WorkbenchError, match="^column_codec must be one of"):
+    with pytest.raises(wb.WorkbenchError, match=r"^column_codec must be one of"):
         compressed(web, column_codec="zip")
 
 
