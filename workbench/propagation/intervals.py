@@ -1,11 +1,11 @@
-"""Shares of outcomes with their confidence intervals, and how many trials an interval needs."""
+"""Shares of outcomes and means with their confidence intervals, and how many trials an interval needs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
+from statistics import NormalDist, stdev
 
 from workbench.arguments import number, whole_number
 
@@ -32,6 +32,29 @@ class Rate:
 
     def __str__(self) -> str:
         return f"{self.estimate:.3f} [{self.low:.3f}, {self.high:.3f}] in {self.trials:,} trials"
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean with the ends of its interval, which has no ends where there is a single draw."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.3g} [{self.low:.3g}, {self.high:.3g}]"
+
+
+def mean_of(draws: Sequence[float], value: float | None = None, confidence: float = CONFIDENCE) -> Mean:
+    """The mean of independent draws with its interval by Student's t distribution, around a `value` that is known better.
+
+    >>> print(mean_of([1.0, 2.0, 3.0]))
+    2 [-0.484, 4.48]
+    """
+    middle = math.fsum(draws) / len(draws) if value is None else value
+    half = _student(len(draws) - 1, confidence) * stdev(draws) / math.sqrt(len(draws)) if len(draws) > 1 else math.inf
+    return Mean(middle, middle - half, middle + half)
 
 
 def wilson(successes: int, trials: int, confidence: float = CONFIDENCE) -> Rate:
@@ -85,3 +108,26 @@ def sample_size(population: int, half_width: float, confidence: float = CONFIDEN
 
 def _z(confidence: float) -> float:
     return NormalDist().inv_cdf((1 + number("confidence", confidence, 0.5, 0.9999)) / 2)
+
+
+def _student(degrees: int, confidence: float) -> float:
+    """The standard errors on each side of a mean's interval, by bisection.
+
+    >>> _student(1, 0.95).__round__(3), _student(2, 0.95).__round__(3), _student(13, 0.95).__round__(3)
+    (12.706, 4.303, 2.16)
+    """
+    wanted, low, high = number("confidence", confidence, 0.5, 0.9999), 0.0, math.pi / 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _within(middle, degrees) < wanted else (low, middle)
+    return math.sqrt(degrees) * math.tan(low)
+
+
+def _within(angle: float, degrees: int) -> float:
+    """The probability that |t| is below the root of the degrees times tan(angle) (Abramowitz and Stegun 26.7.3, 26.7.4)."""
+    odd, sine, cosine = degrees % 2, math.sin(angle), math.cos(angle)
+    total, term = 0.0, cosine if odd else 1.0
+    for power in range(odd, degrees - 1, 2):
+        total += term
+        term *= cosine * cosine * (power + 1) / (power + 2)
+    return 2 / math.pi * (angle + sine * total) if odd else sine * total

@@ -57,7 +57,7 @@ def test_a_comparison_ranks_caches_by_what_they_do(lm, text):
     assert coarse.divergence.low < coarse.divergence.value < coarse.divergence.high
     assert found.predictions == 2 * 119
     assert len(told) == 2 * 5
-    exact = predictions(lm, text, 100, ExactCache(), 64)
+    exact = predictions(lm, text, 100, ExactCache())
     assert found.perplexity > 1
     assert exact.shape == (119, lm.shape.vocabulary)
     assert found.to_dict()["caches"][3]["name"] == "KIVI, 4/4 bits"

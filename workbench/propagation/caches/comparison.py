@@ -23,25 +23,13 @@ from workbench.json_values import json_value
 from workbench.progress import Progress
 from workbench.propagation.caches.baselines import baseline_cache
 from workbench.propagation.caches.blocked import BlockedCache
-from workbench.propagation.intervals import Rate, wilson
+from workbench.propagation.intervals import Mean, Rate, mean_of, wilson
 from workbench.propagation.language.cache import Cache, ExactCache
 from workbench.propagation.language.model import LanguageModel, Text
+from workbench.propagation.language.quality import log_probabilities, relative_entropies
 from workbench.propagation.report import figure, table
 
 STRETCH = 64   # predictions that are one draw of an interval: errors of neighbours are alike
-NORMAL = 1.96  # standard deviations on each side of a 95% interval
-
-
-@dataclass(frozen=True)
-class Mean:
-    """A mean with the ends of its 95% interval, from the means of stretches of text."""
-
-    value: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{self.value:.3g} [{self.low:.3g}, {self.high:.3g}]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +145,7 @@ def compare_caches(
     steps, done, surprises = len(parts) * (len(chosen) + 1), 0, []
     for part in parts:
         tell(done / steps, "the exact cache")
-        exact = predictions(lm, part, prompt, ExactCache(), STRETCH)
+        exact = predictions(lm, part, prompt, ExactCache())
         surprises.append(_surprise(exact, part[prompt + 1 :]))
         done += 1
         for place, cache in enumerate(chosen):
@@ -169,15 +157,15 @@ def compare_caches(
     return CacheComparison(figures, math.exp(float(np.mean(surprises))), len(parts) * tokens, prompt)
 
 
-def predictions(lm: LanguageModel, tokens: np.ndarray, prompt: int, cache: Cache, stretch: int | None = None) -> np.ndarray:
+def predictions(lm: LanguageModel, tokens: np.ndarray, prompt: int, cache: Cache) -> np.ndarray:
     """The logarithms of the probabilities after each token that follows the prompt, but the last.
 
-    Several tokens are computed at once, up to where the next block of the cache is coded, or `stretch` of them.
+    Several tokens are computed at once, up to where the next block of the cache is coded, if it has blocks.
     """
     lm.forward(tokens[:prompt], cache, last=True)
     found, at = [], prompt
     while at < len(tokens) - 1:
-        size = stretch or cache.block - (at - cache.recent) % cache.block   # type: ignore[attr-defined]
+        size = cache.block - (at - cache.recent) % cache.block if isinstance(cache, BlockedCache) else STRETCH
         stop = min(at + size, len(tokens) - 1)
         found.append(_logarithms(to_host(lm.forward(tokens[at:stop], cache))))
         at = stop
@@ -199,12 +187,10 @@ def _parts(lm: LanguageModel, text: Text | Sequence[Text], prompt: int, tokens: 
 
 
 def _logarithms(logits: np.ndarray) -> np.ndarray:
-    """The logarithms of the softmax of each row."""
+    """The logarithms of the softmax of each row, which must be finite."""
     if not np.isfinite(logits).all():
         raise WorkbenchError("predictions must be finite; the model's are NaN or infinite: check its weights and the cache")
-    shifted = logits - logits.max(axis=-1, keepdims=True)
-    total = np.log(np.exp(shifted).sum(axis=-1, keepdims=True, dtype=np.float64))
-    return (shifted - total).astype(np.float32)
+    return log_probabilities(logits).astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,10 +205,9 @@ class _Part:
 
 
 def _compared(exact: np.ndarray, changed: np.ndarray, truth: np.ndarray, cache: BlockedCache) -> _Part:
-    divergences = np.einsum("ij,ij->i", np.exp(exact), exact - changed, dtype=np.float64)
     rows = np.arange(len(truth))
     return _Part(
-        (cache.bits_per_key, cache.bits_of_values), cache.fewest_bits, divergences,
+        (cache.bits_per_key, cache.bits_of_values), cache.fewest_bits, relative_entropies(exact, changed),
         exact.argmax(axis=1) == changed.argmax(axis=1), (exact[rows, truth] - changed[rows, truth]).astype(np.float64),
     )
 
@@ -249,7 +234,5 @@ def _figures(name: str, parts: Sequence[_Part]) -> CacheFigures:
 
 def _mean(parts: Sequence[np.ndarray]) -> Mean:
     """The mean of all, and its interval from the means of stretches."""
-    means = [stretch.mean() for part in parts for stretch in np.array_split(part, max(len(part) // STRETCH, 1))]
-    value = float(np.concatenate(parts).mean())
-    half = NORMAL * float(np.std(means, ddof=1)) / math.sqrt(len(means)) if len(means) > 1 else math.inf
-    return Mean(value, value - half, value + half)
+    means = [float(stretch.mean()) for part in parts for stretch in np.array_split(part, max(len(part) // STRETCH, 1))]
+    return mean_of(means, float(np.concatenate(parts).mean()))

@@ -18,12 +18,13 @@ from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute
 from workbench.progress import Progress
 from workbench.propagation.budget import allocated
-from workbench.propagation.caches.comparison import STRETCH, predictions
+from workbench.propagation.caches.comparison import predictions
 from workbench.propagation.caches.kv_cache import KVCache
 from workbench.propagation.caches.layers import StreamLayer
 from workbench.propagation.dose import Dose
 from workbench.propagation.language.cache import ExactCache
 from workbench.propagation.language.model import LanguageModel, Text
+from workbench.propagation.language.quality import relative_entropies
 from workbench.propagation.report import figure, table
 
 FIRST = {"keys": 0.25, "values": 0.125}   # the smallest steps that are tried
@@ -94,7 +95,7 @@ class _Measure:
     def __init__(self, lm: LanguageModel, tokens: np.ndarray, prompt: int, limit: float, group_of: np.ndarray) -> None:
         self.run = partial(predictions, lm, tokens, prompt)
         self.limit, self.group_of = limit, group_of
-        self.exact = self.run(ExactCache(), STRETCH)
+        self.exact = self.run(ExactCache())
         self.last = KVCache()
 
     def curve(self, site: str) -> tuple[Dose, ...]:
@@ -120,9 +121,8 @@ class _Measure:
             for kind in FIRST
         }
         self.last = KVCache(steps["keys"], steps["values"])
-        found = self.run(self.last)
-        change = np.einsum("ij,ij->i", np.exp(self.exact), self.exact - found, dtype=np.float64).mean()
-        return float(change) / self.limit, self._bytes(only)
+        change = float(relative_entropies(self.exact, self.run(self.last)).mean())
+        return change / self.limit, self._bytes(only)
 
     def _bytes(self, only: str | None) -> int:
         total = 0

@@ -21,14 +21,20 @@ def divergences(logits: Array, other: Array) -> np.ndarray:
     0.1438
     """
     with np.errstate(all="ignore"):
-        one, two = (_log_shares(to_host(each)) for each in (logits, other))
-        found: np.ndarray = np.einsum("ij,ij->i", np.exp(one), one - two)
+        found = relative_entropies(*(log_probabilities(to_host(each)) for each in (logits, other)))
     return np.where(np.isfinite(found), np.maximum(found, 0.0), np.nan)
 
 
-def _log_shares(logits: np.ndarray) -> np.ndarray:
+def log_probabilities(logits: np.ndarray) -> np.ndarray:
+    """The logarithms (float64) of the softmax of each row."""
     raised = logits.astype(np.float64) - logits.max(axis=-1, keepdims=True)
     return raised - np.log(np.exp(raised).sum(axis=-1, keepdims=True))
+
+
+def relative_entropies(exact: np.ndarray, changed: np.ndarray) -> np.ndarray:
+    """The Kullback-Leibler divergence of each row of changed logarithms of probabilities from the exact ones, in nats."""
+    found: np.ndarray = np.einsum("ij,ij->i", np.exp(exact), exact - changed, dtype=np.float64)
+    return found
 
 
 def top_agreement(logits: Array, other: Array) -> float:
