@@ -85,6 +85,20 @@ class BlockedCache(ExactCache):
         self._squares[layer] = self._squares.get(layer, 0.0) + (grouped**2).sum(axis=1)
         self._queries[layer] = self._queries.get(layer, 0) + grouped.shape[1]
 
+    def query_sums(self, layer: int) -> tuple[np.ndarray, int]:
+        """The sums of the squares of queries, (heads, width), and of how many queries; zeros if there were none."""
+        heads, _, width = self._held[layer][0].shape
+        return self._squares.get(layer, np.zeros((heads, width))), self._queries.get(layer, 0)
+
+    def restore(self, layer: int, keys: Array, values: Array) -> None:
+        """Take the tokens of a layer as they were stored, coded ones as they are decoded."""
+        super().append(layer, keys, values)
+
+    def restore_queries(self, layer: int, sums: np.ndarray, count: int) -> None:
+        """Take what `query_sums` has returned."""
+        if count:
+            self._squares[layer], self._queries[layer] = sums, count
+
     def query_squares(self, layer: int) -> np.ndarray:
         """The mean squares of these queries, (heads, width); ones if there were none."""
         if layer not in self._squares:

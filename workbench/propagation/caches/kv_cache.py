@@ -22,7 +22,7 @@ from workbench.propagation.caches.blocked import BlockedCache, Coded
 from workbench.propagation.caches.certificate import Certificate, attention_bounds, score_bounds
 from workbench.propagation.caches.layers import STEP_BITS, BoundedLayer, CodedLayer, PackedLayer, StreamLayer
 from workbench.propagation.caches.packed_blocks import PACKED_BLOCK
-from workbench.propagation.caches.steps import key_codes
+from workbench.propagation.caches.steps import key_codes, steps_of
 
 Coder = Literal["entropy", "packed"]
 Share = float | Sequence[float]   # one for all layers, or one for each
@@ -98,15 +98,16 @@ class KVCache(BlockedCache):
         """What is kept of the coded tokens of a layer; None before there are any."""
         return self._layers.get(layer)
 
-    def restore(self, layer: int, keys: Array, values: Array, coded: StreamLayer | None) -> None:
-        """Take a layer as it was stored: its tokens, older ones as they are decoded, and what is kept of these."""
-        super().append(layer, keys, values)
-        if coded is not None:
-            self._layers[layer] = coded
-            self.coded_tokens[layer] = len(coded.blocks) // 2 * self.block
-            self.key_bits += 8 * sum(map(len, coded.blocks[::2])) + STEP_BITS * coded.steps.size
-            self.value_bits += 8 * sum(map(len, coded.blocks[1::2]))
-            self.coded_numbers += coded.steps.size * self.coded_tokens[layer]
+    def restore_coded(self, layer: int, coded: StreamLayer, score_bound: float) -> None:
+        """Take what was stored of the coded tokens of a layer, and the largest change of a score until then."""
+        self._layers[layer] = coded
+        self.coded_tokens[layer] = len(coded.blocks) // 2 * self.block
+        self.key_bits += 8 * sum(map(len, coded.blocks[::2])) + STEP_BITS * coded.steps.size
+        self.value_bits += 8 * sum(map(len, coded.blocks[1::2]))
+        self.coded_numbers += coded.steps.size * self.coded_tokens[layer]
+        self._score_bound = max(self._score_bound, score_bound)
+        sizes = _of_layer("scores", self.scores, layer) / steps_of(coded.steps)   # of the queries that gave the steps
+        self.restore_queries(layer, sizes**2, 1)
 
     def attention_bound(self, layer: int, queries: Array) -> np.ndarray:
         """How far the attention of these queries may be from that of exact keys and values: (heads, queries, width)."""

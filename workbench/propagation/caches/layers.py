@@ -84,16 +84,13 @@ class StreamLayer(QuantisedLayer):
         self.blocks: list[bytes] = []
         self._known_keys = self._known_values = Known.nothing(steps.size)
 
-    @classmethod
-    def restored(
-        cls, layer: int, steps: np.ndarray, share: float, block: int, blocks: list[bytes], known: tuple[Known, Known],
-        value_limit: float,
-    ) -> StreamLayer:
-        """A layer as it was after these blocks."""
-        found = cls(layer, steps, share, block)
-        found.blocks, found.value_limit, found._steps_counted = blocks, value_limit, True
-        found._known_keys, found._known_values = known
-        return found
+    def go_on_after(
+        self, blocks: list[bytes], known: tuple[Known, Known], value_limit: float, errors: tuple[float, float]
+    ) -> None:
+        """Be as after these blocks, whose largest errors were those of keys and of values, in units of their bounds."""
+        self.blocks, self.value_limit, self._steps_counted = blocks, value_limit, True
+        self._known_keys, self._known_values = known
+        self.key_error, self.value_error = errors
 
     def _store(self, keys: np.ndarray, values: np.ndarray, codes: np.ndarray) -> tuple[float, float]:
         key_bytes, self._known_keys = encode_blocks(by_channel(keys, self.block), self._known_keys)

@@ -22,7 +22,7 @@ from workbench.propagation.caches.layers import StreamLayer, by_token
 from workbench.propagation.caches.packed_codes import unpack_codes
 from workbench.propagation.caches.steps import limits, restored, steps_of
 
-_LAYER = struct.Struct("<IIId")   # heads, width, pairs of blocks, the step of values as a share of their size
+_LAYER = struct.Struct("<IIIdddd")   # heads, width, pairs of blocks, the share of values, what the certificate says
 _SIZES = struct.Struct("<II")    # bytes of a block of keys, and of its values with their steps
 
 
@@ -37,7 +37,9 @@ def cache_to_dataset(cache: KVCache) -> dict[str, np.ndarray]:
     for layer in cache.layers:
         coded, start = cache.coded(layer), cache.coded_tokens.get(layer, 0)
         if isinstance(coded, StreamLayer):
-            found[f"coded/{layer:03d}"] = np.frombuffer(_layer_bytes(coded), np.uint8)
+            found[f"coded/{layer:03d}"] = np.frombuffer(_layer_bytes(coded, cache.certificate.score_bound), np.uint8)
+        else:
+            found[f"queries/{layer:03d}"] = np.append(*cache.query_sums(layer))
         held = to_host(cache.keys(layer)), to_host(cache.values(layer))
         found[f"latest/{layer:03d}"] = np.stack([each[:, start:] for each in held])
     return found
@@ -46,7 +48,8 @@ def cache_to_dataset(cache: KVCache) -> dict[str, np.ndarray]:
 def cache_from_dataset(dataset: Mapping[str, Any]) -> KVCache:
     """The cache in a dataset, or in an archive of one (`wb.open(...).decompress()`): its tokens as they were decoded.
 
-    New tokens may follow: their bytes are those that they would have had. Errors of what was coded before are not known.
+    New tokens may follow: their bytes are those that they would have had, and its certificate is about all. Distortions,
+    and `fewest_bits`, are of the blocks that are coded from now on.
     """
     def values(name: str) -> np.ndarray:
         if name not in dataset:
@@ -58,25 +61,30 @@ def cache_from_dataset(dataset: Mapping[str, Any]) -> KVCache:
     for name in sorted(each for each in dataset if each.startswith("latest/")):
         layer, latest = int(name.removeprefix("latest/")), values(name)
         if f"coded/{layer:03d}" in dataset:
-            older, coded = _decoded_layer(layer, values(f"coded/{layer:03d}").tobytes(), block)
-            keys, tokens = np.concatenate([older, latest], axis=2)
-            cache.restore(layer, keys, tokens, coded)
+            older, coded, score_bound = _decoded_layer(layer, values(f"coded/{layer:03d}").tobytes(), block)
+            cache.restore(layer, *np.concatenate([older, latest], axis=2))
+            cache.restore_coded(layer, coded, score_bound)
         else:
-            cache.restore(layer, latest[0], latest[1], None)
+            cache.restore(layer, *latest)
+            *sums, count = values(f"queries/{layer:03d}").tolist()
+            cache.restore_queries(layer, np.reshape(sums, latest.shape[1::2]), int(count))
     return cache
 
 
-def _layer_bytes(coded: StreamLayer) -> bytes:
+def _layer_bytes(coded: StreamLayer, score_bound: float) -> bytes:
     sizes = np.array([len(each) for each in coded.blocks], "<u4")
-    head = _LAYER.pack(*coded.steps.shape, len(coded.blocks) // 2, coded.share)
+    stated = coded.share, coded.key_error, coded.value_error, score_bound
+    head = _LAYER.pack(*coded.steps.shape, len(coded.blocks) // 2, *stated)
     return b"".join([head, coded.steps.astype("<i2").tobytes(), sizes.tobytes(), *coded.blocks])
 
 
-def _decoded_layer(layer: int, data: bytes, block: int) -> tuple[np.ndarray, StreamLayer]:
-    """Keys and values, (2, heads, tokens, width), and what is kept of them."""
+def _decoded_layer(layer: int, data: bytes, block: int) -> tuple[np.ndarray, StreamLayer, float]:
+    """Keys and values, (2, heads, tokens, width), what is kept of them, and the largest change of a score so far."""
     if len(data) < _LAYER.size:
         raise CodecFailed(f"a stored layer has a header of {_LAYER.size} bytes; got {len(data)}")
-    heads, width, pairs, share = _LAYER.unpack_from(data)
+    heads, width, pairs, share, *errors, score_bound = _LAYER.unpack_from(data)
+    if not (min(errors) >= 0 and max(errors) <= 1 and score_bound >= 0):
+        raise CodecFailed(f"a stored layer states errors of {errors} and a score bound of {score_bound}: it is damaged")
     channels, at = heads * width, _LAYER.size
     body = at + 2 * channels + _SIZES.size * pairs
     if len(data) < body:
@@ -94,9 +102,9 @@ def _decoded_layer(layer: int, data: bytes, block: int) -> tuple[np.ndarray, Str
         restored(by_token(keys, heads), key_steps[:, None, :]),
         restored(by_token(values, heads), value_steps[None, :, None]),
     ])
-    return both, StreamLayer.restored(
-        layer, steps.astype(np.int16), share, block, parts, (known_keys, known_values), float(limits(value_steps).max())
-    )
+    coded = StreamLayer(layer, steps.astype(np.int16), share, block)
+    coded.go_on_after(parts, (known_keys, known_values), float(limits(value_steps).max()), (errors[0], errors[1]))
+    return both, coded, score_bound
 
 
 def _values(data: bytes, block: int) -> tuple[np.ndarray, bytes]:
