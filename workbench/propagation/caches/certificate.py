@@ -1,7 +1,8 @@
 """What coded keys and values can do to the attention of a query, at most.
 
-If no score changes by more than s, the shares of a softmax change by tanh(s / 2) in total at most: half of the sum of the
-changes. So the result moves by no more than the error of the values, and by this share of their range.
+If no score changes by more than s, the total variation of the softmax (half of the sum of its changes) is at most
+tanh(s / 2). So the result moves by no more than the error of the values, and by this share of their range, in exact
+arithmetic: the rounding of scores and sums in float32 comes on top.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ class Certificate:
 
     @property
     def attention_bound(self) -> float:
-        """The largest total change of the shares of a softmax."""
+        """The largest total variation of a softmax."""
         return math.tanh(self.score_bound / 2)
 
     def __str__(self) -> str:
         return (
             f"{self.checked:,} keys and values within their bounds (the largest errors are {self.key_error:.3f} and "
-            f"{self.value_error:.3f} of them); no score moves by more than {self.score_bound:.3g}, no softmax by more than "
-            f"{self.attention_bound:.3g}"
+            f"{self.value_error:.3f} of them); no score moves by more than {self.score_bound:.3g}, no softmax by "
+            f"more than {self.attention_bound:.3g} in total variation"
         )
 
 

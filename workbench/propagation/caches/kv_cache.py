@@ -1,4 +1,4 @@
-"""`wb.propagation.KVCache`: keys and values of a language model within bounds, and as small as these allow.
+"""`wb.propagation.KVCache`: keys and values of a language model within bounds, in few bits.
 
 An error of a key matters by what it does to scores. So keys are quantised in steps that are inverse to the size of the
 queries in each channel: then the noise of every score is the same share of `scores`, whatever the model. Values are
