@@ -127,6 +127,13 @@ def test_files_that_are_refused(tmp_path, change, message):
         wb.propagation.language_model(file)
 
 
+def test_a_question_is_for_models_of_its_form(tmp_path, lm, monkeypatch):
+    assert lm.tokens(lm.question("a"))[0] == small.SPECIAL.index("<|im_start|>")
+    monkeypatch.setattr(small, "SPECIAL", ("<|endoftext|>", "<s>", "</s>"))
+    with pytest.raises(wb.WorkbenchError, match="does not: write its prompt"):
+        wb.propagation.language_model(small.write_model(tmp_path / "other.gguf")).question("a")
+
+
 def test_tokens_of_other_kinds_leave_the_numbers(tmp_path, lm):
     other = wb.propagation.language_model(small.write_model(tmp_path / "other.gguf", add_tokenizer_pre="llama-bpe"))
     with pytest.raises(wb.WorkbenchError, match="cut as 'llama-bpe': give the numbers of tokens"):

@@ -108,7 +108,8 @@ def _read(gguf: Any, file: Path) -> ModelFile:
     architecture = known.get("general.architecture")
     if architecture not in ARCHITECTURES:
         raise WorkbenchError(
-            f"{file} holds a model of the architecture {architecture!r}; known are: {', '.join(ARCHITECTURES)}"
+            f"{file} holds a model of the architecture {architecture!r}; known are: {', '.join(ARCHITECTURES)}: "
+            "give another file"
         )
     stored = {each.name: each for each in reader.tensors}
 
@@ -151,9 +152,13 @@ def _read(gguf: Any, file: Path) -> ModelFile:
 
 def _shape(file: Path, known: Mapping[str, Any], stored: Mapping[str, Any]) -> Shape:
     if known.get("expert_count"):
-        raise WorkbenchError(f"{file} holds a mixture of {known['expert_count']} experts; only models without are known")
+        raise WorkbenchError(
+            f"{file} holds a mixture of {known['expert_count']} experts; only models without are known: give another file"
+        )
     if (scaling := known.get("rope.scaling.type", "none")) != "none":
-        raise WorkbenchError(f"{file} scales its rotation ({scaling!r}); only models that do not are known")
+        raise WorkbenchError(
+            f"{file} scales its rotation ({scaling!r}); only models that do not are known: give another file"
+        )
 
     def stated(name: str, default: Any = None) -> Any:
         value = known.get(name, default)
@@ -177,7 +182,9 @@ def _shape(file: Path, known: Mapping[str, Any], stored: Mapping[str, Any]) -> S
     if min(shape.layers, shape.width, shape.key_value_heads, shape.head_width) < 1 or heads % shape.key_value_heads:
         raise WorkbenchError(f"{file} states sizes that do not fit together: {shape}: get the file again")
     if (turned := int(known.get("rope.dimension_count", shape.head_width))) != shape.head_width or turned % 2:
-        raise WorkbenchError(f"{file} rotates {turned} of {shape.head_width} numbers; it must be all of an even number")
+        raise WorkbenchError(
+            f"{file} rotates {turned} of {shape.head_width} numbers; it must be all of an even number: give another file"
+        )
     return shape
 
 

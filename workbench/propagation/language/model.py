@@ -83,7 +83,11 @@ class LanguageModel:
         return self.vocabulary.text(tokens)
 
     def question(self, text: str) -> str:
-        """A prompt that asks this of a model that was trained for dialogue."""
+        """A prompt that asks this of a model that was trained for dialogues in ChatML, as SmolLM2 was."""
+        if "<|im_start|>" not in self.vocabulary:
+            raise WorkbenchError(
+                f"a question needs a model that knows <|im_start|> of ChatML; {self.name!r} does not: write its prompt"
+            )
         return f"<|im_start|>user\n{text}<|im_end|>\n<|im_start|>assistant\n"
 
     def forward(self, text: Text, cache: Cache | None = None, last: bool = False) -> Array:

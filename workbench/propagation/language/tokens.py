@@ -34,6 +34,9 @@ class Tokens:
         special = [name for name, kind in zip(names, stated["token_type"], strict=True) if kind == CONTROL]
         self._library.add_special_tokens(special)
 
+    def __contains__(self, name: str) -> bool:
+        return self._library.token_to_id(name) is not None
+
     def of(self, text: str) -> list[int]:
         """The numbers of the tokens of a text."""
         return list(self._library.encode(text, add_special_tokens=False).ids)
