@@ -92,9 +92,9 @@ def _said(run: Run, texts: Texts | None) -> dict[str, str]:
 
 def _where(errors: TokenErrors) -> str:
     first = int(errors.reached.min()) if errors.reached.size else None
-    told = "The error ends before the last site." if first is None else f"{errors!r}; the first is token {first}."
+    said = "The error ends before the last site." if first is None else f"{errors!r}; the first is token {first}."
     early = errors.lost.size and errors.lost.min() == 0
-    return told + (" NaN reaches earlier tokens, too: a weight of zero times NaN is NaN." if early else "")
+    return said + (" NaN reaches earlier tokens, too: a weight of zero times NaN is NaN." if early else "")
 
 
 def picture(errors: TokenErrors) -> Picture:
@@ -102,7 +102,7 @@ def picture(errors: TokenErrors) -> Picture:
     rows, columns = errors.errors.shape
     shown = np.where(errors.errors > 0, np.clip(errors.errors, FLOOR, LARGEST), np.nan)
     each, every = max(1, columns // TICKS), max(1, rows // TICKS)
-    across = tuple((n + 0.5, errors.tokens[n].strip() or "␣") for n in range(0, columns, each))
+    across = tuple((n + 0.5, errors.labels[n]) for n in range(0, columns, each))
     up = tuple((rows - n - 0.5, errors.sites[n]) for n in range(0, rows, every))
     return Picture(
         "relative error", levels.bytes_of(shown, FLOOR, LARGEST, logarithmic=True), (0.0, float(columns), 0.0, float(rows)),
@@ -115,11 +115,12 @@ def chart(errors: TokenErrors, changed: Changed) -> Chart:
     """The divergence of the probabilities of each next token, with marks where another one is the most likely."""
     places, there = np.arange(len(changed.divergence)), changed.divergence > 0
     each = max(1, len(places) // TICKS)
-    names = [(float(n), errors.tokens[n].strip() or "␣") for n in range(0, len(places), each)]
-    told = [f"after {token!r}: {value:.3g} nats" for token, value in zip(errors.tokens, changed.divergence, strict=True)]
+    names = [(float(n), errors.labels[n]) for n in range(0, len(places), each)]
+    after = zip(errors.tokens, changed.divergence, strict=True)
+    tooltips = [f"after {token!r}: {value:.3g} nats" for token, value in after]
 
     def series(name: str, kept: np.ndarray, look: dict[str, Any]) -> Series:
-        shown = [told[n] for n in np.flatnonzero(kept)]
+        shown = [tooltips[n] for n in np.flatnonzero(kept)]
         return Series(name, places[kept], changed.divergence[kept], tooltips=shown, **look)
 
     lines = (

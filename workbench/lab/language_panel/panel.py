@@ -18,8 +18,8 @@ from workbench.lab.panel import Panel
 from workbench.lab.part import Part
 from workbench.lab.propagation_panel.entries import BitSlider
 from workbench.lab.script import script
-from workbench.propagation import LanguageModel, Run
-from workbench.propagation.language import token_errors
+from workbench.propagation import CacheComparison, LanguageModel, Run
+from workbench.propagation.language import TokenErrors, token_errors
 
 
 class LanguagePanel(Panel[LanguageState]):
@@ -142,10 +142,10 @@ class LanguagePanel(Panel[LanguageState]):
         changed = self.pipeline.perturbed(self.run, state.perturbation(self.run), seed=state.seed)
         return drawing.changed_by(self.run, changed)
 
-    def _map(self, state: LanguageState, results: Results, job: Job) -> Any:
+    def _map(self, state: LanguageState, results: Results, job: Job) -> TokenErrors:
         return token_errors(self.run, results["changed"].run, state.shown)
 
-    def _compare(self, state: LanguageState, results: Results, job: Job) -> Any:
+    def _compare(self, state: LanguageState, results: Results, job: Job) -> CacheComparison:
         return caches.compared(self.pipeline.model, self.run, state, job)
 
     def _write(self, state: LanguageState, results: Results, job: Job) -> Texts:

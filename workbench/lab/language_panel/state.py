@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from workbench.arguments import one_of as known
 from workbench.lab.choices import one_of, positive, told_how_to_change, whole
 from workbench.lab.description import Window, checked_window
 from workbench.propagation import BitFlip, Noise, Perturbation
@@ -53,7 +52,7 @@ class LanguageState:
 
     def __post_init__(self) -> None:
         one_of("the kind of error", self.kind, get_args(Kind))
-        known("the format", self.format, get_args(Format))
+        one_of("the format", self.format, get_args(Format))
         one_of("the site", self.part, tuple(PLACES.values()))
         one_of("the map", self.shown, tuple(PLACES.values()))
         words = {"layer": "the block", "token": "the token", "channel": "the channel", "bit": "the bit", "seed": "the seed"}

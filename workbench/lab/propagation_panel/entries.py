@@ -1,4 +1,4 @@
-"""Controls that only the propagation panel has: bits with their fields, entries that may be left empty, protected sites."""
+"""Controls of the propagation panels: bits with their fields, entries that may be left empty, protected sites."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def columns_of(x: Array) -> Array:
 
 
 def angles(positions: np.ndarray, width: int, base: float, divisors: np.ndarray | None = None) -> np.ndarray:
-    """The cosines and sines of the rotation at each position, as an array (2, positions, width / 2) of float32."""
+    """The rotary position embedding: the cosines and sines at each position, (2, positions, width / 2), in float32."""
     frequencies = base ** (-np.arange(0, width, 2, dtype=np.float64) / width)
     turned = positions[:, None] * (frequencies if divisors is None else frequencies / divisors)
     return np.stack([np.cos(turned), np.sin(turned)]).astype(np.float32)
@@ -62,7 +62,7 @@ def scores(queries: Array, keys: Array) -> Array:
 
 
 def attention_weights(scores: Array) -> Array:
-    """The shares of each query's attention; a query sees the keys up to its own, and its row is the last but as many.
+    """The softmax of the scores of each query, under the causal mask; the queries are those of the last keys.
 
     >>> attention_weights(np.zeros((1, 3, 4), np.float32))[0, ::2].tolist()
     [[0.5, 0.5, 0.0, 0.0], [0.25, 0.25, 0.25, 0.25]]
@@ -83,7 +83,7 @@ def mixed(weights: Array, values: Array) -> Array:
 
 
 def gated(gate: Array, up: Array) -> Array:
-    """The sigmoid-weighted gate times `up`: g / (1 + exp(-g)) u."""
+    """SwiGLU: the sigmoid-weighted gate times `up`, g / (1 + exp(-g)) u."""
     xp = backend.namespace(gate)
     with np.errstate(over="ignore"):   # the sigmoid of a very negative number is zero
         return gate / (1 + xp.exp(-gate)) * up

@@ -40,11 +40,11 @@ from workbench.propagation.stage import Detected, Stage
 from workbench.propagation.tolerance import Tolerance
 
 PARTS = (
-    "attention norm", "q", "k", "queries", "keys", "values", "scores", "shares", "context", "attention", "middle",
-    "feed-forward norm", "gate", "up", "hidden", "down",
+    "attention norm", "q", "k", "queries", "keys", "values", "scores", "probabilities", "context", "attention",
+    "middle", "feed-forward norm", "gate", "up", "hidden", "down",
 )   # the sites of a block in detail, in order; the block itself is the residual stream after it
 _LINEAR = {*MATRICES, "queries", "keys", "values", "middle"} - {"v"}
-_OF_HEADS = {"queries", "keys", "values", "scores", "shares", "stored keys", "stored values"}   # tokens are axis 1
+_OF_HEADS = {"queries", "keys", "values", "scores", "probabilities", "stored keys", "stored values"}   # tokens are axis 1
 
 
 class LanguagePipeline(Pipeline):
@@ -160,7 +160,7 @@ class LanguagePipeline(Pipeline):
             return stage
         place = "output" if name == self._output and "logits" in stage.name else name
         words = {"embedding": "embedding", "output": "output", "output norm": "norm"}
-        function = _Reading(stage.function, len(stage.inputs or ()), words.get(place, "weight"))
+        function = _WithWeight(stage.function, len(stage.inputs or ()), words.get(place, "weight"))
         return Stage(stage.name, function, (*(stage.inputs or ()), f"{name} weight"), stage.outputs)
 
     def _block(self, step: int, layer: int, x: str) -> list[Stage]:
@@ -186,7 +186,7 @@ class LanguagePipeline(Pipeline):
         reads = {
             "attention norm": (x,), "q": ("attention norm",), "k": ("attention norm",), "queries": ("q", "tokens"),
             "keys": ("k", "tokens"), "values": ("attention norm",), "scores": ("queries", *past[0], "keys"),
-            "shares": ("scores",), "context": ("shares", *past[1], "values"), "attention": ("context",),
+            "probabilities": ("scores",), "context": ("probabilities", *past[1], "values"), "attention": ("context",),
             "middle": (x, "attention"), "feed-forward norm": ("middle",), "gate": ("feed-forward norm",),
             "up": ("feed-forward norm",), "hidden": ("gate", "up"), "down": ("hidden",), "": ("middle", "down"),
         }
@@ -216,7 +216,7 @@ class _Block:
             return partial(self.model.normed, self.layer, part.removesuffix(" norm"))
         own = {
             "queries": self.queries, "keys": self.keys, "values": self.values, "scores": self.scores,
-            "shares": attention_weights, "context": self.context, "middle": _sum, "hidden": gated, "": _sum,
+            "probabilities": attention_weights, "context": self.context, "middle": _sum, "hidden": gated, "": _sum,
         }
         return own[part]
 
@@ -235,8 +235,8 @@ class _Block:
     def scores(self, queries: Array, *keys: Array) -> Array:
         return scores(queries, _concatenated(keys))
 
-    def context(self, shares: Array, *values: Array) -> Array:
-        return columns_of(mixed(shares, _concatenated(values)))
+    def context(self, probabilities: Array, *values: Array) -> Array:
+        return columns_of(mixed(probabilities, _concatenated(values)))
 
     def whole(self, step: int, x: Array, tokens: Array, *past: Array) -> tuple[Array, Array, Array]:
         """The keys, the values and the residual stream, as the stages in detail compute them."""
@@ -244,12 +244,12 @@ class _Block:
         normed = model.normed(layer, "attention", x)
         queries = self.queries(model.product(layer, "q", normed), tokens)
         keys, values = self.keys(model.product(layer, "k", normed), tokens), self.values(normed)
-        shares = attention_weights(self.scores(queries, *past[:step], keys))
-        return keys, values, model.after_attention(layer, x, self.context(shares, *past[step:], values))
+        probabilities = attention_weights(self.scores(queries, *past[:step], keys))
+        return keys, values, model.after_attention(layer, x, self.context(probabilities, *past[step:], values))
 
 
 @dataclass(frozen=True)
-class _Reading:
+class _WithWeight:
     """A function whose last input is one of its weights."""
 
     function: Any

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -34,6 +35,11 @@ class TokenErrors:
     tokens: tuple[str, ...]
     errors: np.ndarray
 
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The tokens as an axis shows them, with a mark for those of spaces alone."""
+        return tuple(token.strip() or "␣" for token in self.tokens)
+
     @property
     def reached(self) -> np.ndarray:
         """The tokens with an error at the last site that is more than rounding: their numbers."""
@@ -56,7 +62,7 @@ class TokenErrors:
                 said = "not finite" if math.isinf(error) else f"{error:.3g}"
                 tooltips.append(f"{self.sites[row]}, token {column} {self.tokens[column]!r}: {said}")
         every, each = max(1, columns // MOST_NAMES), max(1, rows // MOST_NAMES)
-        pieces = [(n + 0.5, self.tokens[n].strip() or "␣") for n in range(0, columns, every)]
+        pieces = [(n + 0.5, self.labels[n]) for n in range(0, columns, every)]
         sites = [(rows - n - 0.5, self.sites[n]) for n in range(0, rows, each)]
         return Chart(
             "Relative error by block and token",
