@@ -4,7 +4,7 @@ The difference between neighbours along a curve knows the density along the curv
 particles are alone, and what is coded is how many of n particles are in one half (`kernels/counts.cu`). It depends on the
 density on both sides: the half beside which there are fewer particles mostly has fewer. Bits of a particle that is alone
 and beside no other are stored as they are, since nothing predicts them: these are more than half of all. Blocks are
-independent, as those of `entropy.py`: only neighbours in the same block count, which costs 0.5%.
+independent, as those of `entropy.py`: only neighbours in the same block count, which costs 0.5 to 1.4%.
 
 How particles divide depends on the scale, too, but needs no free table: beta-binomial distributions fit as well as tables
 of counts would, within 0.1% of the size, and the parameters of each of some hundred cases take a byte. With chunks of a few
