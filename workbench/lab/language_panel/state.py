@@ -18,7 +18,6 @@ Format = Literal["float32", "bfloat16", "float16"]
 PLACES = {"after the block": "", **{part: part for part in PARTS}}
 LEAST_NOISE, MOST_NOISE = 1e-7, 10.0
 LEAST_STEP, MOST_STEP = 0.01, 8.0
-MOST_TOKENS = 256
 
 
 @told_how_to_change
