@@ -22,12 +22,12 @@ import timing
 import workbench as wb
 from workbench.propagation import BitFlip, LanguageModel, campaign, protected, trace
 from workbench.propagation.floor import measured_floor
-from workbench.propagation.intervals import wilson
 from workbench.propagation.language import (
     TASKS,
     divergence,
     divergences,
     faults,
+    harmful,
     pooled,
     same_tokens,
     token_errors,
@@ -42,7 +42,6 @@ PROSE = (
 )
 ROUNDS = 7
 FORMATS = (None, "bfloat16", "float16")
-HARMFUL = ("silent", "detected", "crash")
 OTHERS = (
     "The Roman Empire lasted a thousand years. It began as a small city in Italy, and grew until it ruled all lands "
     "around the Mediterranean Sea. In 476 the last emperor of the west was deposed.",
@@ -108,9 +107,9 @@ def campaigns(model: LanguageModel, trials: int) -> None:
     ]))
     for by in ("all", "field", "part"):
         print(f"\n### Harmful (silent, detected or crash), by {by}, with 95% intervals\n")
-        groups = pooled(found[None], by)
+        groups = {stored: pooled(found[stored], by) for stored in FORMATS}
         rows: list[list[object]] = [
-            [group, *(_harmful(pooled(found[stored], by)[group]) for stored in FORMATS)] for group in groups
+            [group, *(_harmful(groups[stored].get(group)) for stored in FORMATS)] for group in groups[None]
         ]
         print(timing.table([by, *(str(stored or "float32") for stored in FORMATS)], rows))
 
@@ -124,13 +123,12 @@ def tasks(model: LanguageModel, trials: int = 48) -> None:
     for name, text in TASKS.items():
         found = campaign(pipeline, model.question(text), flips, until=trials)
         steps = pooled(found, "step")
-        rows.append([name, *(_harmful(rates) for rates in (pooled(found, "all")["all"], *steps.values()))])
+        rows.append([name, *(_harmful(rates) for rates in (pooled(found, "all")["all"], *map(steps.get, range(3))))])
     print(timing.table(["task", "other text, or none", "in the prompt", "at token 1", "at token 2"], rows))
 
 
 def _harmful(rates: Any) -> str:
-    trials = rates["silent"].trials
-    return str(wilson(round(sum(rates[outcome].estimate * trials for outcome in HARMFUL)), trials)) if trials else ""
+    return "" if rates is None else str(harmful(rates))
 
 
 def protection(model: LanguageModel, count: int = 80) -> None:

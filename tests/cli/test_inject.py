@@ -147,6 +147,8 @@ def test_a_language_model_is_tried_and_its_campaign_run_again(run: Run, model: P
     assert [line.split()[0] for line in printed.out.splitlines() if line.startswith(("layer", "part", "0 ", "2 "))] == [
         "layer", "0", "2", "part",
     ]
+    few = run("inject", "--model", model, "--text", "the", "--trials", 2, "-q")   # most bits are never tried
+    assert (few.status, len([line for line in few.out.splitlines() if line.startswith("all ")])) == (0, 1)
 
 
 @pytest.mark.parametrize(

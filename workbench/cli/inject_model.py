@@ -12,8 +12,7 @@ from workbench.errors import WorkbenchError
 from workbench.propagation import CampaignPlan, language_model
 from workbench.propagation.campaign_result import Campaign
 from workbench.propagation.executor import Threads
-from workbench.propagation.intervals import Rate, wilson
-from workbench.propagation.language import divergence, faults, pooled, recorded
+from workbench.propagation.language import divergence, faults, harmful, pooled, recorded
 from workbench.propagation.language.study import SITES, Group
 from workbench.propagation.trials import OUTCOMES
 
@@ -79,14 +78,8 @@ def _print(found: Campaign) -> None:
         print(visible(f"{'' if by == 'all' else by:16}{'trials':>8}" + "".join(f"{outcome:>10}" for outcome in OUTCOMES)
                       + "  harmful, 95%"))
         for group, rates in groups.items():
-            harmful = [rates[outcome] for outcome in ("silent", "detected", "crash")]
-            trials = harmful[0].trials
+            harm = harmful(rates)
             shares = "".join(f"{rates[outcome].estimate:>10.3f}" for outcome in OUTCOMES)
-            print(visible(f"{str(group) or 'block':16}{trials:>8}{shares}  {_interval(harmful, trials)}"))
+            print(visible(f"{group!s:16}{harm.trials:>8}{shares}  {harm.low:.3f} to {harm.high:.3f}"))
         print()
     print(visible(f"tolerance: {found.tolerance}"))
-
-
-def _interval(rates: list[Rate], trials: int) -> str:
-    both = wilson(round(sum(rate.estimate * trials for rate in rates)), trials)
-    return f"{both.low:.3f} to {both.high:.3f}"

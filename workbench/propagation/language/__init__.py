@@ -4,7 +4,7 @@ from workbench.propagation.language.cache import Cache, ExactCache, KeyValueCach
 from workbench.propagation.language.model import Generation
 from workbench.propagation.language.pipeline import LanguagePipeline
 from workbench.propagation.language.quality import divergence, divergences, same_tokens, top_agreement
-from workbench.propagation.language.study import TASKS, faults, pooled, recorded
+from workbench.propagation.language.study import TASKS, faults, harmful, pooled, recorded
 from workbench.propagation.language.token_errors import TokenErrors, token_errors
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "divergence",
     "divergences",
     "faults",
+    "harmful",
     "pooled",
     "recorded",
     "same_tokens",

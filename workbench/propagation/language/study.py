@@ -18,7 +18,7 @@ from workbench.propagation import bits as of_bits
 from workbench.propagation.bits import BitFlip
 from workbench.propagation.campaign import CampaignPlan
 from workbench.propagation.campaign_file import CampaignFile, identity_of
-from workbench.propagation.campaign_result import Campaign
+from workbench.propagation.campaign_result import HARMFUL, Campaign
 from workbench.propagation.draws import draws_of
 from workbench.propagation.intervals import Rate, wilson
 from workbench.propagation.language.model import LanguageModel
@@ -71,7 +71,8 @@ def faults(
 def pooled(campaign: Campaign, by: Group) -> dict[Any, dict[Outcome, Rate]]:
     """The shares of all outcomes by field of the bits, bits, layer, part of a block or step, with intervals of 95%.
 
-    The highest bit of an exponent is a field of its own, as most of the harm is done by it.
+    The highest bit of an exponent is a field of its own, as most of the harm is done by it. Groups of which no fault was
+    tried are left out.
     """
     one_of("by", by, get_args(Group))
     counts: dict[Any, dict[Outcome, int]] = {}
@@ -81,8 +82,18 @@ def pooled(campaign: Campaign, by: Group) -> dict[Any, dict[Outcome, Rate]]:
             own[outcome] += found[outcome]
     return {
         group: {outcome: wilson(counts[group][outcome], sum(counts[group].values())) for outcome in OUTCOMES}
-        for group in sorted(counts, key=_order)
+        for group in sorted(counts, key=_order) if any(counts[group].values())
     }
+
+
+def harmful(rates: Mapping[Outcome, Rate]) -> Rate:
+    """The share of harmful outcomes (silent, detected or crash) in a group of `pooled`, with its interval.
+
+    >>> print(harmful({outcome: wilson(outcome == "silent", 4) for outcome in OUTCOMES}))
+    0.250 [0.046, 0.699] in 4 trials
+    """
+    trials = rates["silent"].trials
+    return wilson(round(sum(rates[outcome].estimate for outcome in HARMFUL) * trials), trials)
 
 
 def _order(group: Any) -> tuple[bool, int, str]:
