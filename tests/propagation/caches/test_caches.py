@@ -195,7 +195,7 @@ def test_what_is_refused_is_said():
         ({"coder": "zip"}, "coder must be one of entropy, packed"),
         ({"coder": "packed", "block": 64}, "packed blocks must have a multiple of 128 tokens; got 64"),
         ({"keys": wb.Absolute(0.1)}, "keys and values must both be bounds"), ({"recent": -1}, "recent must be"),
-        ({"scores": []}, "scores must have an entry for each layer"),
+        ({"scores": []}, "scores must have an entry for each layer"), ({"codec": 3}, "codec must be one of"),
     ):
         with pytest.raises(wb.WorkbenchError, match=message):
             KVCache(**arguments)

@@ -80,9 +80,11 @@ def test_what_a_comparison_refuses_is_said(lm, text):
         (([1, 2, 3], ["kivi"]), "a text must have at least 769 tokens, for the prompt and 512 predictions; got 3"),
         ((text, []), "a comparison needs at least one cache"),
         ((text, [ExactCache()]), "caches must be KVCache, baseline_cache or their names"),
-        ((text, ["zip"]), "name must be one of"),
+        ((text, "zip"), "name must be one of"), ((None, KVCache()), "a text must be text"),
     ):
         with pytest.raises(wb.WorkbenchError, match=message):
             compare_caches(lm, *arguments)
+    with pytest.raises(wb.WorkbenchError, match="codes nothing of 100 tokens, with recent=64 and block=64: make these"):
+        compare_caches(lm, text, "kivi", prompt=50, tokens=50)
     with pytest.raises(wb.WorkbenchError, match="a budget needs a text of 513 tokens"):
         cache_budget(lm, text)

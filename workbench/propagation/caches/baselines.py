@@ -11,7 +11,7 @@ import heapq
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -172,7 +172,9 @@ BASELINES: Mapping[str, type[Baseline]] = {
 }
 
 
-def baseline_cache(name: str, keys: float | None = None, values: float | None = None, **options: Any) -> Baseline:
+def baseline_cache(
+    name: str, keys: float | None = None, values: float | None = None, recent: int = 64, block: int = 64
+) -> Baseline:
     """A cache that codes as published: "kivi", "kvcomp", "packkv", "hadamard" or "turboquant".
 
     `keys` and `values` are bits for kivi, hadamard and turboquant, and shares of the range for kvcomp and packkv.
@@ -181,7 +183,7 @@ def baseline_cache(name: str, keys: float | None = None, values: float | None = 
     'KIVI, 3/3 bits'
     """
     settings = {place: given for place, given in (("keys", keys), ("values", values)) if given is not None}
-    return BASELINES[one_of("name", name, list(BASELINES))](**settings, **options)   # type: ignore[arg-type]
+    return BASELINES[one_of("name", name, list(BASELINES))](**settings, recent=recent, block=block)   # type: ignore[arg-type]
 
 
 def between_ends(values: np.ndarray, axis: int, bits: int) -> tuple[np.ndarray, float]:

@@ -121,7 +121,7 @@ HEADS = ("cache", "bits per value", "Gaussian bound", "KL divergence", "most lik
 def compare_caches(
     lm: LanguageModel,
     text: Text | Sequence[Text],
-    caches: Iterable[BlockedCache | str],
+    caches: BlockedCache | str | Iterable[BlockedCache | str],
     *,
     prompt: int = 256,
     tokens: int = 512,
@@ -132,7 +132,8 @@ def compare_caches(
     A text is cut into parts of `prompt` and `tokens`; a rest that is too short is left out. Caches are `KVCache`,
     those of `baseline_cache`, or their names; each starts empty for each part.
     """
-    chosen = [baseline_cache(each) if isinstance(each, str) else each for each in caches]
+    given = [caches] if isinstance(caches, BlockedCache | str) else caches
+    chosen = [baseline_cache(each) if isinstance(each, str) else each for each in given]
     for each in chosen:
         if not isinstance(each, BlockedCache):
             raise WorkbenchError(f"caches must be KVCache, baseline_cache or their names; got {each!r:.100}")
@@ -151,7 +152,13 @@ def compare_caches(
         for place, cache in enumerate(chosen):
             tell(done / steps, cache.name)
             held = cache.empty()
-            measured[place].append(_compared(exact, predictions(lm, part, prompt, held), part[prompt + 1 :], held))
+            changed = predictions(lm, part, prompt, held)
+            if not held.coded_numbers:
+                raise WorkbenchError(
+                    f"{cache.name} codes nothing of {prompt + tokens} tokens, with recent={cache.recent} and "
+                    f"block={cache.block}: make these smaller, or parts longer"
+                )
+            measured[place].append(_compared(exact, changed, part[prompt + 1 :], held))
             done += 1
     figures = tuple(_figures(cache.name, found) for cache, found in zip(chosen, measured, strict=True))
     return CacheComparison(figures, math.exp(float(np.mean(surprises))), len(parts) * tokens, prompt)
@@ -173,7 +180,7 @@ def predictions(lm: LanguageModel, tokens: np.ndarray, prompt: int, cache: Cache
 
 
 def _parts(lm: LanguageModel, text: Text | Sequence[Text], prompt: int, tokens: int) -> list[np.ndarray]:
-    several = not isinstance(text, str | np.ndarray) and len(text) and isinstance(text[0], str | np.ndarray)
+    several = isinstance(text, Sequence) and not isinstance(text, str) and text and isinstance(text[0], str | np.ndarray)
     length, found = prompt + tokens + 1, []
     for each in text if several else [text]:
         numbers = lm.tokens(each)   # type: ignore[arg-type]

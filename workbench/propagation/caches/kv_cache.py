@@ -70,7 +70,7 @@ class KVCache(BlockedCache):
             raise WorkbenchError("bounds are kept by a codec, which does not pack: leave out coder, or the bounds")
         self.coder = coder
         self.bounds = (keys, values) if isinstance(keys, Bound) and isinstance(values, Bound) else None
-        self.codec = codecs.get(codec) if isinstance(codec, str) else codec
+        self.codec = codec if isinstance(codec, Codec) else codecs.get(codec)
         self.scores = _shares("scores", scores)
         self.values_share = (1.0,) if isinstance(values, Bound) else _shares("values", values)
         self.name = self._described()
@@ -111,10 +111,10 @@ class KVCache(BlockedCache):
 
     def attention_bound(self, layer: int, queries: Array) -> np.ndarray:
         """How far the attention of these queries may be from that of exact keys and values: (heads, queries, width)."""
-        asked = backend.to_host(queries)
-        held, coded = backend.to_host(self.values(layer)), self._layers.get(layer)
+        asked, coded = backend.to_host(queries), self._layers.get(layer)
         if coded is None:
             return np.zeros(asked.shape)
+        held = backend.to_host(self.values(layer))
         reach = score_bounds(asked.reshape(len(held), -1, asked.shape[-1]), coded.key_limits)
         found = attention_bounds(reach, coded.value_limit, held.min(axis=1), held.max(axis=1))
         return found.reshape(asked.shape)

@@ -56,7 +56,9 @@ def cache_from_dataset(dataset: Mapping[str, Any]) -> KVCache:
             raise WorkbenchError(f"a stored cache must have a member {name!r}; got {', '.join(list(dataset)[:4])} ...")
         return np.asarray(getattr(dataset[name], "values", dataset[name]))
 
-    recent, block = values("sizes").tolist()
+    if (sizes := values("sizes")).shape != (2,):
+        raise CodecFailed(f"the sizes of a stored cache must be two numbers; got the shape {sizes.shape}")
+    recent, block = sizes.tolist()
     cache = KVCache(values("scores").tolist(), values("values").tolist(), recent, block)
     for name in sorted(each for each in dataset if each.startswith("latest/")):
         layer, latest = int(name.removeprefix("latest/")), values(name)
