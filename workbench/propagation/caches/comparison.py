@@ -23,7 +23,7 @@ from workbench.json_values import json_value
 from workbench.progress import Progress
 from workbench.propagation.caches.baselines import baseline_cache
 from workbench.propagation.caches.blocked import BlockedCache
-from workbench.propagation.intervals import Mean, Rate, mean_of, wilson
+from workbench.propagation.intervals import Mean, mean_of
 from workbench.propagation.language.cache import Cache, ExactCache
 from workbench.propagation.language.model import LanguageModel, Text
 from workbench.propagation.language.quality import log_probabilities, relative_entropies
@@ -47,7 +47,7 @@ class CacheFigures:
     value_bits: float
     fewest_bits: float
     divergence: Mean
-    kept: Rate
+    kept: Mean
     perplexity: Mean
 
     def to_dict(self) -> dict[str, Any]:
@@ -98,7 +98,7 @@ class CacheComparison:
         return [
             [
                 each.name, f"{each.bits:.2f}", f"{each.fewest_bits:.2f}", str(each.divergence),
-                f"{100 * each.kept.estimate:.1f}% [{100 * each.kept.low:.1f}, {100 * each.kept.high:.1f}]",
+                f"{100 * each.kept.value:.1f}% [{100 * each.kept.low:.1f}, {100 * each.kept.high:.1f}]",
                 f"{100 * (each.perplexity.value - 1):+.1f}% [{100 * (each.perplexity.low - 1):+.1f}, "
                 f"{100 * (each.perplexity.high - 1):+.1f}]",
             ]
@@ -115,6 +115,7 @@ class CacheComparison:
         return table(f"{text}; perplexity of the exact cache {figure(self.perplexity)}", HEADS, self.rows())
 
 
+MOST_EXPONENT = 709.0   # whose exponential is finite
 HEADS = ("cache", "bits per value", "Gaussian bound", "KL divergence", "most likely token kept", "perplexity")
 
 
@@ -225,7 +226,7 @@ def _surprise(exact: np.ndarray, truth: np.ndarray) -> float:
 
 def _figures(name: str, parts: Sequence[_Part]) -> CacheFigures:
     keys, values = (float(np.mean([part.bits[kind] for part in parts])) for kind in (0, 1))
-    kept = np.concatenate([part.kept for part in parts])
+    kept = _mean([part.kept for part in parts])
     less = _mean([part.surprise for part in parts])
     return CacheFigures(
         name=name,
@@ -234,9 +235,13 @@ def _figures(name: str, parts: Sequence[_Part]) -> CacheFigures:
         value_bits=values,
         fewest_bits=float(np.mean([part.fewest for part in parts])),
         divergence=_mean([part.divergences for part in parts]),
-        kept=wilson(int(kept.sum()), kept.size),
-        perplexity=Mean(*(math.exp(each) for each in (less.value, less.low, less.high))),
+        kept=Mean(kept.value, max(kept.low, 0.0), min(kept.high, 1.0)),
+        perplexity=Mean(*(_exponential(each) for each in (less.value, less.low, less.high))),
     )
+
+
+def _exponential(value: float) -> float:
+    return math.exp(value) if value < MOST_EXPONENT else math.inf
 
 
 def _mean(parts: Sequence[np.ndarray]) -> Mean:
