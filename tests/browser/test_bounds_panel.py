@@ -141,8 +141,10 @@ def test_archives_and_reports_are_taken_along(panel: NotebookPage, server: LabSe
     expect(question).to_be_visible()
     panel.press("replace it")
     expect(saved).to_be_visible()
+    eb = float(panel.python("panel.state.eb"))
     panel.move("error bound", 2)
     expect(saved).to_be_hidden()   # as another archive is shown
+    eventually(lambda: float(panel.python("panel.state.eb")) == pytest.approx(10**0.1 * eb, rel=0.01))   # after both steps
     idle(panel, LAST)
     panel.press("save report")
     expect(saved).to_be_visible()

@@ -53,7 +53,7 @@ def test_a_comparison_ranks_caches_by_what_they_do(lm, text):
     fine, coarse = found[0], found[1]
     assert fine.bits > coarse.bits > coarse.fewest_bits
     assert 0 <= fine.divergence.value < coarse.divergence.value
-    assert fine.kept.estimate >= coarse.kept.estimate
+    assert fine.kept.value >= coarse.kept.value
     assert coarse.divergence.low < coarse.divergence.value < coarse.divergence.high
     assert found.predictions == 2 * 119
     assert len(told) == 2 * 5
