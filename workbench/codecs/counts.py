@@ -25,7 +25,7 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 from workbench.codecs.codec import CodecFailed
-from workbench.codecs.crc import crc32_of_blocks
+from workbench.codecs.crc import CheckedBlocks, crc32_of_blocks
 from workbench.codecs.entropy import Blocks, starts
 from workbench.codecs.inflating import streamed
 from workbench.codecs.pcodec import pack_integers, unpack_integers
@@ -59,7 +59,7 @@ _inflate = streamed("deflate", lambda: zlib.decompressobj(-15))
 
 
 @dataclass(frozen=True, eq=False)
-class CodedCounts:
+class CodedCounts(CheckedBlocks):
     """Sorted keys, coded in blocks. The first key of each block is kept by the caller.
 
     >>> keys = np.sort(np.random.default_rng(0).integers(0, 2**30, 5000, dtype=np.uint64))
@@ -115,18 +115,9 @@ class CodedCounts:
         """Whether `keys_of_pieces` takes both together, if their lengths allow it."""
         return isinstance(other, CodedCounts) and (self.dimensions, self.key_bits) == (other.dimensions, other.key_bits)
 
-    def _check(self, blocks: np.ndarray) -> None:
-        """Check blocks against their checksums, each of them once."""
-        unchecked = blocks[~self._checked[blocks]]
-        found = crc32_of_blocks([(self.words, self.word_first)], unchecked)
-        wrong = unchecked[self.checksums[unchecked] != found]
-        if len(wrong):
-            raise CodecFailed(f"block {wrong[0]} of {len(self.checksums)} fails its checksum")
-        self._checked[blocks] = True
-
-    @functools.cached_property
-    def _checked(self) -> np.ndarray:
-        return np.zeros(len(self.checksums), bool)
+    @property
+    def _parts(self) -> Sequence[tuple[np.ndarray, np.ndarray]]:
+        return [(self.words, self.word_first)]
 
     def to_bytes(self) -> bytes:
         """Everything as bytes."""

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import functools
 import zlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from workbench import backend
 from workbench.backend import Array
+from workbench.codecs.codec import CodecFailed
 from workbench.codecs.together import Pieces
 
 _POLYNOMIAL = 0xEDB88320   # as in kernels/crc.cu
@@ -52,7 +54,7 @@ def crc32_of_pieces(array: Array, rows: int) -> np.ndarray:
     return backend.to_host(crc)
 
 
-def crc32_of_blocks(parts: list[tuple[Array, Array]], blocks: Array) -> Array:
+def crc32_of_blocks(parts: Sequence[tuple[Array, Array]], blocks: Array) -> Array:
     """The CRC (uint32) of each of these blocks (int64); its bytes are a range of each array, one after the other.
 
     Every part is an array of numbers and the index at which each block begins in it, and the end.
@@ -114,3 +116,27 @@ def _times(a: int, b: int) -> int:
 def _fixed(array: np.ndarray) -> np.ndarray:
     array.flags.writeable = False
     return array
+
+
+class CheckedBlocks:
+    """Coded blocks with a checksum each, which are checked when they are first decoded."""
+
+    checksums: np.ndarray
+
+    @property
+    def _parts(self) -> Sequence[tuple[np.ndarray, np.ndarray]]:
+        """The arrays with the bytes of all blocks, each with where every block begins."""
+        raise NotImplementedError
+
+    def _check(self, blocks: np.ndarray) -> None:
+        """Check blocks against their checksums, each of them once."""
+        unchecked = blocks[~self._checked[blocks]]
+        wrong = unchecked[self.checksums[unchecked] != crc32_of_blocks(self._parts, unchecked)]
+        if len(wrong):
+            raise CodecFailed(f"block {wrong[0]} of {len(self.checksums)} fails its checksum")
+        self._checked[blocks] = True
+
+    @functools.cached_property
+    def _checked(self) -> np.ndarray:
+        """Which blocks have passed their checksum."""
+        return np.zeros(len(self.checksums), bool)

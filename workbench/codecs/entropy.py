@@ -9,7 +9,6 @@ blocks are independent, so that they are coded in parallel, can be read alone, a
 
 from __future__ import annotations
 
-import functools
 import math
 import struct
 import zlib
@@ -23,7 +22,7 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 from workbench.codecs.codec import CodecFailed
-from workbench.codecs.crc import crc32_of_blocks
+from workbench.codecs.crc import CheckedBlocks, crc32_of_blocks
 from workbench.codecs.pcodec import pack_integers, unpack_integers
 from workbench.codecs.together import Pieces
 
@@ -83,7 +82,7 @@ def _given(models: Sequence[_Model], xp: Any) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class CodedIntegers:
+class CodedIntegers(CheckedBlocks):
     """Non-negative integers (uint64), coded in blocks: N of them, or N items of two or three components each.
 
     `signs` says that the lowest bit of each number is a sign.
@@ -163,19 +162,9 @@ class CodedIntegers:
             other.model.components, other.model.signs
         )
 
-    def _check(self, blocks: np.ndarray) -> None:
-        """Check blocks against their checksums, each of them once."""
-        unchecked = blocks[~self._checked[blocks]]
-        found = crc32_of_blocks([(self.words, self.word_first), (self.bits, self.bits_first)], unchecked)
-        wrong = unchecked[self.checksums[unchecked] != found]
-        if len(wrong):
-            raise CodecFailed(f"block {wrong[0]} of {len(self.checksums)} fails its checksum")
-        self._checked[blocks] = True
-
-    @functools.cached_property
-    def _checked(self) -> np.ndarray:
-        """Which blocks have passed their checksum."""
-        return np.zeros(len(self.checksums), bool)
+    @property
+    def _parts(self) -> Sequence[tuple[np.ndarray, np.ndarray]]:
+        return [(self.words, self.word_first), (self.bits, self.bits_first)]
 
     def to_bytes(self) -> bytes:
         """Everything as bytes."""
