@@ -293,6 +293,7 @@ KERNEL(code_residuals)(i64 n, i64 particles, i64 spacing, i32 components, const 
                        const i32* expected SIZE(n * components), const float* scale SIZE(expected), u16* code SIZE(expected),
                        i64* residual SIZE(expected), float* missed SIZE(particles))
 {
+    (void)particles;   // states a size
     FOR_EACH(j, n) {
         const i64 i = (2 * j + 1) * spacing;
         i64 sizes = 0;
@@ -331,6 +332,7 @@ KERNEL(decode_residuals)(i64 blocks, i64 block, i64 length, i64 n, i64 particles
                          const u32* frequency SIZE(>= 256), const u32* start SIZE(frequency),
                          i32* number SIZE(particles * components), float* missed SIZE(particles), u8* sound SIZE(>= block + blocks))
 {
+    (void)particles;
     FOR_EACH(k, blocks) {
         const i64 b = block + k;
         Source source = {words + word_first[b], words + word_first[b + 1],

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,9 @@ from workbench.codecs.entropy import even_blocks, slots_of, words_of
 from workbench.codecs.gaps import filled, repeated
 from workbench.codecs.interpolation_training import _jobs, _lessons
 from workbench.codecs.mask import pack_mask, unpack_mask
-from workbench.codecs.staged_blocks import CodedBlocks, Grid, Lattice, encode_blocks
+from workbench.codecs.staged_blocks import CodedBlocks, Fact, Grid, Lattice, encode_blocks
+from workbench.codecs.staged_statistics import first_wrong
+from workbench.codecs.staged_stream import Stream
 from workbench.data.extent import inside
 from workbench.data.synthetic import adversarial
 from workbench.guarantees import Limit, check
@@ -81,6 +83,7 @@ def _cases() -> Iterator[tuple[str, Callable[[Move, int], Named]]]:
         yield f"label conflicts, {kind}", _on(_conflicts, dimensions, dtype)
         yield f"crowds, {kind}", _on(_crowds, dimensions, dtype)
         yield f"archives, {kind}", _on(_archives, dimensions, dtype)
+        yield f"neighbours, {kind}", _on(_neighbours, dimensions, dtype)
     for dtype in (np.float32, np.float64):
         yield f"k-means, {np.dtype(dtype).name}", _on(_kmeans, dtype)
         yield f"checksums, {np.dtype(dtype).name}", _on(_checksums, dtype)
@@ -89,6 +92,7 @@ def _cases() -> Iterator[tuple[str, Callable[[Move, int], Named]]]:
     yield "CRC", _crc
     yield "masks", _masks
     yield "staged blocks", _staged
+    yield "sums of staged blocks", _sums_of_blocks
     yield "packed caches", _packed_caches
     yield "stencils", _stencils
     yield "gaps", _gaps
@@ -378,6 +382,35 @@ def _staged(move: Move, count: int) -> Named:
         if not grid.large:
             names = (f"{kind}, differences", f"{kind}, axes")
             yield from zip(names, blocks.differences(np.arange(grid.blocks)), strict=True)
+
+
+def _sums_of_blocks(move: Move, count: int) -> Named:
+    """The check of the sums beside blocks, of which one is wrong, with numbers that values tell and with given ones."""
+    side = min(max(round(count ** (1 / 3)), 10), 70)
+    field = (numbers(15).random((side, side + 1, side - 3)) - 0.5).cumsum(axis=0).cumsum(axis=1)
+    for dtype, tolerance in ((np.float32, 1e-2), (np.float64, 1e-9)):
+        codec, values = wb.codecs.get("staged"), move(field.astype(dtype))
+        stream = Stream.from_bytes(codec.encode(values, Tolerance(absolute=tolerance)), values.shape, values.dtype)
+        decoded = stream.values(stream.grid.whole, values.dtype, backend.namespace(values)).reshape(values.shape)
+        valid = move(np.ones(values.shape, bool))
+        for sound in (valid, move(np.arange(values.size).reshape(values.shape) != 7)):
+            whole = first_wrong(stream, decoded, valid, sound)
+            facts = stream.facts.copy()
+            facts[Fact.SUM, -1] += 1
+            spoiled = first_wrong(replace(stream, facts=facts), decoded, valid, sound)
+            found = [-1 if block is None else block for block in (whole, spoiled)]
+            yield f"wrong blocks, {np.dtype(dtype).name}, {'all' if sound is valid else 'some'} sound", np.array(found)
+
+
+def _neighbours(move: Move, count: int, dimensions: int, dtype: Any) -> Named:
+    """Velocities beside positions, whose arrays are on the host; their bytes depend on the version of zlib."""
+    positions = typed(clustered(count, dimensions), dtype)
+    velocities = np.column_stack([positions**2 + 0.01 * numbers(23).random(count)[:, None], positions[:, :1]])
+    codec = wb.codecs.get("neighbours").beside(positions)
+    with launched_on(backend.namespace(move(positions))):
+        data = codec.encode(velocities, Tolerance(absolute=1e-4))
+        yield f"{BYTES} of velocities", data
+        yield "decoded velocities", codec.decode(data, velocities.shape, velocities.dtype)
 
 
 def _packed_caches(move: Move, count: int) -> Named:

@@ -354,3 +354,9 @@ STORED = (
     'x9?zR9$5'
 )
 STORED_HASH = "7404a3613cd8a008"
+
+
+def test_gaps_among_the_largest_numbers_do_not_overflow() -> None:
+    values = np.full((4, 5), np.finfo("f4").max, "f4")
+    values[1, 2:4] = np.nan   # an even number is left, whose median is a mean of two
+    get("interpolation").tuned(values, Tolerance(absolute=1e30))   # numpy would warn of a mean beyond all numbers

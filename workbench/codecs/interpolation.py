@@ -140,7 +140,8 @@ class Interpolation(InPieces):
         valid = np.isfinite(crop)
         if not valid.any():
             return None
-        crop = np.where(valid, crop, np.median(crop[valid])).astype(sample.dtype)
+        middle = np.quantile(crop[valid], 0.5, method="lower")   # one of the values: a mean of two may overflow
+        crop = np.where(valid, crop, middle).astype(sample.dtype)
         try:
             lattice_step(tolerance.value, largest_magnitude(crop), crop.dtype)
         except WorkbenchError:   # this tolerance is too small for a lattice, as encoding will say
