@@ -173,9 +173,15 @@ def coast(shape: tuple[int, ...], seed: int, share: float) -> np.ndarray:
     return np.asarray(heights < np.quantile(heights, share))
 
 
+def turned(degrees: float) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Directions at this angle to the axes."""
+    angle = np.deg2rad(degrees)
+    return (float(np.cos(angle)), float(np.sin(angle))), (-float(np.sin(angle)), float(np.cos(angle)))
+
+
 def of_one_kind(model: Correlation, shape: tuple[int, ...]) -> Callable[[int], tuple[wb.Field, Spectrum]]:
     """A stationary field, cut out of a periodic one that is twice as large."""
-    axes = [np.minimum(np.arange(2 * length), 2 * length - np.arange(2 * length)) for length in shape]
+    axes = [np.fft.fftfreq(2 * length, 0.5 / length) for length in shape]
     power = np.fft.fftn(model.at(*np.ix_(*axes))).real.clip(0) + model.nugget
     true = block_spectrum(model, shape)
 
@@ -226,6 +232,9 @@ KINDS = {
     "Matérn 2.5": of_one_kind(Matern(1.0, (4.0, 4.0), 2.5), (SIDE, SIDE)),
     "Matérn 1.0": of_one_kind(Matern(1.0, (6.0, 6.0), 1.0), (SIDE, SIDE)),
     "Matérn 0.8": of_one_kind(Matern(1.0, (8.0, 5.0), 0.8), (SIDE, SIDE)),
+    "Matérn 0.7, 3:1 at 30°": of_one_kind(Matern(1.0, (7.5, 2.5), 0.7, directions=turned(30)), (SIDE, SIDE)),
+    "Matérn 0.7, 3:1 at 30°, 64²": of_one_kind(Matern(1.0, (7.5, 2.5), 0.7, directions=turned(30)), (64, 64)),
+    "Matérn 1.5 and 1% noise, 2:1 at 45°": of_one_kind(Matern(0.99, (6.0, 3.0), 1.5, 0.01, turned(45)), (SIDE, SIDE)),
     **{name: of_regions(layout, models) for name, (layout, models) in FOUND.items()},
 }
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 
 from workbench.errors import WorkbenchError
-from workbench.limits.correlation import Autoregressive, Correlation, Matern, Sampled
+from workbench.limits.correlation import Autoregressive, Correlation, Even, Matern, Sampled
 
 MODELS = [
     Autoregressive(4.0, (0.9, -0.3), nugget=0.5),
@@ -163,3 +163,42 @@ REFUSED = [
 def test_nonsense_is_refused(nonsense, complaint):
     with pytest.raises(WorkbenchError, match=complaint):
         nonsense()
+
+
+def test_directions_turn_the_lags():
+    straight, angle = Matern(2.0, (6.0, 2.0), 1.5, 0.1), np.deg2rad(30)
+    turned = Matern(2.0, (6.0, 2.0), 1.5, 0.1, ((np.cos(angle), np.sin(angle)), (-np.sin(angle), np.cos(angle))))
+    lags = np.array([[3.0, -1.0, 0.0], [2.0, 5.0, 0.0]])
+    along = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]]) @ lags
+    assert turned.at(*lags) == pytest.approx(straight.at(*along))
+    assert not turned.even
+    assert turned.at(3, 2) != pytest.approx(turned.at(3, -2))
+    assert turned.reach(0, 2000) > straight.reach(1, 2000)
+    assert Matern(2.0, (6.0, 2.0), 1.5, directions=((1, 0), (0, 1))) == Matern(2.0, (6.0, 2.0), 1.5)
+
+
+def test_even_is_the_mean_over_signs():
+    turned = Matern(2.0, (6.0, 2.0), 1.5, 0.1, ((0.6, 0.8), (-0.8, 0.6)))
+    even = Even(turned)
+    assert (even.signal, even.nugget, even.dimensions) == (2.0, 0.1, 2)
+    assert even.at(3, 2) == even.at(3, -2) == pytest.approx((turned.at(3, 2) + turned.at(3, -2)) / 2)
+
+
+def test_the_power_of_a_turned_field_is_the_transform_of_its_covariance():
+    turned, lags = Matern(1.0, (2.0, 1.0), 0.8, directions=((0.6, 0.8), (-0.8, 0.6))), np.arange(-60, 61)
+    table, waves = turned.at(lags[:, None], lags), np.array([0.3, 1.1, 2.9])
+    exact = [(np.exp(-1j * one * lags) @ table @ np.exp(-1j * other * lags)).real for one in waves for other in -waves]
+    found = turned.power_at(*np.ix_(waves, -waves)).ravel()
+    assert found / found[0] == pytest.approx(np.array(exact) / exact[0], rel=1e-2)
+
+
+@pytest.mark.parametrize("directions", [((1.0, 0.0),), ((1.0, 0.0), (0.6, 0.8)), ((2.0, 0.0), (0.0, 1.0)), "ab"])
+def test_directions_that_are_not_orthogonal_unit_vectors_are_refused(directions):
+    with pytest.raises(WorkbenchError, match="directions must be 2 orthogonal unit vectors"):
+        Matern(1.0, (1.0, 2.0), 0.5, directions=directions)
+
+
+@pytest.mark.parametrize("values", [[1.0, 0.5], [[0.1, 0.2, 0.3], [0.0, 1.0, 0.0], [0.1, 0.2, 0.1]]])
+def test_a_centred_table_without_a_middle_is_refused(values):
+    with pytest.raises(WorkbenchError, match="odd number of lags along each axis, and the same value at a lag"):
+        Sampled(values, centred=True)

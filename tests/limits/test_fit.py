@@ -116,3 +116,50 @@ def test_small_fields_are_fitted_with_doubt(shape):
     found = fitted(np.random.default_rng(3).standard_normal(shape))
     assert np.isfinite(found.covariance.variance)
     assert found.draws
+
+
+DIAGONAL = ((0.6, 0.8), (-0.8, 0.6))
+
+
+def across_the_axes(covariance, shape, seed):
+    """A Gaussian field with this covariance, whose lags have signs, cut out of a periodic one that is twice as large."""
+    lags = [np.fft.fftfreq(2 * n, 1 / (2 * n)) for n in shape]
+    power = np.fft.fftn(covariance.at(*np.ix_(*lags))).real.clip(0) + covariance.nugget
+    noise = np.fft.fftn(np.random.default_rng(seed).standard_normal(power.shape))
+    return np.fft.ifftn(noise * np.sqrt(power)).real[tuple(slice(n) for n in shape)]
+
+
+@pytest.mark.parametrize(("covariance", "shape"), [
+    (Matern(1.0, (7.5, 2.5), 0.7, 0.0, DIAGONAL), (128, 128)),
+    (Matern(4.0, (2.0, 6.0), 1.5, 0.04, DIAGONAL), (150, 100)),
+    (Matern(1.0, (2.0, 2.0, 5.0), 0.6, 0.0, ((1.0, 0.0, 0.0), (0.0, 0.6, 0.8), (0.0, -0.8, 0.6))), (40, 40, 40)),
+])
+def test_directions_across_the_axes_are_recognised(covariance, shape):
+    found = fitted(across_the_axes(covariance, shape, seed=7))
+    assert found.family.startswith("Matérn of any smoothness and direction")
+    assert not found.misfit.serious
+    assert np.sort(found.covariance.lengths) == pytest.approx(np.sort(covariance.lengths), rel=0.25)
+    box = (30, 30) if len(shape) == 2 else (9, 9, 9)
+    for distortion in (0.1, 1e-2, 1e-3):
+        level = distortion * covariance.variance
+        expected = block_spectrum(covariance, box).rate(level)
+        assert block_spectrum(found.covariance, box).rate(level) == pytest.approx(expected, abs=0.03)
+
+
+def test_structures_in_two_directions_are_measured():
+    values = sum(across_the_axes(Matern(1.0, (9.0, 1.5), 1.5, 0.01, each), (128, 128), seed=seed)
+                 for seed, each in enumerate([DIAGONAL, ((1.0, 0.0), (0.0, 1.0))]))
+    found = fitted(values)
+    assert found.family == "as sampled, by direction"
+    assert not found.misfit.serious
+
+
+def test_a_misfit_of_direction_is_named():
+    values = across_the_axes(Matern(1.0, (7.5, 2.5), 0.7, 0.0, DIAGONAL), (128, 128), seed=7)
+    seen = periodogram(values, np.ones(values.shape, bool), 0.0).signed
+    wrong = misfit(seen, seen.expected(Matern(1.0, (4.0, 4.0), 0.7)), 3)
+    assert wrong.serious
+    assert wrong.of_direction
+    assert "with axis" in str(wrong) or "against axis" in str(wrong)
+    right = misfit(seen, seen.expected(Matern(1.0, (7.5, 2.5), 0.7, 0.0, DIAGONAL)), 3)
+    assert not right.serious

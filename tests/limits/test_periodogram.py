@@ -40,6 +40,29 @@ def test_what_is_expected_is_what_the_definition_says(shape, holes):
         assert seen.expected(covariance) == pytest.approx(by_definition(weight, covariance), rel=1e-10)
 
 
+def test_frequencies_of_either_sign_are_expected_as_the_definition_says():
+    shape = (6, 5)
+    inside = np.random.default_rng(6).random(shape) > 0.2
+    seen = periodogram(np.random.default_rng(5).standard_normal(shape), inside, 0.0)
+    across = Matern(2.0, (3.0, 1.0), 0.8, 0.1, directions=((0.6, 0.8), (-0.8, 0.6)))
+    points, fades = np.argwhere(inside), [np.sin(np.pi * (np.arange(n) + 0.5) / n) ** 2 for n in shape]
+    weights = np.multiply.outer(*fades)[inside]
+    matrix = across.at(*np.moveaxis(points[:, None] - points[None], -1, 0)) + 0.1 * np.eye(len(points))
+    expected = np.zeros((6, 3))
+    for row, column in np.ndindex(6, 3):
+        wave = weights * np.exp(-2j * np.pi * points @ [row / 6, column / 5])
+        expected[row, column] = (wave.conj() @ matrix @ wave).real / np.sum(weights**2)
+    assert seen.signed.expected(across) == pytest.approx(expected, rel=1e-10)
+
+
+def test_an_even_covariance_has_the_same_likelihood_with_signs_and_without():
+    seen = periodogram(np.random.default_rng(5).standard_normal((50, 60)), np.ones((50, 60), bool), 0.0)
+    even = Matern(2.0, (3.0, 1.0), 0.8, 0.1)
+    assert seen.signed.deviance(seen.signed.expected(even)) == pytest.approx(seen.deviance(seen.expected(even)), rel=1e-12)
+    assert seen.signed.covariance(seen.signed.power)[23:, 23:] == pytest.approx(   # of 23 lags on either side, and 24
+        np.fft.irfftn(seen.signed.power, (48, 48), (0, 1))[:24, :24], abs=1e-12)
+
+
 def test_white_noise_has_its_variance_at_every_frequency():
     seen = periodogram(3 * np.random.default_rng(1).standard_normal((256, 256)), np.ones((256, 256), bool), 0.0)
     assert seen.power.ravel() @ seen.multiplicity.ravel() / seen.multiplicity.sum() == pytest.approx(9, rel=0.02)

@@ -30,6 +30,12 @@ class Modes:
     weights: np.ndarray   # (mode, lag)
     counts: np.ndarray
 
+    @property
+    def frequencies(self) -> np.ndarray:
+        """About the angular frequency of each: those of larger variance are longer waves."""
+        above = self.counts[::-1].cumsum()[::-1]
+        return np.asarray(np.pi * (above - 0.5 * self.counts) / self.counts.sum())
+
     def grouped(self, classes: int) -> Modes:
         """Merge modes of nearly equal variance into at most `classes` logarithmic classes of equal width."""
         if self.variances.size <= classes:

@@ -2,7 +2,9 @@
 
 A box is diagonalised axis by axis (`axis.py`). This is exact if the covariance is separable, plus a nugget. Otherwise the
 product basis gives the diagonal of the covariance only, as a transform code in this basis sees it, and its rate is never
-below that of the true eigenvalues (Schur-Horn theorem). So small boxes are diagonalised as they are. What the off-diagonal
+below that of the true eigenvalues (Schur-Horn theorem). Its standing waves are sums of waves of both signs along each axis,
+so where these differ in power (structures across the axes), their mean is split in the ratio of the powers. What remains is
+small: small boxes are diagonalised as they are. What the off-diagonal
 part changes in them is a matter of their faces, and is carried over to large boxes in proportion to faces per cell; the
 `slack` of the spectrum says how far it may be off.
 
@@ -21,12 +23,13 @@ import numpy as np
 
 from workbench.arguments import grid_shape, whole_number
 from workbench.errors import WorkbenchError
-from workbench.limits.axis import modes
-from workbench.limits.correlation import Autoregressive, Correlation
+from workbench.limits.axis import Modes, modes
+from workbench.limits.correlation import Autoregressive, Correlation, Even
 from workbench.limits.quantiles import log_ratios, moved
 from workbench.limits.spectrum import LOG2E, Spectrum, require_excess
 
 MOST_VALUES = 2**23    # of a box; in larger ones, nearly equal modes of an axis are merged
+MOST_WAVES = 2**18     # the same, where waves of either sign differ
 MOST_LAGS = 2**28      # of a box whose covariance is not separable
 LONGEST = 2**11        # points of an axis for the general eigensolver; a longer untiled axis is treated as several pieces
 LONGEST_KNOWN = 2**22  # the same, for eigenvalues in closed form
@@ -218,10 +221,12 @@ def _small_box(correlation: Correlation, shape: tuple[int, ...]) -> Spectrum:
 
 
 def product_spectrum(correlation: Correlation, shape: Sequence[int]) -> Spectrum:
-    """The variances of the products of the eigenvectors of the axes."""
+    """The variances of the products of the eigenvectors of the axes; of waves, where their signs matter."""
+    whole, most = correlation, MOST_VALUES if correlation.even else MOST_WAVES
+    correlation = whole if whole.even else Even(whole)
     axes = [modes(correlation, axis, length) for axis, length in enumerate(shape)]
-    if math.prod(shape) > MOST_VALUES:
-        classes = int(MOST_VALUES ** (1 / len(shape)))
+    if math.prod(shape) > most:
+        classes = int(most ** (1 / len(shape)))
         axes = [axis.grouped(classes) for axis in axes]
     weights = [axis.weights for axis in axes]
     if correlation.separable:
@@ -229,7 +234,19 @@ def product_spectrum(correlation: Correlation, shape: Sequence[int]) -> Spectrum
     else:
         values = _over_lags(correlation, weights)
     counts = _contracted(np.ones((1,) * len(shape)), [axis.counts[:, None] for axis in axes])
+    if not whole.even:
+        ratios = _of_signs(whole, axes)
+        values, counts = values * ratios, np.broadcast_to(counts / len(ratios), ratios.shape)
     return _spectrum(values.ravel() + correlation.nugget, counts.ravel())
+
+
+def _of_signs(correlation: Correlation, axes: Sequence[Modes]) -> np.ndarray:
+    """The power of the waves of each combination of signs, over the mean power of all combinations."""
+    waves = np.ix_(*(axis.frequencies for axis in axes))
+    signs = (np.array((1, *others)) for others in product((1, -1), repeat=len(axes) - 1))
+    turned = ([sign * wave for sign, wave in zip(each, waves, strict=True)] for each in signs)
+    power = np.stack([correlation.power_at(*each) for each in turned])
+    return np.asarray(power / power.mean(axis=0))
 
 
 def _over_lags(correlation: Correlation, weights: Sequence[np.ndarray]) -> np.ndarray:

@@ -12,9 +12,11 @@ from typing import Protocol
 
 import numpy as np
 
-from workbench.limits.correlation import Autoregressive, Matern, Sampled
-from workbench.limits.periodogram import Periodogram
+from workbench.limits.correlation import Autoregressive, Correlation, Matern, Sampled
+from workbench.limits.periodogram import Periodogram, SignedPeriodogram
 
+FURTHEST = {1: 2, 2: 2, 3: 1, 4: 1}   # lag of a measured covariance, in sides of a block
+TURNED = 2.5   # of the logarithm of the scaling between two axes
 LEAST_NOISE, MOST_NOISE = 1e-9, 1e2   # of the variance of the correlated part
 Bounds = list[tuple[float, float]]
 
@@ -123,6 +125,44 @@ class FreeMatern:
 
 
 @dataclass(frozen=True)
+class TurnedMatern:
+    """A Matérn field of any smoothness whose directions are not those of the axes, started from a fitted one.
+
+    The matrix that scales a lag is the exponential of a symmetric one, whose entries are the parameters: the logarithms of
+    the lengths, where the directions are the axes, and a number for each pair of axes. So they may be anything, and no
+    direction is undefined where lengths are equal. The last is the logarithm of the smoothness.
+    """
+
+    start: Matern
+    name: str = "Matérn of any smoothness and direction"
+
+    def starts(self, seen: Periodogram) -> list[np.ndarray]:
+        """The fitted parameters, with the directions of the axes."""
+        pairs = len(self.start.lengths) * (len(self.start.lengths) - 1) // 2
+        logs = np.log([self.start.signal, *self.start.lengths])
+        return [np.concatenate([logs, np.zeros(pairs), [np.log(self.start.smoothness)]])]
+
+    def bounds(self, seen: Periodogram) -> Bounds:
+        """Lengths as of other Matérn fields, up to ratios of about 100 to 1."""
+        *others, smoothness = FreeMatern(self.start.smoothness, ()).bounds(seen)
+        return [*others, *[(-TURNED, TURNED)] * (len(seen.side) * (len(seen.side) - 1) // 2), smoothness]
+
+    def covariance(self, parameters: np.ndarray) -> Matern:
+        """The member with these parameters."""
+        axes = len(self.start.lengths)
+        scales = np.diag(parameters[1 : axes + 1])
+        above = np.triu_indices(axes, 1)
+        scales[above] = scales.T[above] = parameters[axes + 1 : -1]
+        logs, directions = np.linalg.eigh(scales)
+        signal, smoothness = (float(np.exp(parameters[place])) for place in (0, -1))
+        vectors = tuple(map(tuple, directions.T.tolist()))
+        return Matern(signal, tuple(np.exp(logs).tolist()), smoothness, directions=vectors)
+
+    def wider(self, parameters: np.ndarray) -> None:
+        """None."""
+
+
+@dataclass(frozen=True)
 class Noisy:
     """A family plus white noise; the last parameter is ln of the noise variance over the variance of the family."""
 
@@ -152,26 +192,67 @@ class Noisy:
         return None if found is None else (Noisy(found[0]), np.append(found[1], parameters[-1]))
 
 
-def sampled(seen: Periodogram, power: np.ndarray) -> Sampled:
-    """The covariance with this power at lags up to half a block: the measured one, smoothed by the taper of the blocks."""
-    values = lagged(seen, np.maximum(power, 0.0))
-    for axis, length in enumerate(values.shape):
-        values = values * _parzen(length).reshape([-1 if each == axis else 1 for each in range(values.ndim)])
-    return Sampled(values)
+@dataclass(frozen=True, eq=False)
+class Prewhitened:
+    """Measured covariances: a fitted one, whose spectrum is corrected by the ratio of measured to expected power.
+
+    The ratio is smoothed by Parzen's lag window. The power itself, smoothed as much, would be far too large beside steep
+    slopes of a spectrum; the ratio has none (prewhitening: Blackman & Tukey 1958). Products of windowed spectra are
+    positive.
+    """
+
+    seen: Periodogram
+    expected: np.ndarray   # by the fitted covariance
+    spectrum: np.ndarray   # of the fitted covariance, windowed, on a grid with room for the lags of both
+    sides: tuple[int, ...]   # of this grid
+
+    @classmethod
+    def of(cls, seen: Periodogram, fitted: Correlation, expected: np.ndarray) -> Prewhitened:
+        """The corrections of a fitted covariance, which expects such a periodogram."""
+        furthest = [FURTHEST[len(seen.side)] * length for length in seen.side]
+        sides = tuple(2 * (far + length) for far, length in zip(furthest, seen.side, strict=True))
+        lags = np.ix_(*(np.fft.fftfreq(side, 1 / side).astype(int) for side in sides))
+        table = fitted.at(*lags)
+        for lag, far in zip(lags, furthest, strict=True):
+            table = table * _parzen(abs(lag) / far)
+        table.flat[0] += fitted.nugget
+        return cls(seen, expected, np.fft.rfftn(table).real, sides)
+
+    def covariance(self, power: np.ndarray, window: float = 1.0) -> Sampled:
+        """The covariance with this measured power, with a wider or narrower window of lags."""
+        ratio = np.maximum(power, 0.0) / self.expected
+        ratio.flat[0] = 1.0   # the mean was taken away
+        lagged, signed = self.seen.covariance(ratio), isinstance(self.seen, SignedPeriodogram)
+        lags = np.ix_(*(np.arange(length) - (length // 2 if signed else 0) for length in lagged.shape))
+        for lag, length in zip(lags, lagged.shape, strict=True):
+            lagged = lagged * _parzen(abs(lag) / (window * (length // 2 + 1 if signed else length)))
+        axes = tuple(range(lagged.ndim))
+        if signed:
+            places = np.ix_(*(along.ravel() for along in lags))   # negative lags count from the end
+            wide = np.zeros(self.sides)
+            wide[places] = lagged
+            product = self.spectrum * np.fft.rfftn(wide).real
+        else:
+            product = self.spectrum * _cosines(lagged, self.sides)[..., : self.sides[-1] // 2 + 1]
+        table = np.fft.irfftn(product, self.sides, axes)
+        reach = [side // 2 - 1 for side in self.sides]
+        if not signed:
+            return Sampled(table[tuple(slice(lag + 1) for lag in reach)])
+        return Sampled(np.roll(table, reach, axes)[tuple(slice(2 * lag + 1) for lag in reach)], centred=True)
 
 
-def lagged(seen: Periodogram, power: np.ndarray) -> np.ndarray:
-    """The covariance of a power spectrum, at lags up to half a block."""
-    for axis, length in enumerate(seen.side):
-        lags = np.fft.irfft(np.moveaxis(power, axis, 0), length, axis=0)
-        power = np.moveaxis(lags[: length // 2 + 1], 0, axis)
-    return power
+def _cosines(lagged: np.ndarray, sides: tuple[int, ...]) -> np.ndarray:
+    """The spectrum, on a circular grid, of a function that is even along each axis, given at lags from 0 up."""
+    for axis, side in enumerate(sides):
+        waves = 2 * np.cos(2 * np.pi / side * np.outer(np.arange(side), np.arange(lagged.shape[axis])))
+        waves[:, 0] = 1.0
+        lagged = np.moveaxis(np.tensordot(waves, lagged, (1, axis)), 0, axis)
+    return lagged
 
 
-def _parzen(length: int) -> np.ndarray:
-    """Parzen's lag window, which keeps the power non-negative: 1 at lag 0, 0 beyond the last."""
-    share = np.arange(length) / length
-    return np.where(share <= 0.5, 1 - 6 * share**2 * (1 - share), 2 * (1 - share) ** 3)
+def _parzen(share: np.ndarray) -> np.ndarray:
+    """Parzen's lag window, which keeps power non-negative: 1 at lag 0, 0 from this share of the furthest on."""
+    return np.where(share <= 0.5, 1 - 6 * share**2 * (1 - share), 2 * np.maximum(1 - share, 0.0) ** 3)
 
 
 def _log_variance(seen: Periodogram) -> float:
@@ -184,7 +265,7 @@ def _around(middle: float) -> tuple[float, float]:
 
 def _of_neighbours(seen: Periodogram) -> np.ndarray:
     """The correlation of neighbours along each axis."""
-    measured = lagged(seen, seen.power)
+    measured = seen.covariance(seen.power)
     first = [1 if length > 1 else 0 for length in measured.shape]
     steps = [tuple(first[axis] if each == axis else 0 for each in range(measured.ndim)) for axis in range(measured.ndim)]
     windows = np.array([seen.window[step] for step in steps])

@@ -237,10 +237,10 @@ def _fitted(values: np.ndarray, inside: np.ndarray, known: np.ndarray, mean: flo
         return found
     if sample.deviance(other.covariance) >= sample.deviance(found.covariance):
         return found
-    expected = seen.expected(other.covariance)
-    judged = misfit(seen, expected, 0)
+    expected = found.seen.expected(other.covariance)
+    judged = misfit(found.seen, expected, 0)
     parameters = 2 + values.ndim
-    return Fit(other.covariance, other.family, other.deviances, other.draws, judged, seen, expected, parameters)
+    return Fit(other.covariance, other.family, other.deviances, other.draws, judged, found.seen, expected, parameters)
 
 
 def _with_better_borders(

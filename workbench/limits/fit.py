@@ -8,12 +8,12 @@ sandwich estimator). The same scatter decides whether a misfit is significant.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from workbench.limits.correlation import Autoregressive, Correlation
-from workbench.limits.families import FAMILIES, Family, Noisy, Wider, sampled
+from workbench.limits.correlation import Autoregressive, Correlation, Matern
+from workbench.limits.families import FAMILIES, Family, Noisy, Prewhitened, TurnedMatern, Wider
 from workbench.limits.misfit import Misfit, misfit
 from workbench.limits.periodogram import Periodogram
 
@@ -23,6 +23,7 @@ STEP = 1e-4           # of a parameter, for finite differences
 LEAST_GAIN = 1e-6     # of the deviance: the search ends below it
 PASSES = 40
 HOPELESS = 0.02       # of the deviance behind the best family: no wider family is tried
+ACROSS = 0.002        # bits per sample that waves across the axes cost: with more, other directions are fitted
 FEWEST = 8            # cells, and frequencies, below which nothing but a variance can be fitted
 
 
@@ -54,22 +55,60 @@ def fit(seen: Periodogram, cells: int, seed: int = 0) -> Fit:
         deviance, best = _search(family, seen, start)
         found[family.name] = (deviance + price * len(best), family, best)
     deviances = {name: deviance for name, (deviance, _, _) in found.items()}
-    deviances["as sampled"] = _of_the_other_half(seen)
+    fitted = price * min(found.values(), key=lambda run: run[0])[2].size   # parameters that sampling corrects
+    deviances["as sampled"] = _of_the_other_half(_prewhitened(found, seen)) + fitted
+    even = _of_name(min(deviances, key=lambda each: deviances[each]), found, deviances, seen, seed)
+    if seen.signed is None or not (even.misfit.of_direction and even.misfit.bits > ACROSS):
+        return even
+    if (turned := _turned(found, seen)) is not None:
+        family, start = turned
+        deviance, best = _search(family, seen.signed, start)
+        found[family.name] = (deviance + price * len(best), family, best)
+        deviances[family.name] = found[family.name][0]
+    deviances["as sampled, by direction"] = _of_the_other_half(_prewhitened(found, seen.signed)) + fitted
     name = min(deviances, key=lambda each: deviances[each])
+    return even if name == even.family else _of_name(name, found, deviances, seen.signed, seed)
+
+
+Runs = Mapping[str, tuple[float, Family, np.ndarray]]   # the deviance of each family, the family, and its best parameters
+
+
+def _of_name(name: str, found: Runs, deviances: Mapping[str, float], seen: Periodogram, seed: int) -> Fit:
+    """The fit of the family of this name, or of the measured covariance; judged by frequencies of either sign."""
     random = np.random.default_rng(seed)
     if name in found:
         _, family, best = found[name]
         covariance: Correlation = family.covariance(best)
         draws, free = _plausible(family, best, seen, random), len(best)
     else:
-        covariance, draws, free = sampled(seen, seen.power), _resampled(seen, random), 0
-    expected = seen.expected(covariance)
+        measured = _prewhitened(found, seen)
+        covariance, draws, free = measured.covariance(seen.power), _resampled(measured, random), 0
+    whole = seen.signed or seen
+    expected = whole.expected(covariance)
     parameters = free or covariance.values.size   # type: ignore[attr-defined]
-    return Fit(covariance, name, deviances, draws, misfit(seen, expected, free), seen, expected, parameters,
+    return Fit(covariance, name, deviances, draws, misfit(whole, expected, free), whole, expected, parameters,
                found[name][1:] if name in found else None)
 
 
-def _wider(found: Mapping[str, tuple[float, Family, np.ndarray]]) -> list[Wider]:
+def _prewhitened(found: Runs, seen: Periodogram) -> Prewhitened:
+    """The corrections of the most likely member of all families."""
+    _, family, best = min(found.values(), key=lambda run: run[0])
+    return Prewhitened.of(seen, family.covariance(best), _expected(family, best, seen))
+
+
+def _turned(found: Runs, seen: Periodogram) -> Wider | None:
+    """Matérn fields of any direction, with noise, and the place of the best one along the axes there; None without one."""
+    members = [(deviance, family.covariance(best)) for deviance, family, best in found.values()]
+    matern = [(deviance, each) for deviance, each in members if isinstance(each, Matern)]
+    if not matern:
+        return None
+    _, best = min(matern, key=lambda each: each[0])
+    family = TurnedMatern(replace(best, nugget=0.0))
+    noise = np.log(max(best.nugget / best.signal, 1e-4))
+    return Noisy(family), np.append(family.starts(seen)[0], noise)
+
+
+def _wider(found: Runs) -> list[Wider]:
     """What is wider than the best family that has a wider one, unless another family is better by far."""
     narrow = [(deviance, wide) for deviance, family, at in found.values() if (wide := family.wider(at)) is not None]
     deviance, wide = min(narrow, key=lambda each: each[0], default=(np.inf, None))
@@ -134,24 +173,29 @@ def _slopes(family: Family, at: np.ndarray, seen: Periodogram, expected: np.ndar
     return slopes
 
 
-def _of_the_other_half(seen: Periodogram) -> float:
+def _of_the_other_half(measured: Prewhitened) -> float:
     """Two-fold cross-validation: the deviance of one half of the blocks from the covariance measured on the other."""
+    seen = measured.seen
     if len(seen.weights) < 4:
         return np.inf
     middle, halves = len(seen.weights) // 2, []
     for half in (slice(None, middle), slice(middle, None)):   # contiguous halves, because neighbours overlap
         weights = seen.weights[half] / seen.weights[half].sum()
         halves.append(np.tensordot(weights, seen.blocks[half], 1))
-    one, other = (seen.expected(sampled(seen, half)) for half in halves)
+    one, other = (seen.expected(measured.covariance(half)) for half in halves)
     if min(one.min(), other.min()) <= 0:
         return np.inf
     return 0.5 * (seen.deviance(one, halves[1]) + seen.deviance(other, halves[0]))
 
 
-def _resampled(seen: Periodogram, random: np.random.Generator) -> tuple[Correlation, ...]:
-    """Sampled covariances of bootstrap samples of the blocks."""
-    draws = DRAWS if len(seen.weights) > 1 else 0
-    return tuple(sampled(seen, seen.resampled(random)) for _ in range(draws))
+def _resampled(measured: Prewhitened, random: np.random.Generator) -> tuple[Correlation, ...]:
+    """Measured covariances of bootstrap samples of the blocks.
+
+    Smoothing biases them, by an amount that grows with the inverse square of the window. So half of them have a window of
+    half the width: their scatter is then larger than the bias.
+    """
+    draws = DRAWS if len(measured.seen.weights) > 1 else 0
+    return tuple(measured.covariance(measured.seen.resampled(random), 1.0 if draw % 2 else 0.5) for draw in range(draws))
 
 
 def _plausible(

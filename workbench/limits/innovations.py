@@ -171,10 +171,10 @@ def conditionals(correlation: Correlation, offsets: Offsets, patterns: np.ndarra
     [1.0, 0.75, 0.75]
     """
     steps = np.array(offsets, np.int64).reshape(len(offsets), correlation.dimensions)
-    apart = np.abs(steps[:, None] - steps)
+    apart = steps[:, None] - steps
     covariance = np.array(correlation.at(*np.moveaxis(apart, -1, 0)), np.float64)
     covariance[np.diag_indices(len(steps))] += correlation.nugget + ROUNDING * correlation.variance
-    to_here = np.asarray(correlation.at(*np.abs(steps).T), np.float64)
+    to_here = np.asarray(correlation.at(*steps.T), np.float64)
     there = (patterns[:, None] >> np.arange(len(steps)) & 1).astype(bool)
     parts = np.array_split(there, 1 + len(there) // TOGETHER)
     weights = np.concatenate([_solved(covariance, to_here, part) for part in parts])

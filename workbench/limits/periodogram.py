@@ -33,7 +33,11 @@ class Covariance(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Periodogram:
-    """The mean power of a region's blocks at the non-negative frequencies; the power of white noise is its variance."""
+    """The mean power of a region's blocks at the non-negative frequencies; the power of white noise is its variance.
+
+    `signed` has the power at frequencies of either sign, which differ for structures across the axes. Both give the same
+    likelihood to a covariance that is even along each axis, and this one in a fraction of the time.
+    """
 
     side: tuple[int, ...]
     power: np.ndarray        # (side // 2 + 1) along each axis
@@ -42,6 +46,7 @@ class Periodogram:
     blocks: np.ndarray       # the power of each block
     weights: np.ndarray      # the weight of each block; their sum is 1
     cut: float = 0.0         # the share of the weight in blocks that the border of the region crosses
+    signed: SignedPeriodogram | None = None   # None for one axis
 
     def expected(self, covariance: Covariance) -> np.ndarray:
         """The expectation of `power` for a field with this covariance."""
@@ -49,6 +54,18 @@ class Periodogram:
         seen = covariance.at(*lags) * self.window
         seen.flat[0] += covariance.nugget * self.window.flat[0]
         return folded_transform(seen)
+
+    @property
+    def frequencies(self) -> list[np.ndarray]:
+        """The frequencies along each axis, in cycles per cell, that broadcast to those of `power`."""
+        return list(np.ix_(*(np.arange(length // 2 + 1) / length for length in self.side)))
+
+    def covariance(self, power: np.ndarray) -> np.ndarray:
+        """The covariance of a power spectrum, at lags from 0 up to half a block."""
+        for axis, length in enumerate(self.side):
+            lags = np.fft.irfft(np.moveaxis(power, axis, 0), length, axis=0)
+            power = np.moveaxis(lags[: length // 2 + 1], 0, axis)
+        return power
 
     def deviance(self, expected: np.ndarray, power: np.ndarray | None = None) -> float:
         """Minus the logarithm of Whittle's likelihood, per frequency: smaller is better."""
@@ -60,6 +77,35 @@ class Periodogram:
         times = random.multinomial(len(self.weights), np.full(len(self.weights), 1 / len(self.weights)))
         weights = self.weights * times
         return np.tensordot(weights / weights.sum(), self.blocks, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class SignedPeriodogram(Periodogram):
+    """The same at frequencies of either sign along all axes but the last; `window` has lags of either sign, 0 to -1."""
+
+    def expected(self, covariance: Covariance) -> np.ndarray:
+        """The expectation of `power` for a field with this covariance."""
+        *others, last = self.side
+        signed = (np.fft.fftfreq(2 * length, 0.5 / length).astype(int) for length in others)
+        seen = covariance.at(*np.ix_(*signed, np.arange(last))) * self.window[..., :last]
+        seen.flat[0] += covariance.nugget * self.window.flat[0]
+        seen[..., 1:] *= 2   # the opposite lags, whose covariances are the same
+        for axis, length in enumerate(others):   # lags that differ by a side have the same waves
+            seen = np.moveaxis(seen, axis, 0)
+            seen = np.moveaxis(seen[:length] + seen[length:], 0, axis)
+        return np.fft.fftn(seen)[..., : last // 2 + 1].real
+
+    @property
+    def frequencies(self) -> list[np.ndarray]:
+        """The frequencies along each axis, in cycles per cell, that broadcast to those of `power`."""
+        *others, last = self.side
+        return list(np.ix_(*map(np.fft.fftfreq, others), np.fft.rfftfreq(last)))
+
+    def covariance(self, power: np.ndarray) -> np.ndarray:
+        """The covariance of a power spectrum, at lags of either sign up to half a block, 0 in the middle."""
+        axes, reach = tuple(range(len(self.side))), [(length - 1) // 2 for length in self.side]
+        rolled = np.roll(np.fft.irfftn(power, self.side, axes), reach, axes)
+        return np.asarray(rolled[tuple(slice(2 * lag + 1) for lag in reach)])
 
 
 def periodogram(values: np.ndarray, inside: np.ndarray, mean: float) -> Periodogram:
@@ -74,17 +120,30 @@ def periodogram(values: np.ndarray, inside: np.ndarray, mean: float) -> Periodog
         weight = fade if known.all() else fade * known
         centred = np.where(known, values[place] - mean, 0.0) * weight
         total = float(np.sum(weight**2))
-        blocks.append(_half(np.abs(np.fft.fftn(centred)) ** 2) / total)
+        blocks.append(np.abs(np.fft.fftn(centred)) ** 2 / total)
         windows.append(whole if weight is fade else _window(weight))
         weights.append(total)
         cut += 0.0 if weight is fade else total
     share_of = np.array(weights) / sum(weights)
-    measured = np.stack(blocks)
     window = np.tensordot(share_of, np.stack(windows), 1) if any(window is not whole for window in windows) else whole
+    about = share_of, cut / sum(weights)
+    signed = _signed(side, np.stack(blocks), window, *about) if values.ndim > 1 else None
+    halves = np.stack([_half(block) for block in blocks])
     multiplicity = _product([_multiplicity(length) for length in side])
     multiplicity.flat[0] = 0
-    power = np.tensordot(share_of, measured, 1)
-    return Periodogram(side, power, multiplicity, window, measured, share_of, cut / sum(weights))
+    for axis, length in enumerate(side):
+        window = _either_sign(window, axis, length)
+    return Periodogram(side, np.tensordot(share_of, halves, 1), multiplicity, window, halves, *about, signed)
+
+
+def _signed(
+    side: tuple[int, ...], blocks: np.ndarray, window: np.ndarray, weights: np.ndarray, cut: float
+) -> SignedPeriodogram:
+    """The periodogram with frequencies of either sign: of two opposite ones, that which is positive along the last axis."""
+    kept = np.ascontiguousarray(blocks[..., : side[-1] // 2 + 1])
+    multiplicity = _product([*(np.ones(length) for length in side[:-1]), _multiplicity(side[-1])])
+    multiplicity.flat[0] = 0
+    return SignedPeriodogram(side, np.tensordot(weights, kept, 1), multiplicity, window, kept, weights, cut)
 
 
 def folded_transform(lagged: np.ndarray) -> np.ndarray:
@@ -132,11 +191,9 @@ def _product(factors: list[np.ndarray]) -> np.ndarray:
 
 
 def _window(weight: np.ndarray) -> np.ndarray:
-    """The autocorrelation of a weight, averaged over both signs of each axis, 1 at lag 0."""
-    axes = tuple(range(weight.ndim))
-    seen = np.fft.irfftn(np.abs(np.fft.rfftn(weight, [2 * length for length in weight.shape], axes)) ** 2, axes=axes)
-    for axis, length in enumerate(weight.shape):
-        seen = _either_sign(seen, axis, length)
+    """The autocorrelation of a weight at lags of either sign, 0 to -1; 1 at lag 0."""
+    axes, sides = tuple(range(weight.ndim)), [2 * length for length in weight.shape]
+    seen = np.fft.irfftn(np.abs(np.fft.rfftn(weight, sides, axes)) ** 2, sides, axes)
     return np.asarray(seen / seen.flat[0])
 
 

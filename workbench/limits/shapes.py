@@ -190,15 +190,16 @@ class _Blocks:
     """The blocks of a region, for determinants; those of the same surroundings are computed once."""
 
     inside: np.ndarray
-    lags: np.ndarray   # the covariance of all lags between a block and the cells near it
+    lags: np.ndarray   # the covariance of all lags between a block and the cells near it, that of 0 in the middle
     nugget: float
     known: dict[bytes, float]
 
     @classmethod
     def of(cls, correlation: Correlation, inside: np.ndarray) -> _Blocks:
         """The blocks of this region."""
-        wide = [length + 2 * PAST[inside.ndim] for length in CORES[inside.ndim]]
-        return cls(inside, np.asarray(correlation.at(*np.ogrid[tuple(map(slice, wide))])), correlation.nugget, {})
+        furthest = [length + 2 * PAST[inside.ndim] - 1 for length in CORES[inside.ndim]]
+        lags = np.ogrid[tuple(slice(-lag, lag + 1) for lag in furthest)]
+        return cls(inside, np.asarray(correlation.at(*lags)), correlation.nugget, {})
 
     def log_determinant(self, start: Sequence[int]) -> float:
         """The logarithm of the determinant of the covariance of a block, given the cells near it in blocks before it."""
@@ -211,7 +212,8 @@ class _Blocks:
         ordered = np.concatenate([points[ahead < 0], points[ahead == 0]])
         surroundings = ordered.tobytes()
         if surroundings not in self.known:
-            covariance = self.lags[tuple(np.abs(np.subtract.outer(place, place)) for place in ordered.T)]
+            steps = (np.subtract.outer(place, place) for place in ordered.T)
+            covariance = self.lags[tuple(step + length // 2 for step, length in zip(steps, self.lags.shape, strict=True))]
             covariance[np.diag_indices(len(ordered))] += self.nugget
             scales = _cholesky(covariance).diagonal()[np.count_nonzero(ahead < 0):]
             self.known[surroundings] = 2 * float(np.log(scales).sum())

@@ -137,8 +137,7 @@ def fit_model(field: Field, state: LimitsState, progress: Progress) -> Model:
 def radial(region: int, fit: Fit) -> RadialSpectrum:
     """A region's power, averaged over directions in rings of frequency."""
     seen = fit.seen
-    grids = np.ogrid[tuple(slice(0, count) for count in seen.power.shape)]
-    frequency = np.sqrt(sum((grid / side) ** 2 for grid, side in zip(grids, seen.side, strict=True)))
+    frequency = np.sqrt(sum(along**2 for along in seen.frequencies))
     used = seen.multiplicity > 0
     weights, frequency = seen.multiplicity[used], frequency[used]
     edges = np.geomspace(frequency.min() * (1 - 1e-9), frequency.max() * (1 + 1e-9), BINS + 1)
