@@ -137,7 +137,7 @@ class Matern(Correlation):
     [1.0, 0.483358, 0.483358]
     >>> across = Matern(1.0, (10.0, 5.0), 1.5, directions=((0.6, 0.8), (-0.8, 0.6)))
     >>> across.at(np.array([6, 6]), np.array([8, -8])).round(3).tolist()
-    [0.483, 0.15]
+    [0.483, 0.151]
     """
 
     signal: float
