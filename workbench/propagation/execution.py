@@ -12,7 +12,8 @@ from workbench.backend import Array
 from workbench.errors import WorkbenchError
 from workbench.propagation.containers import array_of, protected, with_array
 from workbench.propagation.perturbation import Changed, Perturbation
-from workbench.propagation.stage import Detected, Stage, StageFailed, Where
+from workbench.propagation.rows import FIRST, Rows
+from workbench.propagation.stage import Case, Detected, Stage, StageFailed, Where
 
 if TYPE_CHECKING:
     from workbench.propagation.pipeline import Run
@@ -23,7 +24,6 @@ Interventions = Mapping[str, Any]       # site -> array or intervention
 Check = Callable[[Sequence[Any], Array], "tuple[Array, Findings]"]   # what a stage has read, its result -> as it should be
 
 NOWHERE = np.empty(0, np.int64)
-FIRST = 64   # values that are compared before all of them
 
 
 def checked_input(name: str, given: Any) -> Any:
@@ -78,15 +78,12 @@ def checked(
     return (with_array(value, array) if found.detected else value), where, found
 
 
-def outputs_of(
-    stage: Stage, values: Mapping[str, Any], changed: Mapping[str, Where], before: Run | None
-) -> list[tuple[Any, Where]]:
+def outputs_of(stage: Stage, case: Case, before: Run | None) -> list[tuple[Any, Where]]:
     """What a stage returns, and where it may differ from the run before."""
-    inputs = [values[site] for site in stage.inputs or ()]
+    inputs = case[0]
     if before is not None and stage.update is not None:
-        where = [changed.get(site, NOWHERE) for site in stage.inputs or ()]
-        update, read, old = stage.update, *([before.raw[s] for s in sites or ()] for sites in (stage.inputs, stage.outputs))
-        updated = _guarded(stage, inputs, lambda: update(inputs, read, old, where))
+        update = stage.update
+        updated = _guarded(stage, inputs, lambda: update(*case))
         if updated is not None:
             return list(updated)
     found = _guarded(stage, inputs, lambda: stage.function(*inputs))
@@ -133,13 +130,20 @@ def joined(one: Where, other: Where) -> Where:
     """Where either may have changed."""
     if one is None or other is None:
         return None
-    return other if not len(one) else one if not len(other) else np.union1d(one, other)
+    if not len(one) or not len(other):
+        return other if not len(one) else one
+    if isinstance(one, Rows) or isinstance(other, Rows):
+        return one.joined(other) if isinstance(one, Rows) else other.joined(one)
+    return np.union1d(one, other)
 
 
-def same(old: Array, new: Array, where: Where) -> bool:
-    """Whether two arrays are equal bit for bit; only the given places can differ."""
+def difference(old: Array, new: Array, where: Where) -> tuple[bool, Where]:
+    """Whether two arrays differ in any bit, and where they may; only the given places can."""
     if old is new:
-        return True
+        return False, where
+    if isinstance(where, Rows):
+        rows = where.differing(old, new)
+        return len(rows) > 0, rows
     if where is not None:
         old, new = old.reshape(-1)[where], new.reshape(-1)[where]
     xp = backend.namespace(old, new)
@@ -147,5 +151,5 @@ def same(old: Array, new: Array, where: Where) -> bool:
     word = f"u{min(old.dtype.itemsize, 8)}"
     old, new = old.view(word), new.view(word)
     if not bool((old[:FIRST] == new[:FIRST]).all()):   # most arrays that differ do so everywhere
-        return False
-    return bool((old == new).all())
+        return True, where
+    return not bool((old == new).all()), where

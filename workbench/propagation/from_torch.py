@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -16,10 +16,11 @@ import numpy as np
 
 from workbench.backend import Array
 from workbench.errors import WorkbenchError
+from workbench.propagation.computation import Results
 from workbench.propagation.error_sizes import change_of, root_mean_square
 from workbench.propagation.execution import Interventions, changed_by, checked
 from workbench.propagation.pipeline import Pipeline, Run
-from workbench.propagation.stage import Stage, StageFailed
+from workbench.propagation.stage import Detected, Stage, StageFailed
 from workbench.propagation.tolerance import Tolerance
 
 INPUT, OUTPUT = "input", "output"
@@ -108,6 +109,17 @@ class TorchPipeline(Pipeline):
             site: (above[site].astype(np.float64) - below[site]) / (2 * step) for site in self.after(changes)
         }
         return found | dict(changes)
+
+    def results(self, run: Run, each: Sequence[Interventions]) -> list[Results | Detected | StageFailed]:
+        """The results of a finished run with each of several changes, one after the other."""
+        return [self._results(run, at) for at in each]
+
+    def _results(self, run: Run, at: Interventions) -> Results | Detected | StageFailed:
+        try:
+            changed = self.resume(run, at)
+        except (Detected, StageFailed) as error:
+            return error
+        return {site: changed.raw[site] for site in self.outputs}
 
     def _computed(self, given: Mapping[str, Any], at: Interventions, before: Run | None) -> Run:
         for site in at:

@@ -18,7 +18,8 @@ from workbench.propagation.names import listed
 if TYPE_CHECKING:
     from workbench.propagation.protection.findings import Findings
 
-Where = Any   # flat indices of the values that may have changed, or None: any of them
+Where = Any   # flat indices of the values that may have changed, `Rows` of them, or None: any of them
+Case = tuple[Sequence[Any], Sequence[Any], Sequence[Any], Sequence[Where]]   # inputs, those before, outputs before, where
 
 
 class StageFailed(WorkbenchError):
@@ -41,7 +42,8 @@ class Stage:
     anywhere in its enclosure (`workbench.propagation.enclosures`). `update(inputs, before, outputs, where)` returns, for
     each output, its new value and the flat indices that may have changed, given the inputs and outputs before and the
     indices that have changed in each input (None: any); it returns None where it cannot, and its values must be those of
-    the function, bit for bit. `verify(inputs, output)` compares an output with its inputs by checksums, and returns it
+    the function, bit for bit. `together` is a function of a list of such cases, those of several runs, which are faster
+    together. `verify(inputs, output)` compares an output with its inputs by checksums, and returns it
     corrected, with what was found (`wb.propagation.protected`). `categorical` outputs are labels: their error is the share
     that differs, and they have no derivative.
 
@@ -57,6 +59,7 @@ class Stage:
     derivative: Callable[[Sequence[Any], Sequence[Any]], Any] | None = None
     enclose: Callable[[Sequence[Any], Sequence[Any], Sequence[Any]], Any] | None = None
     update: Callable[[Sequence[Any], Sequence[Any], Sequence[Any], Sequence[Where]], Any] | None = None
+    together: Callable[[Sequence[Case]], Sequence[Any]] | None = None
     verify: Callable[[Sequence[Any], Any], tuple[Any, Findings]] | None = None
     categorical: bool = False
 
@@ -65,7 +68,7 @@ class Stage:
             raise WorkbenchError(f"a stage needs a name; got {self.name!r}")
         if not callable(self.function):
             raise WorkbenchError(f"stage {self.name!r} needs a function; got {self.function!r}")
-        for option in ("derivative", "enclose", "update", "verify"):
+        for option in ("derivative", "enclose", "update", "together", "verify"):
             function(f"{option} of stage {self.name!r}", getattr(self, option))
         for option in ("linear", "categorical"):
             flag(f"{option} of stage {self.name!r}", getattr(self, option))

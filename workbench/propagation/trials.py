@@ -14,7 +14,10 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from workbench.backend import Array
 from workbench.errors import WorkbenchError
+from workbench.propagation.computation import Results
+from workbench.propagation.containers import array_of
 from workbench.propagation.draws import draws_of
 from workbench.propagation.error_sizes import lost, relative_error, unlike
 from workbench.propagation.perturbation import Perturbation
@@ -74,29 +77,28 @@ class Experiment:
         return {name: value for name, value in vars(self).items() if name != "run"}   # computed again where it is needed
 
     def outcomes(self, trials: Sequence[int]) -> list[Trial]:
-        """The outcomes of these trials."""
+        """What became of the results in these trials."""
+        changes = [
+            self.pipeline.interventions(self.strata[trial % len(self.strata)], self.seed, trial) for trial in trials
+        ]
         with np.errstate(all="ignore"):   # faults overflow by design
-            return [self.outcome(trial) for trial in trials]
+            found = self.pipeline.results(self.run, changes)
+            return [self._outcome(trial, each) for trial, each in zip(trials, found, strict=True)]
 
-    def outcome(self, trial: int) -> Trial:
-        """What became of the result."""
-        try:
-            changed = self.pipeline.perturbed(self.run, self.strata[trial % len(self.strata)], self.seed, trial)
-        except Detected as error:
-            return Trial(trial, "detected", None, None, str(error))
-        except StageFailed as error:
-            refused = isinstance(error.__cause__, WorkbenchError)
-            return Trial(trial, "detected" if refused else "crash", None, None, str(error))
-        return self._judged(trial, changed)
-
-    def _judged(self, trial: int, changed: Run) -> Trial:
-        outputs = [site for site in self.pipeline.outputs if changed.raw[site] is not self.run.raw[site]]
+    def _outcome(self, trial: int, found: Results | Detected | StageFailed) -> Trial:
+        if isinstance(found, Detected):
+            return Trial(trial, "detected", None, None, str(found))
+        if isinstance(found, StageFailed):
+            refused = isinstance(found.__cause__, WorkbenchError)
+            return Trial(trial, "detected" if refused else "crash", None, None, str(found))
+        outputs = [site for site in self.pipeline.outputs if found[site] is not self.run.raw[site]]
         if not outputs:
             return Trial(trial, "masked", 0.0, 0.0)
-        error, outcome = judged(self.run, changed, outputs, self.floor)
+        results = {site: array_of(value) for site, value in found.items()}
+        error, outcome = judged(self.run, results, outputs, self.floor)
         if outcome == "detected":
             return Trial(trial, "detected", None, None, NOT_FINITE)
-        damage = float(self.tolerance.damage(self.run.results, changed.results))
+        damage = float(self.tolerance.damage(self.run.results, results))
         if outcome == "masked":
             return Trial(trial, "masked", error, damage)
         if math.isnan(damage):
@@ -104,7 +106,9 @@ class Experiment:
         return Trial(trial, weighed(damage), error, damage)
 
 
-def judged(run: Run, changed: Run, outputs: Sequence[str], floor: Mapping[str, float]) -> tuple[float, Outcome | None]:
+def judged(
+    run: Run, changed: Mapping[str, Array], outputs: Sequence[str], floor: Mapping[str, float]
+) -> tuple[float, Outcome | None]:
     """The largest relative error of these outputs, and the outcome where the tolerance need not be asked."""
     if any(lost(run[site], changed[site]) for site in outputs):
         return math.inf, "detected"

@@ -53,7 +53,7 @@ def test_outcomes_are_those_of_a_campaign(name: str, bit: int) -> None:
         given = {site: run.raw[site] for site in run.pipeline.inputs}
         experiment = Experiment(run.pipeline, given, ((state.perturbation,),), 0, limit, floor(name))
         with np.errstate(all="ignore"):
-            assert found.outcome(floor(name)) == experiment.outcome(trial).outcome
+            assert found.outcome(floor(name)) == experiment.outcomes([trial])[0].outcome
 
 
 def test_the_trace_is_that_of_the_library() -> None:

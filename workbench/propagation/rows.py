@@ -1,0 +1,66 @@
+"""Some slices of an array along one axis, such as the tokens of a text: where a run may differ from the one before.
+
+Stages that treat each slice by itself compute these alone. Those that are equal bit for bit are left out, so an error that
+rounding has swallowed is not followed further.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from workbench import backend
+from workbench.backend import Array
+
+FIRST = 64   # values of a slice that are compared before all of it: most that differ do so everywhere
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Slices of an array of this shape, by their numbers in rising order."""
+
+    shape: tuple[int, ...]
+    axis: int
+    numbers: np.ndarray
+
+    @classmethod
+    def of(cls, where: Any, shape: tuple[int, ...], axis: int) -> Rows:
+        """The slices that hold what may have changed: flat indices, slices along this or another axis, or None for any.
+
+        >>> Rows.of(np.array([1, 7]), (2, 5), 1).numbers.tolist(), Rows.of(None, (2, 5), 0).numbers.tolist()
+        ([1, 2], [0, 1])
+        """
+        if isinstance(where, Rows) and where.axis == axis:
+            return where
+        if where is None or isinstance(where, Rows):
+            return cls(shape, axis, np.arange(shape[axis] if where is None or len(where) else 0))
+        return cls(shape, axis, np.unique(np.unravel_index(backend.to_host(where), shape)[axis]))
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def joined(self, other: Any) -> Rows:
+        """These slices, and those of another place where the same array may have changed."""
+        found = Rows.of(other, self.shape, self.axis)
+        return Rows(self.shape, self.axis, np.union1d(self.numbers, found.numbers))
+
+    def differing(self, old: Array, new: Array) -> Rows:
+        """Those of the slices whose bits differ."""
+        one, other = (backend.namespace(each).moveaxis(each, self.axis, 0) for each in (old, new))
+        start = (*(slice(1) for _ in one.shape[1:-1]), slice(FIRST))
+        same = _equal(one[(self.numbers, *start)], other[(self.numbers, *start)])
+        unclear = self.numbers[same]
+        if len(unclear):
+            same[same] = _equal(one[unclear], other[unclear])
+        return Rows(self.shape, self.axis, self.numbers[~same])
+
+
+def _equal(one: Array, other: Array) -> np.ndarray:
+    """Which rows are equal bit for bit."""
+    xp = backend.namespace(one, other)
+    words = [xp.ascontiguousarray(each).reshape(len(each), -1).view(np.uint8) for each in (one, other)]
+    if words[0].shape[-1] % 8 == 0:
+        words = [each.view(np.uint64) for each in words]
+    return np.array(backend.to_host((words[0] == words[1]).all(axis=1)))
