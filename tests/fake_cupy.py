@@ -44,7 +44,7 @@ KEYWORDS = {
         "std var": "axis dtype out ddof keepdims", "argmax argmin": "axis dtype out keepdims", "cumsum": "axis dtype out",
         "median": "axis out keepdims", "sort argsort": "axis kind", "take": "axis out", "repeat append squeeze": "axis",
         "astype": "order casting copy", "copy ravel reshape unravel_index": "order",
-        "view arange ascontiguousarray": "dtype", "searchsorted": "side sorter", "round": "decimals out",
+        "view arange ascontiguousarray asfortranarray": "dtype", "searchsorted": "side sorter", "round": "decimals out",
         "diff": "n axis prepend append", "clip": "out", "unique": "return_index return_inverse return_counts axis",
         "concatenate stack": "axis out dtype casting", "roll": "axis", "bincount": "weights minlength",
         "array_equal": "equal_nan", "ravel_multi_index": "mode order", "empty full ones zeros": "dtype order",
@@ -297,6 +297,10 @@ def ascontiguousarray(values: Any, dtype: Any = None) -> ndarray:
     return ndarray(np.ascontiguousarray(asarray(values)._held, dtype))
 
 
+def asfortranarray(values: Any, dtype: Any = None) -> ndarray:
+    return ndarray(np.asfortranarray(asarray(values)._held, dtype))
+
+
 def array(values: Any, dtype: Any = None) -> ndarray:
     """A copy."""
     return asarray(values, dtype).copy() if isinstance(values, ndarray) else asarray(values, dtype)
@@ -441,6 +445,7 @@ def module() -> ModuleType:
     vars(fake).update(sum=backwards("sum"), mean=backwards("mean"))
     vars(fake).update(
         ndarray=ndarray, RawModule=RawModule, asarray=asarray, array=array, ascontiguousarray=ascontiguousarray,
+        asfortranarray=asfortranarray,
         asnumpy=lambda array: array.get(), is_available=lambda: True,
         empty=lambda shape, dtype=float: unwritten(np.empty(shape, dtype)),
         empty_like=lambda like, dtype=None: unwritten(np.empty_like(held(like), dtype)),

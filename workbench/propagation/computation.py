@@ -6,6 +6,7 @@ of such runs, only the results are asked for.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -99,18 +100,20 @@ def compute(runs: Sequence[Computation], stages: Sequence[Stage], kept: Sequence
             gone.setdefault(number, []).append(site)
     with np.errstate(all="ignore"):
         for number, stage in enumerate(stages):
-            going = [run for run in runs if run.failed is None]
-            due = [run for run in going if run.needs(stage)]
+            due: list[Computation] = []
+            for run in runs:
+                if run.needs(stage):
+                    due.append(run)
+                else:
+                    run.skip(stage)
             for run, outputs in zip(due, _together(stage, due), strict=True):
                 try:
                     run.take(stage, outputs)
                 except (Detected, StageFailed) as error:
                     run.failed = error
-            for run in going:
-                if run not in due:
-                    run.skip(stage)
-                for site in gone.get(number, ()):
-                    run.let_go(site)
+            runs = [run for run in runs if run.failed is None]
+            for run, site in itertools.product(runs, gone.get(number, ())):
+                run.let_go(site)
 
 
 def _together(stage: Stage, runs: Sequence[Computation]) -> Sequence[Any]:

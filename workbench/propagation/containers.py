@@ -26,6 +26,8 @@ def array_of(value: Any) -> Array:
     >>> array_of(Field([1.0, 2.0])).tolist(), array_of(3.5).shape
     ([1.0, 2.0], ())
     """
+    if type(value) is np.ndarray:   # most are, and no subclass
+        return value
     if isinstance(value, Field):
         if value.mask is not None and value.mask.any():
             raise WorkbenchError(f"a field must have no masked values here; got {int(value.mask.sum()):,} of them: {FILL}")

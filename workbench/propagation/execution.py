@@ -86,6 +86,10 @@ def outputs_of(stage: Stage, case: Case, before: Run | None) -> list[tuple[Any, 
         updated = _guarded(stage, inputs, lambda: update(*case))
         if updated is not None:
             return list(updated)
+    if before is not None and stage.together is not None:
+        together = stage.together
+        (updated,) = _guarded(stage, inputs, lambda: together([case]))
+        return list(updated)
     found = _guarded(stage, inputs, lambda: stage.function(*inputs))
     results = found if len(stage.outputs) > 1 else (found,)
     if not isinstance(results, tuple | list) or len(results) != len(stage.outputs):

@@ -20,6 +20,7 @@ from workbench.propagation.computation import Results
 from workbench.propagation.containers import array_of
 from workbench.propagation.draws import draws_of
 from workbench.propagation.error_sizes import lost, relative_error, unlike
+from workbench.propagation.freed_memory import keep_freed_memory
 from workbench.propagation.perturbation import Perturbation
 from workbench.propagation.pipeline import Pipeline, Run
 from workbench.propagation.stage import Detected, StageFailed
@@ -39,10 +40,6 @@ MEANING: Mapping[Outcome, str] = {
 NOT_FINITE = "the result is not finite"
 
 Stratum = tuple[Perturbation, ...]
-
-# The C library gives freed memory back to the system, page by page, unless it has seen a block of about this size freed: it
-# then keeps as much. Trials free and take the same few megabytes again and again; giving them back takes half of the time.
-_FREED_ONCE = 30 * 2**20
 
 
 @dataclass(frozen=True)
@@ -70,7 +67,7 @@ class Experiment:
     @cached_property
     def run(self) -> Run:
         """The unperturbed run, which every trial resumes."""
-        np.empty(_FREED_ONCE, np.uint8)
+        keep_freed_memory()
         return self.pipeline.run(self.x)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -15,7 +15,9 @@ from workbench import backend
 from workbench.arguments import flag, whole_number
 from workbench.backend import Array, to_host
 from workbench.errors import WorkbenchError, briefly
+from workbench.propagation.freed_memory import keep_freed_memory
 from workbench.propagation.language.arithmetic import angles, columns_of, gated, heads_of, rms_norm, rotated
+from workbench.propagation.language.by_token import Known
 from workbench.propagation.language.cache import Cache, ExactCache
 from workbench.propagation.language.gguf_file import ModelFile, read_model
 from workbench.propagation.language.tokens import Tokens
@@ -46,6 +48,7 @@ class LanguageModel:
     def __init__(self, file: ModelFile, gpu: bool = False) -> None:
         self.path, self.name, self.shape, self.gpu = file.path, file.name, file.shape, flag("gpu", gpu)
         xp = backend.gpu() if gpu else np
+        keep_freed_memory()
         self.weights: Mapping[str, Array] = {
             name: backend.read_only(xp.asarray(values)) for name, values in file.weights.items() if name != "output"
         }
@@ -53,6 +56,7 @@ class LanguageModel:
         own = self.weights["embedding"] if self.tied else backend.read_only(xp.asarray(file.weights["output"]))
         self.weights = {**self.weights, "output": own}
         self._frequencies, self._stated = file.frequencies, file.tokens
+        self.same_bits: Known = {}   # which products of some rows are those of more, bit for bit
         self.end = int(file.tokens["eos_token_id"]) if "eos_token_id" in file.tokens else None
 
     @property
@@ -153,7 +157,7 @@ class LanguageModel:
         """The logits of rows of the residual stream, or of the last one."""
         weight = self.weights["output norm"] if norm is None else norm
         normed = rms_norm(x[-1:] if last else x, weight, self.shape.epsilon)
-        return normed @ (self.weights["output"] if output is None else output).T
+        return _product(normed, self.weights["output"] if output is None else output)
 
     def normed(self, layer: int, part: str, x: Array, weight: Array | None = None) -> Array:
         """The residual stream before the attention, or before the feed-forward part."""
@@ -162,7 +166,7 @@ class LanguageModel:
 
     def product(self, layer: int, part: str, x: Array, weight: Array | None = None) -> Array:
         """Rows times one of the matrices of a block."""
-        return x @ (self.weights[f"block {layer} {part}"] if weight is None else weight).T
+        return _product(x, self.weights[f"block {layer} {part}"] if weight is None else weight)
 
     def after_attention(self, layer: int, x: Array, context: Array) -> Array:
         """The residual stream after a block, of that before and of what its queries have seen."""
@@ -203,6 +207,11 @@ class LanguageModel:
         shape = self.shape
         count = sum(values.size for name, values in self.weights.items() if name != "output" or not self.tied)
         return f"LanguageModel({self.name!r}: {shape.layers} blocks of width {shape.width}, {count / 1e6:.1f} M weights)"
+
+
+def _product(x: Array, weight: Array) -> Array:
+    """Rows times a matrix, which is column by column in memory, so that the bits do not depend on where it comes from."""
+    return x @ backend.namespace(weight).asfortranarray(weight).T
 
 
 def language_model(path: str | Path | None = None, *, gpu: bool = False) -> LanguageModel:

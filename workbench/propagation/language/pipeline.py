@@ -29,6 +29,7 @@ from workbench.propagation.language.arithmetic import (
     rotated,
     scores,
 )
+from workbench.propagation.language.by_token import AllTokens, ByToken, LastToken
 from workbench.propagation.language.cache import ExactCache
 from workbench.propagation.language.gguf_file import MATRICES
 from workbench.propagation.language.model import LanguageModel
@@ -44,6 +45,7 @@ PARTS = (
     "middle", "feed-forward norm", "gate", "up", "hidden", "down",
 )   # the sites of a block in detail, in order; the block itself is the residual stream after it
 _LINEAR = {*MATRICES, "queries", "keys", "values", "middle"} - {"v"}
+_MIXING = {"queries", "keys", "scores", "probabilities", "context"}   # with the positions of tokens, or with each other
 _OF_HEADS = {"queries", "keys", "values", "scores", "probabilities", "stored keys", "stored values"}   # tokens are axis 1
 
 
@@ -146,8 +148,16 @@ class LanguagePipeline(Pipeline):
         for layer in range(model.layers):
             stages += self._block(step, layer, x)
             x = named(f"block {layer}")
-        head = Stage(named("logits"), partial(model.logits, last=self.last or step > 0), (x,))
+        head = self._head(named("logits"), x, last=self.last or step > 0)
         return [*stages, self._weighted(self._weighted(head, "output norm"), self._output)]
+
+    def _head(self, name: str, x: str, last: bool) -> Stage:
+        """The logits after every token, or after the last one."""
+        model = self.model
+        if not last:
+            return Stage(name, model.logits, (x,), together=ByToken(model.logits, "logits", model.same_bits))
+        own = LastToken(model.logits, "logits", model.same_bits)
+        return Stage(name, own.alone, (x,), together=own)
 
     @property
     def _output(self) -> str:
@@ -195,7 +205,9 @@ class LanguagePipeline(Pipeline):
             inputs = tuple(f"{prefix} {each}" if each in PARTS else each for each in read)
             weight = f"block {block.layer} {'v' if part == 'values' else part}"
             linear = (part in _LINEAR or not part) and weight not in self.weights
-            stage = Stage(f"{prefix} {part}".strip(), block.function(part), inputs, linear=linear)
+            stage = Stage(
+                f"{prefix} {part}".strip(), block.function(part), inputs, linear=linear, together=block.together(part)
+            )
             stages.append(self._weighted(stage, weight))
         return stages
 
@@ -219,6 +231,13 @@ class _Block:
             "probabilities": attention_weights, "context": self.context, "middle": _sum, "hidden": gated, "": _sum,
         }
         return own[part]
+
+    def together(self, part: str) -> ByToken | AllTokens:
+        """The function of a site for several runs."""
+        axis = 1 if part in _OF_HEADS else 0
+        if part in _MIXING:
+            return AllTokens(self.function(part), axis)
+        return ByToken(self.function(part), part, self.model.same_bits, axis)
 
     def _turns(self, tokens: Array, count: int) -> Array:
         return self.model.turns(len(tokens) + self.step - 1 if self.step else 0, count)

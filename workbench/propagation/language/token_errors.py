@@ -18,6 +18,7 @@ from workbench.errors import WorkbenchError
 from workbench.propagation.language.pipeline import PARTS, LanguagePipeline
 from workbench.propagation.names import require_known
 from workbench.propagation.pipeline import Run
+from workbench.propagation.rows import Rows
 
 FLOOR = 1e-7    # a relative error below which colours no longer change: that of rounding
 PALE, DARK, LOST = (244, 239, 228), (176, 42, 8), "#101010"
@@ -121,11 +122,13 @@ def _relative(original: Run, changed: Run, site: str) -> np.ndarray:
     assert isinstance(pipeline, LanguagePipeline)
     axis = pipeline.token_axis(site)
     assert axis is not None
+    found = np.zeros(original[site].shape[axis])
     if changed.raw[site] is original.raw[site]:
-        return np.zeros(original[site].shape[axis])
+        return found
+    one, other = original[site].swapaxes(0, axis), changed[site].swapaxes(0, axis)
+    rows = Rows.of(None, one.shape, 0).differing(one, other).numbers
     with np.errstate(all="ignore"):
-        one, other = (np.moveaxis(to_host(each[site]), axis, 0).astype(np.float64) for each in (original, changed))
-        one, other = one.reshape(len(one), -1), other.reshape(len(other), -1)
-        change, size = (np.sqrt(np.einsum("ij,ij->i", each, each)) for each in (other - one, one))
-        found: np.ndarray = np.where(change == 0, 0.0, change / size)
+        before, after = (to_host(each[rows]).astype(np.float64).reshape(len(rows), -1) for each in (one, other))
+        change, size = (np.sqrt(np.einsum("ij,ij->i", each, each)) for each in (after - before, before))
+        found[rows] = np.where(change == 0, 0.0, change / size)
     return np.where(np.isfinite(found), found, np.inf)
