@@ -6,6 +6,7 @@ rounding has swallowed is not followed further.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,17 +49,25 @@ class Rows:
 
     def differing(self, old: Array, new: Array) -> Rows:
         """Those of the slices whose bits differ."""
-        one, other = old.swapaxes(0, self.axis), new.swapaxes(0, self.axis)
-        start = (self.numbers, *(slice(1),) * (one.ndim - 2), slice(FIRST))
+        one, other = first_axis(old, self.axis), first_axis(new, self.axis)
+        xp = backend.namespace(old, new)
+        start = (xp.asarray(self.numbers), *(slice(1),) * (one.ndim - 2), slice(FIRST))
         same = _equal(one[start], other[start])
         if not same.any():
             return self
-        unclear = self.numbers[same]
+        unclear = xp.asarray(self.numbers[same])
         same[same] = _equal(one[unclear], other[unclear])
         return Rows(self.shape, self.axis, self.numbers[~same])
 
 
+def first_axis(array: Array, axis: int) -> Array:
+    """The array with this axis before the others."""
+    return array.transpose(axis, *(each for each in range(array.ndim) if each != axis)) if axis else array
+
+
 def _equal(one: Array, other: Array) -> np.ndarray:
     """Which rows are equal bit for bit."""
-    words = [each.reshape(len(each), -1).view(f"u{min(each.dtype.itemsize, 8)}") for each in (one, other)]
+    xp = backend.namespace(one, other)
+    shape, word = (len(one), math.prod(one.shape[1:])), f"u{min(one.dtype.itemsize, 8)}"
+    words = [xp.ascontiguousarray(each).reshape(shape).view(word) for each in (one, other)]
     return np.array(backend.to_host((words[0] == words[1]).all(axis=1)))

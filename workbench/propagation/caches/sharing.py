@@ -29,7 +29,7 @@ from workbench.propagation.report import figure, table
 
 FIRST = {"keys": 0.25, "values": 0.125}   # the smallest steps that are tried
 FACTOR, LEVELS = 2.0, 6
-FAINT = 1 / 64                          # the steps of all else, while one group is measured
+NEARLY_EXACT = 1 / 64                   # the steps of all else, while one group is measured
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -117,7 +117,7 @@ class _Measure:
     def together(self, bounds: Mapping[str, Absolute], only: str | None = None) -> tuple[float, int]:
         """The divergence in units of the limit, and the bytes of all sites, or of `only` one."""
         steps: dict[str, Any] = {
-            kind: [bounds[site].eb if (site := f"{kind} {group + 1}") in bounds else FAINT for group in self.group_of]
+            kind: [bounds[site].eb if (site := f"{kind} {group + 1}") in bounds else NEARLY_EXACT for group in self.group_of]
             for kind in FIRST
         }
         self.last = KVCache(steps["keys"], steps["values"])

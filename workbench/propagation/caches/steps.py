@@ -13,7 +13,7 @@ from workbench.errors import WorkbenchError
 FINE = 8                      # steps of an octave
 MOST_NUMBER = 2**15 - 1       # steps from zero: beyond it, rounding to float32 would show in the bound
 ROUNDING = 1 + 2**-8          # half a step, and what float32 may add to it up to that number
-FAINT = 1 / 16                # of the root mean square of a head's queries: a channel with less counts as if it had this
+LEAST_QUERY = 1 / 16          # of the root mean square of a head's queries: a channel with less counts as if it had this
 _LEAST, _MOST = -100 * FINE, 100 * FINE
 _POWERS = 2.0 ** (np.arange(FINE) / FINE)
 
@@ -42,7 +42,7 @@ def steps_of(codes: np.ndarray) -> np.ndarray:
 def query_sizes(query_squares: np.ndarray) -> np.ndarray:
     """The root mean square of queries in each channel of each head, given its square; never much less than in others."""
     size = np.sqrt(query_squares)
-    size = np.maximum(size, FAINT * np.sqrt(np.mean(query_squares, axis=-1, keepdims=True)))
+    size = np.maximum(size, LEAST_QUERY * np.sqrt(np.mean(query_squares, axis=-1, keepdims=True)))
     return np.where(size > 0, size, 1.0)
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 from workbench.propagation.containers import array_of
-from workbench.propagation.rows import Rows
+from workbench.propagation.rows import Rows, first_axis
 from workbench.propagation.stage import Case, Where
 
 SIZES = (16, 32, 48, 64, 96, 128, 192, 256)   # rows of a call
@@ -57,7 +57,7 @@ class ByToken:
         for (_, _, (before,), _), own, (start, stop) in zip(cases, rows, pairwise(starts), strict=True):
             old = array_of(before)
             new = old.copy()
-            where = (slice(None),) * self.axis + (own,)
+            where = (slice(None),) * self.axis + (backend.namespace(new).asarray(own),)
             new[where] = made[(slice(None),) * self.axis + (slice(start, stop),)]
             found.append([(new, Rows(old.shape, self.axis, own))])
         return found
@@ -85,7 +85,7 @@ class ByToken:
             draws, xp = np.random.default_rng(0), backend.namespace(*inputs)
             row = [xp.asarray(draws.normal(size=(1, *each.shape[1:])).astype(each.dtype)) for each in inputs]
             whole, call = (
-                xp.moveaxis(self.function(*(xp.repeat(each, rows, axis=0) for each in row)), self.axis, 0)
+                first_axis(self.function(*(xp.repeat(each, rows, axis=0) for each in row)), self.axis)
                 for rows in (len(inputs[0]), size)
             )
             self.known[key] = bool((whole == whole[:1]).all()) and bool((call == whole[:1]).all())
@@ -132,7 +132,7 @@ def _changed_tokens(inputs: Sequence[Array], where: Sequence[Where]) -> np.ndarr
 
 
 def _taken(array: Array, rows: np.ndarray) -> Array:
-    return array if len(rows) == len(array) else array[rows]
+    return array if len(rows) == len(array) else array[backend.namespace(array).asarray(rows)]
 
 
 def _joined(parts: Sequence[Array], axis: int = 0) -> Array:

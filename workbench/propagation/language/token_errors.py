@@ -18,7 +18,7 @@ from workbench.errors import WorkbenchError
 from workbench.propagation.language.pipeline import PARTS, LanguagePipeline
 from workbench.propagation.names import require_known
 from workbench.propagation.pipeline import Run
-from workbench.propagation.rows import Rows
+from workbench.propagation.rows import Rows, first_axis
 
 FLOOR = 1e-7    # a relative error below which colours no longer change: that of rounding
 PALE, DARK, LOST = (244, 239, 228), (176, 42, 8), "#101010"
@@ -125,10 +125,11 @@ def _relative(original: Run, changed: Run, site: str) -> np.ndarray:
     found = np.zeros(original[site].shape[axis])
     if changed.raw[site] is original.raw[site]:
         return found
-    one, other = original[site].swapaxes(0, axis), changed[site].swapaxes(0, axis)
+    one, other = first_axis(original[site], axis), first_axis(changed[site], axis)
     rows = Rows.of(None, one.shape, 0).differing(one, other).numbers
     with np.errstate(all="ignore"):
-        before, after = (to_host(each[rows]).astype(np.float64).reshape(len(rows), -1) for each in (one, other))
+        shape = len(rows), math.prod(one.shape[1:])
+        before, after = (to_host(each)[rows].astype(np.float64).reshape(shape) for each in (one, other))
         change, size = (np.sqrt(np.einsum("ij,ij->i", each, each)) for each in (after - before, before))
         found[rows] = np.where(change == 0, 0.0, change / size)
     return np.where(np.isfinite(found), found, np.inf)
