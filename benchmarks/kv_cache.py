@@ -89,7 +89,8 @@ def bounds(lm: LanguageModel, texts: list[np.ndarray]) -> None:
             f"{cache.certificate.score_bound:.2f}", f"{watch.largest:.3g}",
         ])
     heads = [
-        "scores / values", "components", "beyond the bound", "bound over error (median)", "score bound", "largest error",
+        "steps of scores / values", "components", "beyond the bound", "bound over error (median)", "score bound",
+        "largest error",
     ]
     print(timing.table(heads, rows))
 

@@ -120,7 +120,7 @@ def test_choices_that_are_refused(panel, change, complaint):
 
 def test_caches_are_compared_on_the_text_of_the_panel(lm):
     text = TEXT + " of " + TEXT
-    panel = wb.lab.propagation(lm, text, scores=0.5)
+    panel = wb.lab.propagation(lm, text, score_step=0.5)
     try:
         panel.rows()
         panel.ask("caches")
@@ -128,10 +128,10 @@ def test_caches_are_compared_on_the_text_of_the_panel(lm):
         found, names = panel.result["caches"], {"lm": lm, "text": text}
         exec(panel.code(), names)
         assert names["comparison"].to_dict() == found.to_dict()
-        assert found[0].name == "scores 0.5, values 0.6"
+        assert found[0].name == "steps 0.5 of scores, 0.4 of values"
         panel.show_parts()
         assert "KIVI, 4/4 bits" in panel._caches.content["html"]
-        panel.change(scores=2.0)
+        panel.change(score_step=2.0)
         panel.ask("caches")
         panel.wait()
         assert panel.result["caches"][0].bits < found[0].bits

@@ -28,6 +28,7 @@ CODEC_COLOURS = (
     "#66734a", "#84546c", "#cc7884", "#4890fc", "#2ba02b", "#c43adc",
 )
 AREA_COLOURS = ("#467ab2", "#c36615", "#39b7b5", "#9aad6e", "#4c8bfd", "#794f4a")   # distinct without red or green, too
+VIRIDIS = ("440154", "482878", "3e4989", "31688e", "26828e", "1f9e89", "35b779", "6ece58", "b5de2b", "fde725")
 MARKS: Mapping[Marker, str] = {   # 8 units wide, around the origin
     "circle": "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", "square": "M-4 -4h8v8h-8z",
     "diamond": "M0 -4.8l3.2 4.8l-3.2 4.8l-3.2 -4.8z", "triangle": "M0 -5l5 9h-10z",

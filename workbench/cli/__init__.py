@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from workbench import __version__
 from workbench.cli import (
+    caches,
     clean,
     combine,
     compress,
@@ -33,7 +34,9 @@ from workbench.cli import (
 from workbench.cli.ending import ended_by_signals
 from workbench.cli.failure import UNHEARD, WRONG, Parser, failed
 
-COMMANDS = (demo, lab, info, fof, compress, decompress, verify, stats, combine, salvage, tune, train, inject, clean, doctor)
+COMMANDS = (
+    demo, lab, info, fof, compress, decompress, verify, stats, combine, salvage, tune, train, inject, caches, clean, doctor,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

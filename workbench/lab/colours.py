@@ -13,6 +13,7 @@ from functools import cache
 
 import numpy as np
 
+from workbench.charts.looks import VIRIDIS
 from workbench.lab.description import ColourMap, Picture
 
 NOTHING = (118, 118, 118)   # masked cells: a medium grey that is in no map
@@ -20,7 +21,7 @@ NOTHING = (118, 118, 118)   # masked cells: a medium grey that is in no map
 ANCHORS: Mapping[ColourMap, tuple[str, ...]] = {
     "density": ("080818", "261e5c", "682a78", "b03c64", "e86c42", "fab058", "fef4d0"),
     "values": ("0b1f4b", "1f4370", "40636f", "6f826c", "a89f5e", "dcbf57", "fdeb8e"),
-    "viridis": ("440154", "482878", "3e4989", "31688e", "26828e", "1f9e89", "35b779", "6ece58", "b5de2b", "fde725"),
+    "viridis": VIRIDIS,
     "grey": ("101010", "f6f6f6"),
     "difference": ("1d4f91", "4f8fc4", "a9cbe2", "f2f2ee", "f0c08c", "d9822b", "8f4700"),
 }

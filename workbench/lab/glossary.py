@@ -202,7 +202,7 @@ _WORDS: Mapping[str, str] = {
         "the relative error that rounding alone makes, measured by moving every value by one unit in "
         "the last place"
     ),
-    "scores of a cache": "the step of keys in a cache of a language model, as the noise of a score: its standard deviation is 0.29 of it",
+    "step of scores": "the step of keys in a cache of a language model, as the noise of a score: its standard deviation is 0.29 of it; what it guarantees of attention says something below about 0.1 only",
     "second picture": "decoded: particles as the codec returns them; halos kept: after the halos were preserved",
     "seed": "the number that all random choices follow from, together with the number of the trial",
     "share of the range": (
@@ -242,7 +242,7 @@ _WORDS: Mapping[str, str] = {
     "value after": "the hit value with the error",
     "value before": "the hit value without the error",
     "values hit": "the number of values in which the bit is changed, each once",
-    "values of a cache": "the step of values in a cache of a language model, as a share of the root mean square of each token's values",
+    "step of values": "the step of values in a cache of a language model, as a share of the root mean square of each token's values",
     "verified": (
         "the decoded data were compared with the original, or groups were found again and compared, and everything "
         "agreed"

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from workbench.propagation import KVCache, baseline_cache, cache_from_dataset, cache_to_dataset
-from workbench.propagation.caches.baselines import BASELINES, gaussian_levels, huffman_lengths
+from workbench.propagation.caches.baselines import BASELINES, gaussian_levels, huffman_lengths, shares_of_range
 from workbench.propagation.caches.steps import MOST_NUMBER
 from workbench.propagation.language import ExactCache
+from workbench.propagation.language.arithmetic import angles, rotated
 
 HEADS, GROUP, WIDTH = 2, 3, 24   # queries share keys; a width that is no power of two
 
@@ -84,6 +85,30 @@ def test_the_attention_bound_holds_for_queries_against_the_errors():
         assert (moved <= allowed + 1e-5 * abs(given[2]).max()).all()
         worst = max(worst, float((moved / allowed).max()))
     assert worst > 0.01   # the test is near enough to the bound to mean something
+
+
+def test_keys_before_the_rotation_are_within_their_bounds():
+    """Keys that are slow before it, as those of models are: fewer bits, and the same promise after it."""
+    queries, keys, values = tokens(448, 7)
+    found = angles(np.arange(512), WIDTH, 1000.0)
+
+    def turns(first, count):
+        return found[:, first : first + count]
+
+    keys = (np.exp(2 * np.random.default_rng(1).normal(size=(HEADS, 1, WIDTH))) + 0.3 * keys).astype(np.float32)
+    given = queries, rotated(keys, turns(0, 448)), values
+    exact, after, before = ExactCache(), KVCache(0.5, 0.5), KVCache(0.5, 0.5, turns=turns)
+    right, _, seen = (run(cache, given, step=64) for cache in (exact, after, before))
+    assert before.bits_per_key < 0.9 * after.bits_per_key
+    assert 0.5 < before.certificate.key_error <= 1
+    assert (abs(exact.keys(0) - before.keys(0)) <= before.coded(0).key_limits[:, None]).all()
+    allowed = before.attention_bound(0, queries[:, -64:])
+    assert (abs(seen - right)[:, -64:] <= allowed + 1e-5 * abs(values).max()).all()
+    assert before.empty().name == "steps 0.5 of scores, 0.5 of values, before the rotation"
+    with pytest.raises(wb.WorkbenchError, match="keys before the rotation have steps and the entropy coder"):
+        KVCache(turns=turns, coder="packed")
+    with pytest.raises(wb.WorkbenchError, match="without bounds and turns"):
+        cache_to_dataset(before)
 
 
 def test_packed_attention_is_that_of_the_decoded_tokens():
@@ -175,6 +200,21 @@ def test_a_step_of_range_is_what_published_codings_err_by():
     assert (abs(cache.values(0)[:, :64] - keys).max(axis=2) <= 0.0501 * np.ptp(keys, axis=2)).all()
 
 
+def test_what_is_counted_as_16_bits_has_16_bits():
+    """A step is a number of float16 and a zero point one of int16, also where a channel is far from zero, or constant."""
+    random = np.random.default_rng(0)
+    spread, centre = np.exp(2 * random.normal(size=(50, 1, 1, 8))), 100 * random.normal(size=8)
+    blocks = spread * random.normal(size=(50, 1, 64, 8)) + centre
+    blocks[..., 0] = 3.3
+    for share in (0.3, 0.01, 1e-4):
+        numbers, decoded, groups = shares_of_range(blocks, 2, share)
+        assert groups == 400
+        steps = np.ptp(decoded[..., 1:], axis=2) / np.ptp(numbers[..., 1:], axis=2)
+        assert np.allclose(steps, np.float16(steps), rtol=1e-9, atol=0)
+        assert abs(np.rint(decoded[:, :, 0, 1:] / steps) - numbers[:, :, 0, 1:]).max() < 2**15
+        assert abs(decoded[..., 0] - 3.3).max() < 1e-4 * 3.3
+
+
 def test_codes_and_levels_are_the_known_ones():
     assert gaussian_levels(2) == pytest.approx([-1.51, -0.4528, 0.4528, 1.51], abs=1e-3)   # Max 1960
     counts = np.random.default_rng(0).integers(1, 1000, 40)
@@ -191,17 +231,17 @@ def test_what_is_refused_is_said():
     with pytest.raises(wb.WorkbenchError, match="keys must be finite to be coded; got NaN or infinity in layer 0"):
         run(KVCache(), bad)
     for arguments, message in (
-        ({"scores": 0.0}, "scores must be positive"), ({"values": -1.0}, "values must be positive"),
+        ({"score_step": 0.0}, "score_step must be positive"), ({"value_step": -1.0}, "value_step must be positive"),
         ({"coder": "zip"}, "coder must be one of entropy, packed"),
         ({"coder": "packed", "block": 64}, "packed blocks must have a multiple of 128 tokens; got 64"),
         ({"keys": wb.Absolute(0.1)}, "keys and values must both be bounds"), ({"recent": -1}, "recent must be"),
-        ({"scores": []}, "scores must have an entry for each layer"), ({"codec": 3}, "codec must be one of"),
+        ({"score_step": []}, "score_step must have an entry for each layer"), ({"codec": 3}, "codec must be one of"),
     ):
         with pytest.raises(wb.WorkbenchError, match=message):
             KVCache(**arguments)
     with pytest.raises(wb.WorkbenchError, match=f"at most {MOST_NUMBER:,} steps"):
-        run(KVCache(scores=1e-7), good, step=64)
-    cache = KVCache(scores=[1.0, 2.0])
+        run(KVCache(score_step=1e-7), good, step=64)
+    cache = KVCache(score_step=[1.0, 2.0])
     for layer in range(3):
         cache.append(layer, *good[1:])
     with pytest.raises(wb.WorkbenchError, match="got 2, and layer 2 asks for one"):

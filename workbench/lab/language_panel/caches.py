@@ -21,7 +21,7 @@ def compared(model: LanguageModel, run: Run, state: LanguageState, job: Job) -> 
     tokens = len(run["tokens"])
     recent, block = sizes(tokens)
     caches = [
-        KVCache(state.scores, state.values, recent, block),
+        KVCache(state.score_step, state.value_step, recent, block),
         *(baseline_cache(name, recent=recent, block=block) for name in PUBLISHED),
     ]
     return compare_caches(model, run["tokens"], caches, prompt=tokens // 2, tokens=tokens - tokens // 2 - 1, progress=job)
@@ -32,7 +32,7 @@ def code(state: LanguageState, model: str, text: str, tokens: int) -> list[str]:
     recent, block = sizes(tokens)
     given = f"recent={recent}, block={block}"
     return [
-        f"caches = [wb.propagation.KVCache({state.scores!r}, {state.values!r}, {given})]",
+        f"caches = [wb.propagation.KVCache({state.score_step!r}, {state.value_step!r}, {given})]",
         f"caches += [wb.propagation.baseline_cache(name, {given}) for name in {PUBLISHED!r}]",
         f"comparison = wb.propagation.compare_caches({model}, {text}, caches, prompt={tokens // 2}, "
         f"tokens={tokens - tokens // 2 - 1})",

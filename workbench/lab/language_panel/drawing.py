@@ -16,9 +16,8 @@ from workbench.lab.description import Axes, Charts, Fact, Picture, Reading, Show
 from workbench.lab.language_panel.state import LanguageState
 from workbench.propagation import Run
 from workbench.propagation.language import LanguagePipeline, TokenErrors, divergences
-from workbench.propagation.language.token_errors import FLOOR
+from workbench.propagation.language.token_errors import FLOOR, LARGEST
 
-LARGEST = 10.0   # a relative error beyond which colours no longer change
 TICKS = 12
 
 

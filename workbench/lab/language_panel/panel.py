@@ -34,7 +34,7 @@ class LanguagePanel(Panel[LanguageState]):
             Stage("changed", lambda state: state.error, self._put_in, text="the error travels"),
             Stage("errors", lambda state: (state.error, state.shown), self._map),
             Stage("texts", lambda state: (state.error, state.tokens), self._write, True, "writing token by token"),
-            Stage("caches", lambda state: (state.scores, state.values), self._compare, True, "comparing caches"),
+            Stage("caches", lambda state: (state.score_step, state.value_step), self._compare, True, "comparing caches"),
         ]
         tokens = len(self.run["tokens"])
         state = with_choices(LanguageState(layer=model.layers // 6, token=tokens // 3), choices)
@@ -67,7 +67,8 @@ class LanguagePanel(Panel[LanguageState]):
             return []
         ask = Button("compare caches", lambda: self.ask("caches"), "code keys and values of the text in several ways", True)
         steps = [
-            LogSlider(name, name, LEAST_STEP, MOST_STEP, about=f"{name} of a cache") for name in ("scores", "values")
+            LogSlider("score_step", "step of scores", LEAST_STEP, MOST_STEP, about="step of scores"),
+            LogSlider("value_step", "step of values", LEAST_STEP, MOST_STEP, about="step of values"),
         ]
         return [Row(ask, *steps, place="over"), Row(self._caches, place="over")]
 

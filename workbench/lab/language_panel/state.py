@@ -27,8 +27,8 @@ class LanguageState:
 
     `kind` is a flip of one `bit` of the number of a `token` and `channel`, in a `format`, or noise of an `amplitude` in
     units of the root mean square on all numbers of the site. The site is a `part` of the block `layer`; "" is the residual
-    stream after it. The map shows the part `shown` of all blocks, and `tokens` are written at most. `scores` and `values`
-    are the steps of a `KVCache`, for a table that compares caches.
+    stream after it. The map shows the part `shown` of all blocks, and `tokens` are written at most. `score_step`
+    and `value_step` are those of a `KVCache`, for a table that compares caches.
 
     >>> LanguageState(layer=5).site
     'block 5 down'
@@ -45,8 +45,8 @@ class LanguageState:
     seed: int = 0
     shown: str = ""
     tokens: int = 32
-    scores: float = 1.0
-    values: float = 0.6
+    score_step: float = 1.0
+    value_step: float = 0.4
     window: Window | None = None
 
     def __post_init__(self) -> None:
@@ -57,7 +57,8 @@ class LanguageState:
         words = {"layer": "the block", "token": "the token", "channel": "the channel", "bit": "the bit", "seed": "the seed"}
         for field, name in words.items():
             object.__setattr__(self, field, whole(name, getattr(self, field), least=0))
-        for field, name in {"amplitude": "the amplitude", "scores": "scores", "values": "values"}.items():
+        sizes = {"amplitude": "the amplitude", "score_step": "the step of scores", "value_step": "the step of values"}
+        for field, name in sizes.items():
             object.__setattr__(self, field, positive(name, getattr(self, field)))
         object.__setattr__(self, "tokens", whole("the number of tokens", self.tokens, least=1))
         object.__setattr__(self, "window", checked_window(self.window))

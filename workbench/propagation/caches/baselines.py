@@ -20,6 +20,7 @@ from workbench.errors import WorkbenchError
 from workbench.propagation.caches.blocked import BlockedCache, Coded
 
 SCALE_BITS = 16     # of a scale, a zero point or a norm
+MOST_ZERO = 32_700  # a zero point is a whole number of 16 bits, with a sign; steps are rounded
 LENGTH_BITS = 8     # of the length of a code word in a book
 
 
@@ -124,7 +125,7 @@ class KVComp(Baseline):
     def _kind(self, layer: int, kind: int, blocks: np.ndarray) -> tuple[np.ndarray, float]:
         axes = 2 if kind == 0 else (1, 3)   # a channel of a block; a token of all heads
         numbers, decoded, groups = shares_of_range(blocks, axes, self._setting(kind))
-        symbols = math.ceil(1 / self._setting(kind)) + 2
+        symbols = _most_number(self._setting(kind)) + 1
         counts, bits = np.bincount(numbers.reshape(-1), minlength=symbols), 2 * SCALE_BITS * groups
         if (layer, kind) not in self._books:
             self._books[layer, kind] = huffman_lengths(counts + 1)
@@ -162,7 +163,7 @@ class PackKV(Baseline):
         count, heads, tokens, width = numbers.shape
         packs = sorted_tokens.reshape(count, heads, tokens // self.pack, self.pack, width)
         widths = np.ceil(np.log2(np.ptp(packs, axis=3) + 1.0))
-        least = (math.ceil(1 / share) + 1).bit_length()
+        least = _most_number(share).bit_length()
         side = widths.size * (least + least.bit_length()) + 2 * SCALE_BITS * groups
         return decoded, float(self.pack * widths.sum() + side)
 
@@ -197,13 +198,26 @@ def between_ends(values: np.ndarray, axis: int, bits: int) -> tuple[np.ndarray, 
 def shares_of_range(
     values: np.ndarray, axis: int | tuple[int, ...], share: float
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Multiples of a share of the range of each group, from its smallest on: these, what is decoded, and the groups."""
+    """Multiples of a share of the range of each group, from its smallest on: these, what is decoded, and the groups.
+
+    The step and the smallest multiple are stored in 16 bits each, so the step is at least what lets that one fit.
+
+    >>> numbers, decoded, groups = shares_of_range(np.array([[1.0, 1.1, 3.0]]), 1, 0.25)
+    >>> numbers.tolist(), decoded.tolist(), groups
+    ([[0, 0, 4]], [[1.0, 1.0, 3.0]], 1)
+    """
     least, most = values.min(axis=axis, keepdims=True), values.max(axis=axis, keepdims=True)
-    step = share * (most - least)
+    fitting = np.maximum(abs(least), abs(most)) / MOST_ZERO
+    step = np.float16(np.maximum(share * (most - least), fitting)).astype(np.float64)
     step = np.where(step > 0, step, 1.0)
     zero = np.rint(least / step)
     numbers = np.rint(values / step) - zero
     return numbers.astype(np.int64), (numbers + zero) * step, step.size
+
+
+def _most_number(share: float) -> int:
+    """The largest multiple of a share of a range, of which the step is rounded to 16 bits and both ends to multiples."""
+    return math.ceil(1.001 / share) + 1
 
 
 def huffman_lengths(counts: np.ndarray) -> np.ndarray:

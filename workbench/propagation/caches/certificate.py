@@ -12,6 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+TELLING = 0.5
+MEANS_NOTHING = ", which says next to nothing: rely on the measured divergence, or take a finer score_step"
+
 
 @dataclass(frozen=True)
 class Certificate:
@@ -32,11 +35,16 @@ class Certificate:
         """The largest total variation of a softmax."""
         return math.tanh(self.score_bound / 2)
 
+    @property
+    def telling(self) -> bool:
+        """Whether the bound says anything: at a half, attention may move from any token to another."""
+        return self.attention_bound < TELLING
+
     def __str__(self) -> str:
         return (
             f"{self.checked:,} keys and values within their bounds (the largest errors are {self.key_error:.3f} and "
             f"{self.value_error:.3f} of them); no score moves by more than {self.score_bound:.3g}, no softmax by "
-            f"more than {self.attention_bound:.3g} in total variation"
+            f"more than {self.attention_bound:.3g} in total variation{'' if self.telling else MEANS_NOTHING}"
         )
 
 

@@ -6,6 +6,7 @@ Whatever the form, every decoded key and value is compared with the original her
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import numpy as np
 
@@ -20,8 +21,10 @@ from workbench.propagation.caches.coded_blocks import Known, encode_blocks
 from workbench.propagation.caches.packed_blocks import PackedBlocks
 from workbench.propagation.caches.packed_codes import pack_codes
 from workbench.propagation.caches.steps import limits, multiples, restored, steps_of, value_codes
-from workbench.propagation.language.arithmetic import attention_weights, mixed, scores
+from workbench.propagation.language.arithmetic import attention_weights, mixed, rotated, scores
 
+Turns = Callable[[int, int], Array]   # (first, count) -> the rotation at these positions, as `LanguageModel.turns`
+ROTATED = 1 + 2**-5   # what rounding of the rotation may add to a bound of keys up to 32,767 steps from zero
 STEP_BITS = 16   # of a key's step, stored once for each channel of a layer
 
 
@@ -101,6 +104,26 @@ class StreamLayer(QuantisedLayer):
         for pair in zip(key_bytes, with_steps, strict=True):
             self.blocks += pair
         return 8.0 * sum(map(len, key_bytes)), 8.0 * sum(map(len, with_steps))
+
+
+class UnrotatedLayer(StreamLayer):
+    """The same with keys as they are before the rotary embedding, where channels are more alike from token to token.
+
+    `turns` gives the rotation at positions. It mixes two channels, so the bound of both is the root of the sum of squares.
+    """
+
+    def __init__(self, layer: int, steps: np.ndarray, share: float, block: int, turns: Turns) -> None:
+        super().__init__(layer, steps, share, block)
+        self.turns, pairs = turns, self.key_limits.reshape(len(steps), 2, -1)
+        self.key_limits = np.tile(np.sqrt((pairs**2).sum(axis=1)), 2) * ROTATED
+
+    def code(self, keys: np.ndarray, values: np.ndarray) -> Coded:
+        """Code the next blocks, and compare each number with the original, before the rotation and after it."""
+        turns = backend.to_host(self.turns(len(self.blocks) // 2 * self.block, keys.shape[1])).astype(np.float64)
+        coded = super().code(rotated(keys.astype(np.float64), (turns[0], -turns[1])), values)
+        found = rotated(coded.keys.astype(np.float64), turns).astype(np.float32)
+        self.key_error = max(self.key_error, self._error("key", keys, found, self.key_limits[:, None, :]))
+        return coded._replace(keys=found)
 
 
 class PackedLayer(QuantisedLayer):

@@ -117,7 +117,9 @@ class _Measure:
     def together(self, bounds: Mapping[str, Absolute], only: str | None = None) -> tuple[float, int]:
         """The divergence in units of the limit, and the bytes of all sites, or of `only` one."""
         steps: dict[str, Any] = {
-            kind: [bounds[site].eb if (site := f"{kind} {group + 1}") in bounds else NEARLY_EXACT for group in self.group_of]
+            kind: [
+                bounds[site].eb if (site := f"{kind} {group + 1}") in bounds else NEARLY_EXACT for group in self.group_of
+            ]
             for kind in FIRST
         }
         self.last = KVCache(steps["keys"], steps["values"])

@@ -28,10 +28,10 @@ _SIZES = struct.Struct("<II")    # bytes of a block of keys, and of its values w
 
 def cache_to_dataset(cache: KVCache) -> dict[str, np.ndarray]:
     """The members that `wb.compress(..., wb.Exact())` takes; `cache_from_dataset` makes the cache of them again."""
-    if cache.coder != "entropy" or cache.bounds is not None:
-        raise WorkbenchError("only a cache with coder='entropy' and without bounds has bytes to be stored")
+    if cache.coder != "entropy" or cache.bounds is not None or cache.turns is not None:
+        raise WorkbenchError("only a cache with coder='entropy', without bounds and turns, has bytes to be stored")
     found = {
-        "scores": np.array(cache.scores), "values": np.array(cache.values_share),
+        "score_step": np.array(cache.score_step), "value_step": np.array(cache.value_step),
         "sizes": np.array([cache.recent, cache.block], np.int64),
     }
     for layer in cache.layers:
@@ -51,24 +51,24 @@ def cache_from_dataset(dataset: Mapping[str, Any]) -> KVCache:
     New tokens may follow: their bytes are those that they would have had, and its certificate is about all. Distortions,
     and `fewest_bits`, are of the blocks that are coded from now on.
     """
-    def values(name: str) -> np.ndarray:
+    def members(name: str) -> np.ndarray:
         if name not in dataset:
             raise WorkbenchError(f"a stored cache must have a member {name!r}; got {', '.join(list(dataset)[:4])} ...")
         return np.asarray(getattr(dataset[name], "values", dataset[name]))
 
-    if (sizes := values("sizes")).shape != (2,):
+    if (sizes := members("sizes")).shape != (2,):
         raise CodecFailed(f"the sizes of a stored cache must be two numbers; got the shape {sizes.shape}")
     recent, block = sizes.tolist()
-    cache = KVCache(values("scores").tolist(), values("values").tolist(), recent, block)
+    cache = KVCache(members("score_step").tolist(), members("value_step").tolist(), recent, block)
     for name in sorted(each for each in dataset if each.startswith("latest/")):
-        layer, latest = int(name.removeprefix("latest/")), values(name)
+        layer, latest = int(name.removeprefix("latest/")), members(name)
         if f"coded/{layer:03d}" in dataset:
-            older, coded, score_bound = _decoded_layer(layer, values(f"coded/{layer:03d}").tobytes(), block)
+            older, coded, score_bound = _decoded_layer(layer, members(f"coded/{layer:03d}").tobytes(), block)
             cache.restore(layer, *np.concatenate([older, latest], axis=2))
             cache.restore_coded(layer, coded, score_bound)
         else:
             cache.restore(layer, *latest)
-            *sums, count = values(f"queries/{layer:03d}").tolist()
+            *sums, count = members(f"queries/{layer:03d}").tolist()
             cache.restore_queries(layer, np.reshape(sums, latest.shape[1::2]), int(count))
     return cache
 

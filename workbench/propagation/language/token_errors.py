@@ -14,14 +14,14 @@ import numpy as np
 
 from workbench.backend import to_host
 from workbench.charts.description import Axis, Cells, Chart
+from workbench.charts.looks import VIRIDIS
 from workbench.errors import WorkbenchError
 from workbench.propagation.language.pipeline import PARTS, LanguagePipeline
 from workbench.propagation.names import require_known
 from workbench.propagation.pipeline import Run
 from workbench.propagation.rows import Rows, first_axis
 
-FLOOR = 1e-7    # a relative error below which colours no longer change: that of rounding
-PALE, DARK, LOST = (244, 239, 228), (176, 42, 8), "#101010"
+FLOOR, LARGEST = 1e-7, 10.0   # relative errors, of rounding and large ones, beyond which colours no longer change
 MOST_NAMES = 40
 
 
@@ -52,14 +52,14 @@ class TokenErrors:
         return np.flatnonzero(np.isinf(self.errors[-1]))
 
     def plot(self) -> Chart:
-        """A map with the first site at the top; the darker, the larger the error, from 1e-7 to 1."""
+        """A map with the first site at the top; the lighter, the larger the error, up to 10 and what is not finite."""
         rows, columns = self.errors.shape
         boxes, colours, tooltips = [], [], []
         for row in range(rows):
             for column in np.flatnonzero(self.errors[row] > 0):
                 error = float(self.errors[row, column])
                 boxes.append((float(column), rows - row - 1.0, column + 1.0, float(rows - row)))
-                colours.append(LOST if math.isinf(error) else colour(error))
+                colours.append(colour(error))
                 said = "not finite" if math.isinf(error) else f"{error:.3g}"
                 tooltips.append(f"{self.sites[row]}, token {column} {self.tokens[column]!r}: {said}")
         every, each = max(1, columns // MOST_NAMES), max(1, rows // MOST_NAMES)
@@ -71,8 +71,8 @@ class TokenErrors:
             (Cells("", boxes, tooltips=tooltips, colours=colours, outlined=False),),
             about=f"Relative error by block and token. {self}.", height=max(200, min(12 * rows + 120, 520)), grid=False,
             scale=(
-                Cells("1e-7", [], colour(FLOOR)), Cells("1e-3", [], colour(1e-3)), Cells("1", [], colour(1.0)),
-                Cells("not finite", [], LOST),
+                Cells("1e-7", [], colour(FLOOR)), Cells("1e-3", [], colour(1e-3)), Cells("0.1", [], colour(0.1)),
+                Cells("10 and not finite", [], colour(LARGEST)),
             ),
         )
 
@@ -89,11 +89,13 @@ class TokenErrors:
 def colour(error: float) -> str:
     """The colour of a relative error, on a logarithmic scale.
 
-    >>> colour(1e-9), colour(1.0)
-    ('#f4efe4', '#b02a08')
+    >>> colour(1e-9), colour(1e-3), colour(math.inf)
+    ('#440154', '#22908c', '#fde725')
     """
-    share = min(max(1 - math.log10(error) / math.log10(FLOOR), 0.0), 1.0)
-    return "#" + "".join(f"{round(pale + (dark - pale) * share):02x}" for pale, dark in zip(PALE, DARK, strict=True))
+    place = (len(VIRIDIS) - 1) * math.log(min(max(error, FLOOR), LARGEST) / FLOOR) / math.log(LARGEST / FLOOR)
+    before = min(int(place), len(VIRIDIS) - 2)
+    ends = (bytes.fromhex(VIRIDIS[n]) for n in (before, before + 1))
+    return "#" + "".join(f"{round(one + (other - one) * (place - before)):02x}" for one, other in zip(*ends, strict=True))
 
 
 def token_errors(original: Run, changed: Run, part: str = "") -> TokenErrors:
