@@ -58,7 +58,7 @@ def table(lm: LanguageModel, texts: list[np.ndarray]) -> None:
     print(f"\n## {len(texts)} texts, prompts of {PROMPT} tokens, {TOKENS} predictions after each; NumPy {np.__version__}\n")
     caches = [
         KVCache(0.5, 0.25), KVCache(1.0, 0.4), KVCache(1.0, 0.6), KVCache(1.5, 0.9), KVCache(1.7, 0.9), KVCache(2.0, 0.9),
-        KVCache(1.0, 0.6, coder="packed"),
+        KVCache(1.0, 0.6, coder="packed"), *(KVCache(*steps, turns=lm.turns) for steps in ((0.5, 0.25), (1.0, 0.4))),
         *(baseline_cache("kivi", bits, bits) for bits in (4, 3)),
         *(baseline_cache("hadamard", bits, bits) for bits in (4, 3)),
         *(baseline_cache("turboquant", bits, bits) for bits in (4, 3)),
@@ -79,7 +79,7 @@ def table(lm: LanguageModel, texts: list[np.ndarray]) -> None:
 def bounds(lm: LanguageModel, texts: list[np.ndarray]) -> None:
     print("\n## Attention beside its bound\n")
     rows: list[list[object]] = []
-    for scores, values in ((0.1, 0.1), (0.3, 0.6), (1.0, 0.6)):
+    for scores, values in ((0.02, 0.1), (0.1, 0.1), (0.3, 0.6), (1.0, 0.6)):
         cache, watch = KVCache(scores, values), Watched()
         watch.other = cache
         for at in [0, *range(PROMPT, PROMPT + TOKENS, 64)]:

@@ -208,7 +208,7 @@ def shares_of_range(
     """
     least, most = values.min(axis=axis, keepdims=True), values.max(axis=axis, keepdims=True)
     fitting = np.maximum(abs(least), abs(most)) / MOST_ZERO
-    step = np.float16(np.maximum(share * (most - least), fitting)).astype(np.float64)
+    step = np.maximum(share * (most - least), fitting).astype(np.float16).astype(np.float64)
     step = np.where(step > 0, step, 1.0)
     zero = np.rint(least / step)
     numbers = np.rint(values / step) - zero
