@@ -107,8 +107,15 @@ def test_keys_before_the_rotation_are_within_their_bounds():
     assert before.empty().name == "steps 0.5 of scores, 0.5 of values, before the rotation"
     with pytest.raises(wb.WorkbenchError, match="keys before the rotation have steps and the entropy coder"):
         KVCache(turns=turns, coder="packed")
-    with pytest.raises(wb.WorkbenchError, match="without bounds and turns"):
-        cache_to_dataset(before)
+    stored = cache_to_dataset(before)
+    again = cache_from_dataset(stored, turns)
+    assert (again.keys(0) == before.keys(0)).all()
+    assert again.certificate == before.certificate
+    for cache in (before, again):
+        run(cache, tuple(each[:, :64] for each in given), prompt=64)
+    assert again.coded(0).blocks == before.coded(0).blocks
+    with pytest.raises(wb.WorkbenchError, match="coded before the rotation, which needs turns="):
+        cache_from_dataset(stored)
 
 
 def test_packed_attention_is_that_of_the_decoded_tokens():

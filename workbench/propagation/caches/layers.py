@@ -119,11 +119,19 @@ class UnrotatedLayer(StreamLayer):
 
     def code(self, keys: np.ndarray, values: np.ndarray) -> Coded:
         """Code the next blocks, and compare each number with the original, before the rotation and after it."""
-        turns = backend.to_host(self.turns(len(self.blocks) // 2 * self.block, keys.shape[1])).astype(np.float64)
-        coded = super().code(rotated(keys.astype(np.float64), (turns[0], -turns[1])), values)
-        found = rotated(coded.keys.astype(np.float64), turns).astype(np.float32)
+        first = len(self.blocks) // 2 * self.block
+        cos, sin = self._turns_from(first, keys)
+        coded = super().code(rotated(keys.astype(np.float64), np.stack([cos, -sin])), values)
+        found = self.turned(first, coded.keys)
         self.key_error = max(self.key_error, self._error("key", keys, found, self.key_limits[:, None, :]))
         return coded._replace(keys=found)
+
+    def turned(self, first: int, keys: np.ndarray) -> np.ndarray:
+        """Decoded keys after the rotation, of tokens from this position on."""
+        return rotated(keys.astype(np.float64), self._turns_from(first, keys)).astype(np.float32)
+
+    def _turns_from(self, first: int, keys: np.ndarray) -> np.ndarray:
+        return backend.to_host(self.turns(first, keys.shape[1])).astype(np.float64)
 
 
 class PackedLayer(QuantisedLayer):

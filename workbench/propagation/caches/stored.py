@@ -18,7 +18,7 @@ from workbench.codecs.codec import CodecFailed
 from workbench.errors import WorkbenchError
 from workbench.propagation.caches.coded_blocks import Known, decode_blocks
 from workbench.propagation.caches.kv_cache import KVCache
-from workbench.propagation.caches.layers import StreamLayer, by_token
+from workbench.propagation.caches.layers import StreamLayer, Turns, UnrotatedLayer, by_token
 from workbench.propagation.caches.packed_codes import unpack_codes
 from workbench.propagation.caches.steps import limits, restored, steps_of
 
@@ -28,11 +28,11 @@ _SIZES = struct.Struct("<II")    # bytes of a block of keys, and of its values w
 
 def cache_to_dataset(cache: KVCache) -> dict[str, np.ndarray]:
     """The members that `wb.compress(..., wb.Exact())` takes; `cache_from_dataset` makes the cache of them again."""
-    if cache.coder != "entropy" or cache.bounds is not None or cache.turns is not None:
-        raise WorkbenchError("only a cache with coder='entropy', without bounds and turns, has bytes to be stored")
+    if cache.coder != "entropy" or cache.bounds is not None:
+        raise WorkbenchError("only a cache with coder='entropy' and without bounds has bytes to be stored")
     found = {
         "score_step": np.array(cache.score_step), "value_step": np.array(cache.value_step),
-        "sizes": np.array([cache.recent, cache.block], np.int64),
+        "sizes": np.array([cache.recent, cache.block, cache.turns is not None], np.int64),
     }
     for layer in cache.layers:
         coded, start = cache.coded(layer), cache.coded_tokens.get(layer, 0)
@@ -45,25 +45,29 @@ def cache_to_dataset(cache: KVCache) -> dict[str, np.ndarray]:
     return found
 
 
-def cache_from_dataset(dataset: Mapping[str, Any]) -> KVCache:
+def cache_from_dataset(dataset: Mapping[str, Any], turns: Turns | None = None) -> KVCache:
     """The cache in a dataset, or in an archive of one (`wb.open(...).decompress()`): its tokens as they were decoded.
 
     New tokens may follow: their bytes are those that they would have had, and its certificate is about all. Distortions,
-    and `fewest_bits`, are of the blocks that are coded from now on.
+    and `fewest_bits`, are of the blocks that are coded from now on. Keys that were coded before the rotation need the
+    `turns` of the model again.
     """
     def members(name: str) -> np.ndarray:
         if name not in dataset:
             raise WorkbenchError(f"a stored cache must have a member {name!r}; got {', '.join(list(dataset)[:4])} ...")
         return np.asarray(getattr(dataset[name], "values", dataset[name]))
 
-    if (sizes := members("sizes")).shape != (2,):
-        raise CodecFailed(f"the sizes of a stored cache must be two numbers; got the shape {sizes.shape}")
-    recent, block = sizes.tolist()
-    cache = KVCache(members("score_step").tolist(), members("value_step").tolist(), recent, block)
+    if (sizes := members("sizes")).shape != (3,):
+        raise CodecFailed(f"the sizes of a stored cache must be three numbers; got the shape {sizes.shape}")
+    recent, block, unrotated = sizes.tolist()
+    if bool(unrotated) != (turns is not None):
+        what = "before the rotation, which needs turns=lm.turns" if unrotated else "after the rotation: leave out turns"
+        raise WorkbenchError(f"the keys of this cache were coded {what}")
+    cache = KVCache(members("score_step").tolist(), members("value_step").tolist(), recent, block, turns=turns)
     for name in sorted(each for each in dataset if each.startswith("latest/")):
         layer, latest = int(name.removeprefix("latest/")), members(name)
         if f"coded/{layer:03d}" in dataset:
-            older, coded, score_bound = _decoded_layer(layer, members(f"coded/{layer:03d}").tobytes(), block)
+            older, coded, score_bound = _decoded_layer(layer, members(f"coded/{layer:03d}").tobytes(), block, turns)
             cache.restore(layer, *np.concatenate([older, latest], axis=2))
             cache.restore_coded(layer, coded, score_bound)
         else:
@@ -80,7 +84,9 @@ def _layer_bytes(coded: StreamLayer, score_bound: float) -> bytes:
     return b"".join([head, coded.steps.astype("<i2").tobytes(), sizes.tobytes(), *coded.blocks])
 
 
-def _decoded_layer(layer: int, data: bytes, block: int) -> tuple[np.ndarray, StreamLayer, float]:
+def _decoded_layer(
+    layer: int, data: bytes, block: int, turns: Turns | None
+) -> tuple[np.ndarray, StreamLayer, float]:
     """Keys and values, (2, heads, tokens, width), what is kept of them, and the largest change of a score so far."""
     if len(data) < _LAYER.size:
         raise CodecFailed(f"a stored layer has a header of {_LAYER.size} bytes; got {len(data)}")
@@ -100,11 +106,12 @@ def _decoded_layer(layer: int, data: bytes, block: int) -> tuple[np.ndarray, Str
     keys, known_keys = decode_blocks(parts[::2], channels, block, Known.nothing(channels))
     values, known_values = decode_blocks(numbers, channels, block, Known.nothing(channels))
     key_steps, value_steps = steps_of(steps), steps_of(np.concatenate(codes))
-    both = np.stack([
-        restored(by_token(keys, heads), key_steps[:, None, :]),
-        restored(by_token(values, heads), value_steps[None, :, None]),
-    ])
-    coded = StreamLayer(layer, steps.astype(np.int16), share, block)
+    stated = layer, steps.astype(np.int16), share, block
+    coded = StreamLayer(*stated) if turns is None else UnrotatedLayer(*stated, turns)
+    decoded = restored(by_token(keys, heads), key_steps[:, None, :])
+    if isinstance(coded, UnrotatedLayer):
+        decoded = coded.turned(0, decoded)
+    both = np.stack([decoded, restored(by_token(values, heads), value_steps[None, :, None])])
     coded.go_on_after(parts, (known_keys, known_values), float(limits(value_steps).max()), (errors[0], errors[1]))
     return both, coded, score_bound
 
