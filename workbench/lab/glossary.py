@@ -202,7 +202,10 @@ _WORDS: Mapping[str, str] = {
         "the relative error that rounding alone makes, measured by moving every value by one unit in "
         "the last place"
     ),
-    "step of scores": "the step of keys in a cache of a language model, as the noise of a score: its standard deviation is 0.29 of it; what it guarantees of attention says something below about 0.1 only",
+    "step of scores": (
+        "the step of keys in a cache of a language model: a score gets noise of 0.29 of it; what that guarantees "
+        "says something below 0.1 only"
+    ),
     "second picture": "decoded: particles as the codec returns them; halos kept: after the halos were preserved",
     "seed": "the number that all random choices follow from, together with the number of the trial",
     "share of the range": (
