@@ -7,7 +7,8 @@ of such runs, only the results are asked for.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,7 +35,7 @@ Results = Mapping[str, Any]   # the outputs of a pipeline, as stages return them
 class Computation:
     """One run: the values at its sites so far, and where they differ from those of the run `before`, if there is one."""
 
-    def __init__(self, pipeline: Pipeline, given: Mapping[str, Any], at: Interventions, before: Run | None) -> None:
+    def __init__(self, pipeline: Pipeline, at: Interventions, before: Run | None) -> None:
         self.pipeline, self.at, self.before = pipeline, at, before
         self.values: dict[str, Any] = dict(before.raw) if before else {}
         self.changed: dict[str, Where] = {}
@@ -42,9 +43,12 @@ class Computation:
         self.findings: dict[str, Findings] = {}
         self.computed: list[str] = []
         self.failed: Detected | StageFailed | None = None
-        for site in pipeline.inputs:
-            if before is None or site in at:
-                self._place(site, given[site], None if before is None else NOWHERE)
+
+    def begin(self, given: Mapping[str, Any]) -> None:
+        """Put the inputs in place."""
+        for site in self.pipeline.inputs:
+            if self.before is None or site in self.at:
+                self._place(site, given[site], None if self.before is None else NOWHERE)
 
     def needs(self, stage: Stage) -> bool:
         """Whether the stage must be computed: whether anything that it reads is new."""
@@ -71,6 +75,14 @@ class Computation:
             if site in self.at and self.before is not None:
                 self._place(site, self.before.raw[site], NOWHERE, stage)
 
+    @contextmanager
+    def may_fail(self) -> Iterator[None]:
+        """Keep the error of a stage, or of a change that was noticed."""
+        try:
+            yield
+        except (Detected, StageFailed) as error:
+            self.failed = error
+
     def let_go(self, site: str) -> None:
         """Forget the value at a site that nothing reads any more."""
         if site in self.changed:
@@ -91,27 +103,31 @@ class Computation:
         self.values[site], self.changed[site] = protected(value), where
 
 
-def compute(runs: Sequence[Computation], stages: Sequence[Stage], kept: Sequence[str]) -> None:
-    """All stages of several changes of one run, of which these sites are kept; a run stops where a stage fails."""
+def compute(
+    runs: Sequence[Computation], given: Mapping[str, Any], stages: Sequence[Stage], kept: Sequence[str]
+) -> None:
+    """All stages of several changes of one run, of which these sites are kept; a run stops where something fails."""
     last = {site: number for number, stage in enumerate(stages) for site in stage.inputs or ()}
     gone: dict[int, list[str]] = {}
     for site, number in last.items():
         if site not in kept:
             gone.setdefault(number, []).append(site)
     with np.errstate(all="ignore"):
+        for run in runs:
+            with run.may_fail():
+                run.begin(given)
         for number, stage in enumerate(stages):
+            runs = [run for run in runs if run.failed is None]
             due: list[Computation] = []
             for run in runs:
                 if run.needs(stage):
                     due.append(run)
-                else:
+                    continue
+                with run.may_fail():
                     run.skip(stage)
             for run, outputs in zip(due, _together(stage, due), strict=True):
-                try:
+                with run.may_fail():
                     run.take(stage, outputs)
-                except (Detected, StageFailed) as error:
-                    run.failed = error
-            runs = [run for run in runs if run.failed is None]
             for run, site in itertools.product(runs, gone.get(number, ())):
                 run.let_go(site)
 

@@ -210,8 +210,8 @@ class Pipeline:
         size = len(each) if any(stage.together for stage in self.stages) else 1
         found: list[Results | Detected | StageFailed] = []
         for start in range(0, len(each), size):
-            runs = [Computation(self, given, at, run) for at in each[start : start + size]]
-            compute(runs, self.stages, self.outputs)
+            runs = [Computation(self, at, run) for at in each[start : start + size]]
+            compute(runs, given, self.stages, self.outputs)
             found += [one.failed or {site: one.values[site] for site in self.outputs} for one in runs]
         return found
 
@@ -251,7 +251,8 @@ class Pipeline:
         for site in at:
             require_known("site", site, self.sites)
         with np.errstate(all="ignore" if at else None):
-            found = Computation(self, given, at, before)
+            found = Computation(self, at, before)
+            found.begin(given)
             for stage in self.stages:
                 if found.needs(stage):
                     found.take(stage)
