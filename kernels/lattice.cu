@@ -98,6 +98,27 @@ KERNEL(keys_to_positions)(i64 n, const u64* key SIZE(n), const u64* low SIZE(n *
         }
 }
 
+// The number of the cell along each axis, for lattices in which it has 31 bits.
+KERNEL(positions_to_cells)(i64 n, const real* position SIZE(n * D), const double* origin SIZE(D), double cells_per_length,
+                           const i64* last SIZE(D), i32* cell SIZE(n * D))
+{
+    FOR_EACH(i, n)
+        for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
+            const i64 at = i * DIMENSIONS + axis;
+            cell[at] = (i32)cell_of(position[at], origin[axis], cells_per_length, last[axis]);
+        }
+}
+
+KERNEL(cells_to_positions)(i64 n, const i32* cell SIZE(n * D), const double* origin SIZE(D), double step,
+                           const double* top SIZE(D), real* position SIZE(n * D))
+{
+    FOR_EACH(i, n)
+        for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
+            const i64 at = i * DIMENSIONS + axis;
+            position[at] = middle_of(cell[at], origin[axis], step, top[axis]);
+        }
+}
+
 // The delta from the previous key to each key; 0 at the first key of a block. The blocks are those of several pieces
 // (`pieces.cuh`), also below.
 KERNEL(key_gaps)(i64 n, i64 piece, i64 block, const u64* key SIZE(n), u64* gap SIZE(n))

@@ -132,6 +132,23 @@ class Lattice:
         kernel(len(first), len(positions), piece, block, steps, first, origin, self.step, self._period(xp), top, positions)
         return positions
 
+    def cells(self, positions: Array) -> Array:
+        """The number of each position's cell along each axis (int32), of a lattice whose numbers have at most 31 bits."""
+        xp = backend.namespace(positions)
+        cells = xp.empty(positions.shape, xp.int32)
+        kernel = backend.kernel("lattice", "positions_to_cells", positions.dtype, self.dimensions)
+        kernel(len(positions), positions, *self._cells(xp), cells)
+        return cells
+
+    def middles(self, cells: Array, dtype: Any) -> Array:
+        """The positions in the middle of these cells."""
+        xp = backend.namespace(cells)
+        positions = xp.empty(cells.shape, dtype)
+        origin, top = xp.asarray(self.origin, xp.float64), xp.asarray(self.top, xp.float64)
+        kernel = backend.kernel("lattice", "cells_to_positions", dtype, self.dimensions)
+        kernel(len(cells), cells, origin, self.step, top, positions)
+        return positions
+
     def stretches_in(
         self, first: np.ndarray, final: np.ndarray, lower: Sequence[float], upper: Sequence[float]
     ) -> np.ndarray:
@@ -156,8 +173,13 @@ class Lattice:
     def _cells(self, xp: Any) -> tuple[Array, float, Array]:
         return xp.asarray(self.origin, xp.float64), 1 / self.step, xp.asarray(self.last, xp.int64)
 
+    @property
+    def period(self) -> list[int]:
+        """The number of cells around along each axis, or 0."""
+        return [n + 1 if self.periodic else 0 for n in self.last]
+
     def _period(self, xp: Any) -> Array:
-        return xp.asarray([n + 1 if self.periodic else 0 for n in self.last], xp.int64)
+        return xp.asarray(self.period, xp.int64)
 
 
 def _below(length: float, dtype: np.dtype) -> float:

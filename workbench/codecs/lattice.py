@@ -23,7 +23,8 @@ from workbench.codecs.codec import CodecFailed, ParticleCodec, Tolerance, option
 from workbench.codecs.counts import CodedCounts
 from workbench.codecs.curve import Lattice
 from workbench.codecs.entropy import sampled_blocks
-from workbench.codecs.lattice_stream import CODERS, COUNTS, ORDERS, Numbers, Stream, decoded
+from workbench.codecs.lattice_stream import CODERS, COUNTS, MOLECULES, ORDERS, Coded, Numbers, Stream, decoded
+from workbench.codecs.molecules import BLOCK, CodedMolecules
 from workbench.codecs.packing import PackedIntegers
 from workbench.codecs.together import Pieces
 from workbench.data import Particles
@@ -32,6 +33,8 @@ from workbench.data.extent import extent
 SAMPLED = 8    # one block in so many decides between coders
 SMALL = 2**16  # few numbers are not represented by a part
 TRIED = "context", "pcodec"
+FIRST = 4096   # particles of a chunk with which molecules are looked for
+WORTH = 0.95   # of the usual size: the most that molecules may take, as they take longer
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ class LatticeCodec(ParticleCodec):
     contained: ClassVar[bool] = True
 
     order: str = option("free", "whether particles may come back sorted along the curve", choices=ORDERS)
-    coder: str = option("auto", "what is coded, and how: small takes longest", choices=("auto", "small", *CODERS, COUNTS))
+    coder: str = option("auto", "what is coded, and how: small takes longest", choices=("auto", "small", *CODERS, COUNTS, MOLECULES))
     block: int = option(1024, "particles in a block that is decoded alone", minimum=64, maximum=2**20)
     lower: tuple[float, ...] | None = option(None, "the smallest coordinate along each axis")
     upper: tuple[float, ...] | None = option(None, "the largest coordinate along each axis")
@@ -136,7 +139,7 @@ class LatticeCodec(ParticleCodec):
         """The deltas between sorted keys, of each piece."""
         block = self.block
         gaps, first = lattice.gaps(keys, pieces, block)
-        coded: list[Numbers | CodedCounts] = []
+        coded: list[Coded] = []
         if self.coder != COUNTS:
             coded += self._coded(gaps, pieces, block, signs=False)
         if self.coder in ("small", COUNTS):
@@ -150,10 +153,42 @@ class LatticeCodec(ParticleCodec):
             yield Stream("free", in_place, lattice, block, count, first[own], coded[number], low[number])
 
     def _in_order(self, lattice: Lattice, positions: Array, pieces: Pieces) -> Iterator[Stream]:
-        """The deltas from one particle to the next, of each piece."""
-        block = self.block
+        """Each piece, as molecules or as deltas."""
         if self.coder == COUNTS:
             raise CodecFailed('coder="counts" codes particles in free order; got order="keep": choose another coder')
+        suits = CodedMolecules.suits(lattice)
+        if self.coder == MOLECULES and not suits:
+            raise CodecFailed(f'coder="molecules" takes fewer cells along three axes; got {lattice.last}: choose another coder')
+        chosen = [self.coder == MOLECULES] * len(pieces)
+        if self.coder in ("auto", "small") and suits:
+            chosen = [self._are_molecules(lattice, positions[items]) for items in pieces]
+        if len(set(chosen)) == 1:
+            yield from (self._as_molecules if chosen[0] else self._as_deltas)(lattice, positions, pieces)
+            return
+        for molecules, items in zip(chosen, pieces, strict=True):
+            whole = Pieces.of(items.stop - items.start, items.stop - items.start)
+            yield from (self._as_molecules if molecules else self._as_deltas)(lattice, positions[items], whole)
+
+    def _are_molecules(self, lattice: Lattice, positions: Array) -> bool:
+        """Whether these take less room as molecules: the first of them, or all if asked for the smallest."""
+        part = positions if self.coder == "small" else positions[:FIRST]
+        whole = Pieces.of(len(part), len(part))
+        either = [next(way(lattice, part, whole)) for way in (self._as_molecules, self._as_deltas)]
+        molecules, deltas = (len(stream.to_bytes()) for stream in either)
+        return molecules < (1 if self.coder == "small" else WORTH) * deltas
+
+    def _as_molecules(self, lattice: Lattice, positions: Array, pieces: Pieces) -> Iterator[Stream]:
+        """The cells of each piece, by lengths, angles and turns of bonds."""
+        cells = lattice.cells(positions)
+        coded = CodedMolecules.of_pieces(cells, pieces, lattice)
+        begin = backend.namespace(cells).asarray(pieces.block_starts(BLOCK)[:-1])
+        first = backend.to_host(cells[begin]).astype(np.int64)
+        for number, (items, own) in enumerate(zip(pieces, pieces.blocks_by_piece(BLOCK), strict=True)):
+            yield Stream("keep", True, lattice, BLOCK, items.stop - items.start, first[own], coded[number], None)
+
+    def _as_deltas(self, lattice: Lattice, positions: Array, pieces: Pieces) -> Iterator[Stream]:
+        """The deltas from one particle to the next, of each piece."""
+        block = self.block
         steps, first = lattice.steps(positions, pieces, block)
         coded, cells = self._coded(steps, pieces, block, signs=True), backend.to_host(first)
         for number, (items, own) in enumerate(zip(pieces, pieces.blocks_by_piece(block), strict=True)):
@@ -193,7 +228,7 @@ class LatticeCodec(ParticleCodec):
         return decoded([Stream.of(one, shape) for one, shape in zip(data, shapes, strict=True)], xp, dtype)
 
 
-def _length(coded: Numbers | CodedCounts) -> int:
+def _length(coded: Coded) -> int:
     return len(coded.to_bytes())
 
 

@@ -19,15 +19,19 @@ from workbench.codecs import curve
 from workbench.codecs.codec import CodecFailed
 from workbench.codecs.counts import CodedCounts
 from workbench.codecs.entropy import CodedIntegers, Layout, joined
+from workbench.codecs.molecules import BLOCK, CodedMolecules
 from workbench.codecs.packing import PackedIntegers, PcodecIntegers, block_items
 from workbench.codecs.pcodec import pack_integers, unpack_integers
 
 Numbers = CodedIntegers | PackedIntegers | PcodecIntegers
 
 CODERS: dict[str, type[Numbers]] = {"context": CodedIntegers, "pcodec": PcodecIntegers, "packed": PackedIntegers}
-COUNTS = "counts"   # codes keys, not their differences
+COUNTS = "counts"         # codes keys, not their differences
+MOLECULES = "molecules"   # codes cells
+Coded = Numbers | CodedCounts | CodedMolecules
 ORDERS = ("free", "keep")
 
+_KINDS: tuple[type[Coded], ...] = (*CODERS.values(), CodedCounts, CodedMolecules)   # as they are numbered in bytes
 _HEADER = struct.Struct("<BBBBBIQd")   # order, coder, in place, dimensions, periodic, block, count, step
 _SIZE = struct.Struct("<Q")
 _CHECKSUM = struct.Struct("<I")   # of all but the coded numbers, which have their own
@@ -54,12 +58,12 @@ class Stream:
     block: int
     count: int
     first: np.ndarray     # the key (or the cell along each axis) at which each block begins
-    coded: Numbers | CodedCounts   # the deltas of keys, or of cells; or the keys
+    coded: Coded          # the deltas of keys, or of cells; or the keys, or the cells
     low: PackedIntegers | None
 
     def to_bytes(self) -> bytes:
         """The bytes that `of` parses."""
-        lattice, coder = self.lattice, [*CODERS.values(), CodedCounts].index(type(self.coded))
+        lattice, coder = self.lattice, _KINDS.index(type(self.coded))
         codes = ORDERS.index(self.order), coder, self.in_place, lattice.dimensions, lattice.periodic
         axes = np.array(lattice.origin, "<f8"), np.array(lattice.last, "<i8"), np.array(lattice.top, "<f8")
         first = np.diff(self.first, prepend=np.uint64(0)) if self.order == "free" else self.first.reshape(-1)
@@ -81,7 +85,7 @@ class Stream:
         if len(view) < _HEADER.size or _CHECKSUM.pack(zlib.crc32(view)) != checksum:
             raise CodecFailed("the description of the lattice fails its checksum")
         order, coder, in_place, dimensions, periodic, block, count, step = _HEADER.unpack_from(view)
-        known = order < len(ORDERS) and coder <= len(CODERS) and dimensions in (2, 3) and block > 0 and 0 < step < np.inf
+        known = order < len(ORDERS) and coder < len(_KINDS) and dimensions in (2, 3) and block > 0 and 0 < step < np.inf
         axes_end = _HEADER.size + 24 * dimensions
         if not known or (count, dimensions) != shape or len(view) < axes_end:
             raise CodecFailed(f"the lattice stream does not hold positions of shape {shape}")
@@ -93,8 +97,11 @@ class Stream:
             first = np.cumsum(unpack_integers(bytes(view[axes_end:]), blocks, np.uint64), dtype=np.uint64)
         else:
             first = unpack_integers(bytes(view[axes_end:]), blocks * dimensions, np.int64).reshape(blocks, dimensions)
-        if coder == len(CODERS):
-            coded = _counts(parts[0], free, first, count, block, lattice)
+        kind = _KINDS[coder]
+        if kind is CodedCounts:
+            coded: Coded = _counts(parts[0], free, first, count, block, lattice)
+        elif kind is CodedMolecules:
+            coded = _molecules(parts[0], free, count, block, lattice)
         else:
             coded = list(CODERS.values())[coder].from_bytes(parts[0], Layout(count, block, 1 if free else dimensions))
         low = PackedIntegers.from_bytes(parts[1], Layout(count * dimensions, block, 1)) if free and lattice.shift else None
@@ -125,6 +132,7 @@ class Stream:
             low = self.low.decode().reshape(self.count, -1)[self.items(blocks)].reshape(-1)
         if isinstance(self.coded, CodedCounts):
             return self.coded.keys(self.first, blocks), low
+        assert not isinstance(self.coded, CodedMolecules)   # which are in kept order
         return self.coded.decode(blocks, self.first[blocks]), low
 
 
@@ -135,6 +143,8 @@ def decoded(streams: Sequence[Stream], xp: Any, dtype: Any) -> Array:
         return xp.concatenate([decoded([one], xp, dtype) for one in streams])
     numbers, firsts = [one.coded for one in streams], joined([one.first for one in streams])
     lattice: curve.Lattice = first.lattice
+    if isinstance(first.coded, CodedMolecules):
+        return lattice.middles(CodedMolecules.cells_of_pieces(numbers, firsts, lattice, xp), dtype)   # type: ignore[arg-type]
     counts = isinstance(first.coded, CodedCounts)
     decode: Any = CodedCounts.keys_of_pieces if counts else type(first.coded).decode_pieces   # type: ignore[union-attr]
     if first.order == "keep":
@@ -160,6 +170,13 @@ def _counts(
     if not free or (len(first) and int(first.max()) >> bits):
         raise CodecFailed(f"counts are of keys in free order, of {bits} bits; this stream has others")
     return CodedCounts.from_bytes(part, count, block, lattice.dimensions, bits)
+
+
+def _molecules(part: memoryview, free: bool, count: int, block: int, lattice: curve.Lattice) -> CodedMolecules:
+    """Cells coded as molecules, of a lattice that allows it."""
+    if free or block != BLOCK or not CodedMolecules.suits(lattice):
+        raise CodecFailed(f"molecules are cells in kept order, in blocks of {BLOCK:,}; this stream has others")
+    return CodedMolecules.from_bytes(part, count)
 
 
 def _lattice(axes: memoryview, dimensions: int, step: float, periodic: bool) -> curve.Lattice:
