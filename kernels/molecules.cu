@@ -1,26 +1,26 @@
 // Cells of atoms in the order of a file, each placed by earlier atoms of its molecule: lengths, angles and turns of bonds.
 //
-// An atom is attached to one of the 31 atoms before it, mostly the one it is bonded to: the distance to it has a class, an
-// eighth of an octave. Two more earlier atoms that are attached nearby span a frame. In it, atoms in the same situation (the
-// same classes around them) have nearly the same length, angle and turn, with means and mean deviations that are learned
-// as atoms are coded. They give a point and a scale along three directions, so a mean and a variance of x, of y given x, and of z
-// given both; the differences from these means are coded. Where only a length is known, x is coded first, then the place
-// on the circle that is left; so the last coordinate of a bond of fixed length costs little more than its sign. An atom
-// that is near no other is stored as it is.
+// An atom is attached to one of the 31 atoms before it, mostly one that it is bonded to: the encoder takes the one from which it
+// is coded shortest. The distance to it has a class, an eighth of an octave. Two more earlier atoms that are attached nearby
+// span a frame. In it, atoms in the same situation (the same classes around them) have nearly the same length, angle and
+// turn, with means and mean deviations that are learned on the way. They give a point, and a variance along three directions;
+// so they give a mean and a variance of x, of y given x, and of z given both, and the differences from these means are coded.
+// Where a length alone is known, x is coded first, then the place on the circle that is left. So bonds of fixed length take
+// the bits of a sphere, not those of a ball. An atom that is near no other is stored as it is.
 //
-// All numbers are coded bit by bit with chances that adapt (a binary range coder). Blocks are independent. The decoder repeats
-// the arithmetic in float64: in a fixed order, without fused multiply-add, and with no function but the square root.
+// All is coded bit by bit with chances that adapt, by a binary range coder. Blocks are independent. The decoder repeats the
+// arithmetic, in float64: in a fixed order, without fused multiply-add, and with no function but the square root.
 #include "portable.cuh"
 #include "pieces.cuh"
 
 static const i32 OFFSET_BITS = 5;            // an atom is attached to one of the last 2^5 - 1 before it, or 0: to none
 static const i32 LENGTH_BITS = 8;            // of the class of a distance
 static const i32 TURN_BITS = 5;              // of the class of a turn: 32 to a whole one
-static const i32 OFFSETS = 512, LENGTHS = 128, TURNS = 2048;   // contexts of each
+static const i32 OFFSETS = 1024, LENGTHS = 256, TURNS = 2048;   // contexts of each
 static const i32 SCALES = 64;                // of differences: half octaves of the variance
 static const i32 FRACTIONS = 4, NEAR = 8;    // chances of small differences, by the fraction of the mean
 static const i32 FAR = 136, MANTISSA = 40;   // chances of large ones, first of their lengths
-static const i32 CHANCES = 125440;           // of all these
+static const i32 CHANCES = 174592;           // of all these
 static const i32 SITUATIONS = 8192, MEANS = 7;
 static const i32 SEEN = 57344;               // of both
 static const i32 LINKS = 4;                  // numbers of each atom's attachment
@@ -28,6 +28,7 @@ static const i32 REACH = 9;                  // classes between the lengths of b
 static const i64 MOST_CELLS = 1073741824;    // along an axis
 static const u64 WHOLE = 1ULL << 48;         // the range of the coder
 static const double BIN = 8;                 // the largest width of a bin on a circle, in cells
+static const double HOPE = 256;               // how much likelier a bond can be than a place in its ball, for most
 static const double LEAST_VARIANCE = 0.08;   // from rounding to cells
 
 namespace {
@@ -139,11 +140,18 @@ struct Atoms {
     i32 recent[4];
 };
 
-// The atom that a direction starts from, the two that span a frame with it (-1 for none), the frame, and the situation.
+// The atom that a bond starts from, the two that span a frame with it (-1 for none), the frame, and what stands for the
+// situation, with the classes of all of them and without.
 struct Frame {
     i32 base, axis, side;
     Vector along, across, third;
-    u32 situation;
+    u32 situation, wide;
+};
+
+// A point near which an atom is expected, with variances along three directions; its length, cosine and turn.
+struct Guess {
+    Vector direction[3];
+    double variance[3], length, along, turn;
 };
 
 }   // namespace
@@ -167,7 +175,8 @@ DEVICE i64 whole(double value)
 DEVICE u32 mixed(u32 hash, u32 value)
 {
     hash = (hash ^ value) * 0x9e3779b1u;
-    return hash ^ hash >> 15;
+    hash = (hash ^ hash >> 15) * 0x85ebca6bu;
+    return hash ^ hash >> 13;
 }
 
 // The class of a squared distance: 0 for the same cell, above that eighths of an octave of the distance.
@@ -219,31 +228,52 @@ DEVICE void direction_at(double angle, double* x, double* y, double* speed)
     *speed = size * size;
 }
 
-// A bit with a chance: 16 bits of probability that it is 1, and how often it was met.
+// A chance has 16 bits of probability that a bit is 1, and how often it was met.
+DEVICE u32 learned(u32 chance, u32 bit)
+{
+    const i32 share = (i32)(chance >> 16), met = (i32)(chance & 0xffff);
+    const i32 next = share + ((bit ? 65535 : 0) - share) * 10 / (10 * met + 16);
+    return (u32)(next < 32 ? 32 : next > 65504 ? 65504 : next) << 16 | (u32)(met + (met < 60));
+}
+
 template <class Coder> DEVICE u32 bit(Coder* coder, u32* chance, u32 value)
 {
-    const i32 share = (i32)(*chance >> 16), met = (i32)(*chance & 0xffff);
-    const u32 found = coder->bit((u32)share, value);
-    const i32 next = share + ((found ? 65535 : 0) - share) * 10 / (10 * met + 16);
-    *chance = (u32)(next < 32 ? 32 : next > 65504 ? 65504 : next) << 16 | (u32)(met + (met < 60));
+    const u32 found = coder->bit(*chance >> 16, value);
+    *chance = learned(*chance, found);
     return found;
 }
 
+// The chances of a symbol in a narrow context and in a wide one. The narrow one counts more the more often it was met.
+struct Pair {
+    u32 *narrow, *wide;
+};
+
+DEVICE u32 share_of(Pair chances, u32 node)
+{
+    const u32 narrow = chances.narrow[node], weight = narrow & 0xffff;
+    return ((narrow >> 16) * weight + (chances.wide[node] >> 16)) / (weight + 1);
+}
+
 // A number of so many bits, the highest first, each with a chance for what was before it.
-template <class Coder> DEVICE u32 symbol(Coder* coder, u32* chance, u32 value, i32 bits)
+template <class Coder> DEVICE u32 symbol(Coder* coder, Pair chances, u32 value, i32 bits)
 {
     u32 node = 1;
-    for (i32 k = bits - 1; k >= 0; --k) node = 2 * node + bit(coder, chance + node, value >> k & 1);
+    for (i32 k = bits - 1; k >= 0; --k) {
+        const u32 found = coder->bit(share_of(chances, node), value >> k & 1);
+        chances.narrow[node] = learned(chances.narrow[node], found);
+        chances.wide[node] = learned(chances.wide[node], found);
+        node = 2 * node + found;
+    }
     return node - (1u << bits);
 }
 
 // How likely a number is.
-DEVICE double likelihood(const u32* chance, u32 value, i32 bits)
+DEVICE double likelihood(Pair chances, u32 value, i32 bits)
 {
     double found = 1;
     u32 node = 1;
     for (i32 k = bits - 1; k >= 0; --k) {
-        const u32 one = value >> k & 1, share = chance[node] >> 16;
+        const u32 one = value >> k & 1, share = share_of(chances, node);
         found *= (double)(one ? share : 65536 - share) * (1.0 / 65536);
         node = 2 * node + one;
     }
@@ -269,11 +299,11 @@ template <class Coder> DEVICE i64 size_from_one(Coder* coder, u32* chance, i64 s
     while (below < MANTISSA - 1 && bit(coder, chance + below, (size >> below) > 1)) ++below;
     const i32 known = below < 3 ? below : 3, rest = below - known;
     u32* bits = chance + MANTISSA + (below < 11 ? below : 11) * 8;
-    const i64 top = 1LL << known | symbol(coder, bits, (u32)(size >> rest) & ((1u << known) - 1), known);
+    const i64 top = 1LL << known | symbol(coder, {bits, bits}, (u32)(size >> rest) & ((1u << known) - 1), known);
     return top << rest | (i64)(rest ? even(coder, (u64)size & ((1ULL << rest) - 1), 1ULL << rest) : 0);
 }
 
-// A whole number with an expected mean and variance. Where the scale is small, it matters where between numbers the mean is.
+// A whole number with an expected mean and variance. At small scales it matters where between numbers the mean is.
 template <class Coder> DEVICE i64 number_near(Coder* coder, u32* chance, i64 value, double mean, double variance)
 {
     const i64 middle = whole(mean + 0.5);
@@ -335,51 +365,33 @@ DEVICE Vector between(const Atoms& atoms, i32 from, i32 to)
     return {(double)step[0], (double)step[1], (double)step[2]};
 }
 
-DEVICE u32* chances_of_offset(const Atoms& atoms)
+DEVICE Pair chances_of_offset(const Atoms& atoms)
 {
-    u32 hash = 1;
-    for (i32 k = 0; k < 4; ++k) hash = mixed(hash, (u32)atoms.recent[k]);
-    return atoms.chance + (hash % OFFSETS << OFFSET_BITS);
+    u32 wide = mixed(1, (u32)atoms.recent[0]), narrow = mixed(wide, (u32)atoms.recent[1]);
+    narrow = mixed(mixed(narrow, (u32)atoms.recent[2]), (u32)atoms.recent[3]);
+    return {atoms.chance + (narrow % OFFSETS << OFFSET_BITS), atoms.chance + (wide % OFFSETS << OFFSET_BITS)};
 }
 
-DEVICE u32* chances_of_length(const Atoms& atoms, i32 offset)
+DEVICE Pair chances_of_length(const Atoms& atoms, i32 offset)
 {
-    u32 hash = mixed(2, (u32)offset);
-    for (i32 k = 0; k < 3; ++k) hash = mixed(hash, (u32)atoms.recent[k]);
-    return atoms.chance + (OFFSETS << OFFSET_BITS) + (hash % LENGTHS << LENGTH_BITS);
+    u32 *chance = atoms.chance + (OFFSETS << OFFSET_BITS), wide = mixed(2, (u32)offset);
+    const u32 narrow = mixed(mixed(mixed(wide, (u32)atoms.recent[0]), (u32)atoms.recent[1]), (u32)atoms.recent[2]);
+    return {chance + (narrow % LENGTHS << LENGTH_BITS), chance + (wide % LENGTHS << LENGTH_BITS)};
 }
 
-DEVICE u32* chances_of_turn(const Atoms& atoms, u32 situation)
+DEVICE Pair chances_of_turn(const Atoms& atoms, const Frame& frame)
 {
-    return atoms.chance + (OFFSETS << OFFSET_BITS) + (LENGTHS << LENGTH_BITS) + (situation % TURNS << TURN_BITS);
+    u32* chance = atoms.chance + (OFFSETS << OFFSET_BITS) + (LENGTHS << LENGTH_BITS);
+    return {chance + (frame.situation % TURNS << TURN_BITS), chance + (frame.wide % TURNS << TURN_BITS)};
 }
 
-DEVICE u32* chances_of_differences(const Atoms& atoms) { return chances_of_turn(atoms, 0) + (TURNS << TURN_BITS); }
-
-// The atom before this one at which it is coded shortest: by the chances of offset and class, and the volume that is left.
-DEVICE i32 best_offset(const Atoms& atoms, i32 atom)
+DEVICE u32* chances_of_differences(const Atoms& atoms)
 {
-    const u32* chance = chances_of_offset(atoms);
-    double best = likelihood(chance, 0, OFFSET_BITS);
-    for (i32 axis = 0; axis < 3; ++axis) best /= (double)atoms.last[axis] + 1;
-    i32 found = 0;
-    for (i32 offset = 1; offset < 1 << OFFSET_BITS && offset <= atom; ++offset) {
-        const Vector bond = between(atoms, atom - offset, atom);
-        const double square = dot(bond, bond), here = 0.87 / ((square + 1) * sqrt(square + 1));
-        if (here <= best) continue;
-        const u32 size = (u32)class_of((u64)square);
-        const double total = here * likelihood(chance, (u32)offset, OFFSET_BITS) *
-                             likelihood(chances_of_length(atoms, offset), size, LENGTH_BITS);
-        if (total > best) {
-            best = total;
-            found = offset;
-        }
-    }
-    return found;
+    return atoms.chance + (OFFSETS << OFFSET_BITS) + (LENGTHS << LENGTH_BITS) + (TURNS << TURN_BITS);
 }
 
-// The two atoms that span a frame with the one that `atom` is attached to. The axis goes to what that one is attached to, or to
-// what was attached to it before; then one more.
+// The two atoms that span a frame with the one that `atom` is attached to. The axis goes to what that one is attached to, or
+// to what was attached to it before; then one more.
 DEVICE void choose_frame(const Atoms& atoms, i32 atom, Frame* frame)
 {
     const i32 *own = atoms.link + atom * LINKS, *base = atoms.link + own[BASE] * LINKS;
@@ -411,6 +423,7 @@ DEVICE void choose_frame(const Atoms& atoms, i32 atom, Frame* frame)
         kind = 4;
     }
     u32 hash = mixed(mixed(3, (u32)size), kind);
+    frame->wide = hash;
     if (frame->axis >= 0) hash = mixed(hash, (u32)(attached ? base[CLASS] : atoms.link[before * LINKS + CLASS]));
     const i32 third = kind == 2 ? beyond : frame->side;
     if (frame->side >= 0) hash = mixed(hash, (u32)(atoms.link[third * LINKS + CLASS] + 1));
@@ -491,39 +504,66 @@ template <class Coder> DEVICE Vector bond_in_shell(Coder* coder, const Atoms& at
     return found;
 }
 
+// The numbers seen in a situation, with the class of the turn if there is one.
+DEVICE float* seen_in_frame(const Atoms& atoms, const Frame& frame, u32 turn)
+{
+    return atoms.seen + mixed(frame.situation, frame.side < 0 ? 64 : turn) % SITUATIONS * MEANS;
+}
+
+// What is expected of a bond in a frame. Without a third atom, the turn is `middle`, with this deviation.
+DEVICE Guess guess_in_frame(const Frame& frame, const float* seen, i32 size, u32 turn, double middle, double deviation)
+{
+    Guess guess;
+    const double shortest = length_of(size), width = length_of(size + 1) - shortest;
+    guess.length = seen[COUNT] > 0 ? (double)seen[LENGTH] : shortest + 0.5 * width;
+    guess.along = expected(seen, ALONG, -0.3, 0.5);
+    guess.turn = expected(seen, TURN, 0, 0.5);
+    const double length_off = 1.25 * expected(seen, LENGTH_OFF, 0.2 * width, 3);
+    const double along_off = expected(seen, ALONG_OFF, 0.05, 3);
+    const double sine = sqrt(larger(1 - guess.along * guess.along, 0));
+    if (frame.side >= 0) {
+        middle = 0.125 * turn + guess.turn;
+        deviation = 1.25 * expected(seen, TURN_OFF, 0.03, 3);
+    }
+    double cosine, sine_of_turn, speed;
+    direction_at(middle, &cosine, &sine_of_turn, &speed);
+    const Vector out = cosine * frame.across + sine_of_turn * frame.third;
+    guess.direction[0] = guess.along * frame.along + sine * out;
+    guess.direction[1] = guess.along * out - sine * frame.along;
+    guess.direction[2] = cosine * frame.third - sine_of_turn * frame.across;
+    const double lever = 1.25 * along_off / larger(sine, sqrt(along_off)) * guess.length;
+    const double around = guess.length * larger(sine, 0.05) * speed * deviation;
+    guess.variance[0] = length_off * length_off;
+    guess.variance[1] = lever * lever;
+    guess.variance[2] = around * around;
+    return guess;
+}
+
+DEVICE u32 turn_class(double angle) { return (u32)whole(8 * angle + 0.5) & 31; }
+
 // A bond in a frame: its length, its angle to the axis and its turn around it are expected.
 template <class Coder>
 DEVICE Vector bond_in_frame(Coder* coder, const Atoms& atoms, Vector value, i32 size, const Frame& frame)
 {
     const bool turned = frame.side >= 0;
     const double angle = angle_of(dot(value, frame.across), dot(value, frame.third));
-    u32 turn = 0, situation = mixed(frame.situation, 64);
-    if (turned) {
-        turn = symbol(coder, chances_of_turn(atoms, frame.situation), (u32)whole(8 * angle + 0.5) & 31, TURN_BITS);
-        situation = mixed(frame.situation, turn);
+    const u32 turn = turned ? symbol(coder, chances_of_turn(atoms, frame), turn_class(angle), TURN_BITS) : 0;
+    float* seen = seen_in_frame(atoms, frame, turn);
+    double middle = 0, deviation = 0;
+    if (!turned) {
+        const double along = expected(seen, ALONG, -0.3, 0.5), longest = length_of(size + 1);
+        middle = bin_on_circle(coder, angle, longest * sqrt(larger(1 - along * along, 0.0025)), &deviation);
     }
-    float* seen = atoms.seen + situation % SITUATIONS * MEANS;
-    const double shortest = length_of(size), width = length_of(size + 1) - shortest;
-    const double length = seen[COUNT] > 0 ? (double)seen[LENGTH] : shortest + 0.5 * width;
-    const double length_off = expected(seen, LENGTH_OFF, 0.2 * width, 3);
-    const double along = expected(seen, ALONG, -0.3, 0.5), along_off = expected(seen, ALONG_OFF, 0.05, 3);
-    const double turn_mean = expected(seen, TURN, 0, 0.5), turn_off = expected(seen, TURN_OFF, 0.03, 3);
-    const double sine = sqrt(larger(1 - along * along, 0)), radius = length * larger(sine, 0.05);
-    double middle = 0.125 * turn + turn_mean, deviation = 1.25 * turn_off, cosine, sine_of_turn, speed;
-    if (!turned) middle = bin_on_circle(coder, angle, radius, &deviation);
-    direction_at(middle, &cosine, &sine_of_turn, &speed);
-    const Vector out = cosine * frame.across + sine_of_turn * frame.third;
-    const Vector direction[3] = {
-        along * frame.along + sine * out, along * out - sine * frame.along, cosine * frame.third - sine_of_turn * frame.across};
-    const double lever = 1.25 * along_off / larger(sine, sqrt(along_off)) * length, around = radius * speed * deviation;
-    const double variance[3] = {1.5625 * length_off * length_off, lever * lever, around * around};
-    const Vector found = point_near(coder, chances_of_differences(atoms), value, length * direction[0], direction, variance, false);
-    const double real_length = sqrt(dot(found, found));
-    if (real_length < 1) return found;   // of damaged bytes
-    see(seen, LENGTH, real_length, length);
-    see(seen, ALONG, dot(found, frame.along) / real_length, along);
+    const Guess guess = guess_in_frame(frame, seen, size, turn, middle, deviation);
+    const Vector mean = guess.length * guess.direction[0];
+    u32* chance = chances_of_differences(atoms);
+    const Vector found = point_near(coder, chance, value, mean, guess.direction, guess.variance, false);
+    const double length = sqrt(dot(found, found));
+    if (length < 1) return found;   // of damaged bytes
+    see(seen, LENGTH, length, guess.length);
+    see(seen, ALONG, dot(found, frame.along) / length, guess.along);
     const double off = angle_of(dot(found, frame.across), dot(found, frame.third)) - 0.125 * turn;
-    if (turned) see(seen, TURN, off > 2 ? off - 4 : off < -2 ? off + 4 : off, turn_mean);
+    if (turned) see(seen, TURN, off > 2 ? off - 4 : off < -2 ? off + 4 : off, guess.turn);
     seen[COUNT] += seen[COUNT] < 200;
     return found;
 }
@@ -540,13 +580,70 @@ DEVICE void attach(const Atoms& atoms, i32 atom, i32 offset, i32 size)
     own[LATEST - LINKS * offset] = atom;
 }
 
+DEVICE void detach(const Atoms& atoms, i32 atom)
+{
+    const i32* own = atoms.link + atom * LINKS;
+    atoms.link[own[BASE] * LINKS + LATEST] = own[BEFORE];
+}
+
+// How likely a bond of this class is at the place it has, about: its share of a shell, or of what is expected in a frame.
+DEVICE double likelihood_of_place(const Atoms& atoms, i32 atom, Vector bond, i32 size)
+{
+    Frame frame;
+    choose_frame(atoms, atom, &frame);
+    span_frame(atoms, &frame);
+    if (frame.axis < 0) {
+        const float* seen = atoms.seen + mixed(4, (u32)size) % SITUATIONS * MEANS;
+        const double off = expected(seen, LENGTH_OFF, 0.02 * length_of(size), 2);
+        return 0.01 / (dot(bond, bond) * (4 * off + 1));
+    }
+    const double angle = angle_of(dot(bond, frame.across), dot(bond, frame.third));
+    const u32 turn = turn_class(angle);
+    const Guess guess = guess_in_frame(frame, seen_in_frame(atoms, frame, turn), size, turn, angle, 1.6);
+    const Vector off = bond - guess.length * guess.direction[0];
+    double share = frame.side < 0 ? 1 : likelihood(chances_of_turn(atoms, frame), turn, TURN_BITS), far = 0;
+    for (i32 k = 0; k < 3; ++k) {
+        const double variance = guess.variance[k] + LEAST_VARIANCE, along = dot(off, guess.direction[k]);
+        share /= sqrt(6.3 * variance);
+        far += along * along / variance;
+    }
+    return share / (1 + far * (0.5 + 0.125 * far));
+}
+
+// The atom before this one at which it is coded shortest.
+DEVICE i32 best_offset(const Atoms& atoms, i32 atom)
+{
+    const Pair chance = chances_of_offset(atoms);
+    double best = likelihood(chance, 0, OFFSET_BITS);
+    for (i32 axis = 0; axis < 3; ++axis) best /= (double)atoms.last[axis] + 1;
+    i32 found = 0;
+    for (i32 offset = 1; offset < 1 << OFFSET_BITS && offset <= atom; ++offset) {
+        const Vector bond = between(atoms, atom - offset, atom);
+        const double square = dot(bond, bond);
+        if (HOPE / ((square + 1) * sqrt(square + 1)) <= best) continue;
+        const i32 size = class_of((u64)square);
+        const double named = likelihood(chance, (u32)offset, OFFSET_BITS) *
+                             likelihood(chances_of_length(atoms, offset), (u32)size, LENGTH_BITS);
+        if (named <= best) continue;
+        attach(atoms, atom, offset, size);
+        const double total = size ? named * likelihood_of_place(atoms, atom, bond, size) : named;
+        detach(atoms, atom);
+        if (total > best) {
+            best = total;
+            found = offset;
+        }
+    }
+    return found;
+}
+
 // One atom. A decoder knows neither `offset` nor `bond`.
 template <class Coder> DEVICE Vector code_bond(Coder* coder, Atoms* atoms, i32 atom, i32* offset, Vector bond)
 {
     *offset = (i32)symbol(coder, chances_of_offset(*atoms), (u32)*offset, OFFSET_BITS);
     if (*offset > atom) *offset = atom;   // in damaged bytes
     i32 size = 0;
-    if (*offset) size = (i32)symbol(coder, chances_of_length(*atoms, *offset), (u32)class_of((u64)dot(bond, bond)), LENGTH_BITS);
+    const u32 own = (u32)class_of((u64)dot(bond, bond));
+    if (*offset) size = (i32)symbol(coder, chances_of_length(*atoms, *offset), own, LENGTH_BITS);
     attach(*atoms, atom, *offset, size);
     atoms->recent[2] = atoms->recent[0];
     atoms->recent[3] = atoms->recent[1];
@@ -573,8 +670,8 @@ DEVICE Atoms fresh_atoms(i64 run, i64 block, const i32* cell, const i64* last, c
 
 // The words of each block, at the end of its slot; `used` is -1 where that is too short. The caller keeps the first atom of
 // each block.
-KERNEL(encode_molecules)(i64 runs, i64 blocks, i64 n, i64 piece, i64 block, const i32* cell SIZE(n * 3), const i64* last SIZE(3),
-                         const i64* period SIZE(3), u32* chance SIZE(runs * 125440), float* seen SIZE(runs * 57344),
+KERNEL(encode_molecules)(i64 runs, i64 blocks, i64 n, i64 piece, i64 block, const i32* cell SIZE(n * 3),
+                         const i64* last SIZE(3), const i64* period SIZE(3), u32* chance SIZE(runs * 174592), float* seen SIZE(runs * 57344),
                          i32* link SIZE(runs * block * 4), i64 slot, u16* words SIZE(blocks * slot), i64* used SIZE(blocks))
 {
     const i64 each = blocks_of_piece(piece, block);
@@ -601,7 +698,7 @@ KERNEL(encode_molecules)(i64 runs, i64 blocks, i64 n, i64 piece, i64 block, cons
 // The reverse. Whatever the words, nothing is read or written outside the arrays: damaged ones only give wrong cells.
 KERNEL(decode_molecules)(i64 runs, i64 blocks, i64 n, i64 piece, i64 block, const i64* first SIZE(blocks * 3),
                          const i64* last SIZE(3), const i64* period SIZE(3), const i64* word_first SIZE(blocks + 1),
-                         const u16* words SIZE(LAST(word_first)), u32* chance SIZE(runs * 125440),
+                         const u16* words SIZE(LAST(word_first)), u32* chance SIZE(runs * 174592),
                          float* seen SIZE(runs * 57344), i32* link SIZE(runs * block * 4), i32* cell SIZE(n * 3))
 {
     const i64 each = blocks_of_piece(piece, block);

@@ -33,6 +33,7 @@ from workbench.data.extent import extent
 SAMPLED = 8    # one block in so many decides between coders
 SMALL = 2**16  # few numbers are not represented by a part
 TRIED = "context", "pcodec"
+ALL_CODERS = "auto", "small", *CODERS, COUNTS, MOLECULES
 FIRST = 4096   # particles of a chunk with which molecules are looked for
 WORTH = 0.95   # of the usual size: the most that molecules may take, as they take longer
 
@@ -61,7 +62,7 @@ class LatticeCodec(ParticleCodec):
     contained: ClassVar[bool] = True
 
     order: str = option("free", "whether particles may come back sorted along the curve", choices=ORDERS)
-    coder: str = option("auto", "what is coded, and how: small takes longest", choices=("auto", "small", *CODERS, COUNTS, MOLECULES))
+    coder: str = option("auto", "what is coded, and how: small takes longest", choices=ALL_CODERS)
     block: int = option(1024, "particles in a block that is decoded alone", minimum=64, maximum=2**20)
     lower: tuple[float, ...] | None = option(None, "the smallest coordinate along each axis")
     upper: tuple[float, ...] | None = option(None, "the largest coordinate along each axis")
@@ -158,7 +159,10 @@ class LatticeCodec(ParticleCodec):
             raise CodecFailed('coder="counts" codes particles in free order; got order="keep": choose another coder')
         suits = CodedMolecules.suits(lattice)
         if self.coder == MOLECULES and not suits:
-            raise CodecFailed(f'coder="molecules" takes fewer cells along three axes; got {lattice.last}: choose another coder')
+            raise CodecFailed(
+                f'coder="molecules" takes at most 2³⁰ cells along each of three axes; the last are {lattice.last}: '
+                "choose another coder"
+            )
         chosen = [self.coder == MOLECULES] * len(pieces)
         if self.coder in ("auto", "small") and suits:
             chosen = [self._are_molecules(lattice, positions[items]) for items in pieces]

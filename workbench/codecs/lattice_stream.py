@@ -144,7 +144,8 @@ def decoded(streams: Sequence[Stream], xp: Any, dtype: Any) -> Array:
     numbers, firsts = [one.coded for one in streams], joined([one.first for one in streams])
     lattice: curve.Lattice = first.lattice
     if isinstance(first.coded, CodedMolecules):
-        return lattice.middles(CodedMolecules.cells_of_pieces(numbers, firsts, lattice, xp), dtype)   # type: ignore[arg-type]
+        cells = CodedMolecules.cells_of_pieces(numbers, firsts, lattice, xp)   # type: ignore[arg-type]
+        return lattice.middles(cells, dtype)
     counts = isinstance(first.coded, CodedCounts)
     decode: Any = CodedCounts.keys_of_pieces if counts else type(first.coded).decode_pieces   # type: ignore[union-attr]
     if first.order == "keep":

@@ -3,8 +3,8 @@
 Atoms of a molecule are near each other in a file, and their bonds have nearly fixed lengths and angles. A delta from one
 atom to the next knows the size of a bond only: it takes as many bits as a ball has cells. Here an atom takes the bits of a
 sphere, of a circle or of a place on it, as far as lengths and angles are known (`kernels/molecules.cu`). Nothing need be
-known of the molecules: which atoms are bonded is found by the encoder, and lengths, angles and turns are learned on the way,
-in each block anew. XTC, the format of GROMACS, codes small differences in runs, but no lengths and angles.
+known of the molecules: which atoms are bonded is found by the encoder, and lengths, angles and turns are learned on the
+way, in each block anew. XTC, the format of GROMACS, codes small differences in runs, but no lengths and angles.
 """
 
 from __future__ import annotations
