@@ -34,6 +34,12 @@ SMALL = {   # the functions whose products stay small, and why
          "find_beside", "halve_one", "known_sides", "write_rest", "encode_counts_f32_3d", "count_symbols_f32_3d"),
         "cells of a block of 2^15 particles, and rows of a table",
     ),
+    **dict.fromkeys(
+        ("attach", "between", "bond_in_shell", "chances_of_length", "chances_of_offset", "chances_of_turn", "choose_frame",
+         "detach", "likelihood_of_place", "number_near", "seen_in_frame", "size_from_one", "symbol",
+         "encode_molecules_f32_3d", "decode_molecules_f32_3d"),
+        "atoms of a block of 2^13, and rows of a table",
+    ),
 }
 SOURCES = sorted(path.stem for path in host_library.kernel_folder().glob("*.cu"))
 

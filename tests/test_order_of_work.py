@@ -45,6 +45,8 @@ def results() -> Iterator[tuple[str, Iterable[Any]]]:
         yield f"particles, {codec}, {order}", contents(archive)
     small = wb.codecs.get("lattice", coder="small", block=128)
     yield "particles, small", contents(wb.compress(bare(web), wb.Absolute(0.01), small, order="free"))
+    molecules = wb.codecs.get("lattice", coder="molecules")
+    yield "particles, molecules", contents(wb.compress(bare(web), wb.Absolute(0.01), molecules, chunk_values=3 * 1500))
     for bound in (wb.Absolute(0.01), wb.PointwiseRelative(0.01), wb.Absolute(0.0)):
         for codec in ("prequantised", "interpolation", "staged"):
             yield f"field, {codec}, {bound!r}", contents(wb.compress(field, bound, codec))

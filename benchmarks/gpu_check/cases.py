@@ -74,7 +74,8 @@ def _cases() -> Iterator[tuple[str, Callable[[Move, int], Named]]]:
         yield f"mesh, {kind}", _on(_mesh, dimensions, dtype)
         yield f"subdomains, {kind}", _on(_divide, dimensions, dtype)
         coders = itertools.product(("free", "keep"), ("packed", "context", "pcodec", "auto"))
-        for order, coder in (*coders, ("free", "counts")):
+        molecules = [("keep", "molecules")] if dimensions == 3 else []
+        for order, coder in (*coders, ("free", "counts"), *molecules):
             yield f"lattice codec, {order} {coder}, {kind}", _on(_codec, order, coder, dimensions, dtype)
         yield f"regions of the curve, {kind}", _on(_regions, dimensions, dtype)
         yield f"bounds, {kind}", _on(_bounds, dimensions, dtype)

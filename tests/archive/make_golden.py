@@ -43,6 +43,14 @@ def _swarm(count: int = 300) -> wb.Particles:
     return samples.particles(count)
 
 
+def _chains(count: int = 300) -> wb.Particles:
+    """Random walks of 30 equal steps each."""
+    steps = np.random.default_rng(count).normal(size=(count, 3))
+    steps /= np.linalg.norm(steps, axis=1, keepdims=True)
+    steps[::30] *= 40
+    return wb.Particles.wrapped(np.cumsum(steps, axis=0).astype(np.float32), 50.0)
+
+
 def _with_columns(count: int = 300) -> wb.Particles:
     """Particles with columns of many types."""
     random, swarm = np.random.default_rng(count), _swarm(count)
@@ -77,6 +85,9 @@ MADE: dict[str, Callable[[], Archive]] = {
     "lattice-packed": lambda: wb.compress(_swarm(), FINE, wb.codecs.get("lattice", coder="packed"), order="free"),
     "lattice-counts": lambda: wb.compress(
         _swarm(), FINE, wb.codecs.get("lattice", coder="counts", block=64), order="free", chunk_values=450
+    ),
+    "lattice-molecules": lambda: wb.compress(
+        _chains(), FINE, wb.codecs.get("lattice", coder="molecules"), chunk_values=450
     ),
     "clusters-free": lambda: wb.compress(
         _loose(500, np.float32, 3), wb.Absolute(0.1), order="free", chunk_values=600, keep=[wb.KeepClusters(0.25, "length")]

@@ -28,7 +28,8 @@ def positions(count: int = 5000) -> np.ndarray:
 
 CODERS = pytest.mark.parametrize(
     ("order", "coder"),
-    [*itertools.product(["free", "keep"], ["packed", "context", "pcodec", "auto"]), ("free", "counts"), ("free", "small")],
+    [*itertools.product(["free", "keep"], ["packed", "context", "pcodec", "auto"]), ("free", "counts"), ("free", "small"),
+     ("keep", "small")],
 )
 
 

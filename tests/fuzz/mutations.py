@@ -30,6 +30,7 @@ from workbench.codecs.counts import CodedCounts
 from workbench.codecs.entropy import CodedIntegers
 from workbench.codecs.interpolation_model import Model, Network, shapes
 from workbench.codecs.lattice_stream import CODERS, ORDERS, Stream
+from workbench.codecs.molecules import CodedMolecules
 from workbench.codecs.packing import PackedIntegers
 from workbench.codecs.pieces import join
 from workbench.errors import WorkbenchError
@@ -306,6 +307,8 @@ def _other_coded(stream: Stream, random: Random) -> Any:
         return _other_entropy(coded, random)
     if isinstance(coded, CodedCounts):
         return _other_counts(coded, random)
+    if isinstance(coded, CodedMolecules):
+        return _other_words(coded, random.choice(["words", "words", "word_first", "count"]), random)
     if isinstance(coded, PackedIntegers):
         name = random.choice(["count", "block", "components", "widths", "packed"])
         old = getattr(coded, name)
@@ -347,6 +350,13 @@ def _other_counts(coded: CodedCounts, random: Random) -> CodedCounts:
     match random.choice(["chosen", "words", "words", "word_first", "count", "block", "dimensions", "key_bits"]):
         case "chosen":
             return dataclasses.replace(coded, chosen=_other_values(np.array(coded.chosen), random))
+        case name:
+            return _other_words(coded, name, random)
+
+
+def _other_words(coded: Any, name: str, random: Random) -> Any:
+    """The same with other words, other borders between blocks, or another number."""
+    match name:
         case "words":
             words = _other_values(np.array(coded.words), random)
             first = np.minimum(coded.word_first, len(words))

@@ -49,7 +49,8 @@ def _particles() -> Made:
         "2-D clusters": (flat, wb.compress(flat, wb.Absolute(0.05), order="free", keep=kept[:1])),
     }
     made["single"] = (wb.Particles(plain.positions[:1]), made["single"][1])
-    for coder, orders in {"context": ORDERS, "pcodec": ORDERS, "packed": ORDERS, "counts": ("free",)}.items():
+    coders = {"context": ORDERS, "pcodec": ORDERS, "packed": ORDERS, "counts": ("free",), "molecules": ("keep",)}
+    for coder, orders in coders.items():
         for order in orders:
             codec = get("lattice", coder=coder, block=64)
             made[f"{coder}, {order}"] = (plain, wb.compress(plain, wb.Absolute(0.01), codec, order=order))

@@ -34,7 +34,7 @@ SAMPLED = 8    # one block in so many decides between coders
 SMALL = 2**16  # few numbers are not represented by a part
 TRIED = "context", "pcodec"
 ALL_CODERS = "auto", "small", *CODERS, COUNTS, MOLECULES
-FIRST = 4096   # particles of a chunk with which molecules are looked for
+FIRST = 2048   # particles of a chunk with which molecules are looked for
 WORTH = 0.95   # of the usual size: the most that molecules may take, as they take longer
 
 
@@ -138,6 +138,8 @@ class LatticeCodec(ParticleCodec):
         self, lattice: Lattice, positions: Array, keys: Array, in_place: bool, pieces: Pieces
     ) -> Iterator[Stream]:
         """The deltas between sorted keys, of each piece."""
+        if self.coder == MOLECULES:
+            raise CodecFailed('coder="molecules" codes particles in their own order; got "free": choose another coder')
         block = self.block
         gaps, first = lattice.gaps(keys, pieces, block)
         coded: list[Coded] = []
