@@ -74,8 +74,7 @@ def _cases() -> Iterator[tuple[str, Callable[[Move, int], Named]]]:
         yield f"mesh, {kind}", _on(_mesh, dimensions, dtype)
         yield f"subdomains, {kind}", _on(_divide, dimensions, dtype)
         coders = itertools.product(("free", "keep"), ("packed", "context", "pcodec", "auto"))
-        molecules = [("keep", "molecules")] if dimensions == 3 else []
-        for order, coder in (*coders, ("free", "counts"), *molecules):
+        for order, coder in (*coders, ("free", "counts")):
             yield f"lattice codec, {order} {coder}, {kind}", _on(_codec, order, coder, dimensions, dtype)
         yield f"regions of the curve, {kind}", _on(_regions, dimensions, dtype)
         yield f"bounds, {kind}", _on(_bounds, dimensions, dtype)
@@ -88,6 +87,7 @@ def _cases() -> Iterator[tuple[str, Callable[[Move, int], Named]]]:
     for dtype in (np.float32, np.float64):
         yield f"k-means, {np.dtype(dtype).name}", _on(_kmeans, dtype)
         yield f"checksums, {np.dtype(dtype).name}", _on(_checksums, dtype)
+        yield f"molecules, {np.dtype(dtype).name}", _on(_molecules, dtype)
         yield f"fields, {np.dtype(dtype).name}", _on(_fields, dtype)
     yield "symbols", _symbols
     yield "CRC", _crc
@@ -230,6 +230,18 @@ def _codec(move: Move, count: int, order: str, coder: str, dimensions: int, dtyp
         data = codec.encode(positions, Tolerance(absolute=tolerance))
         yield f"{BYTES} at {tolerance:g}", data
         yield f"decoded at {tolerance:g}", codec.decode(data, positions.shape, positions.dtype, xp)
+
+
+def _molecules(move: Move, count: int, dtype: Any) -> Named:
+    steps = numbers(31).random((count, 3)) - 0.5
+    steps /= 10 * np.sqrt((steps**2).sum(axis=1, keepdims=True))
+    steps[::24] *= 20
+    positions = move(typed(np.mod(np.cumsum(steps, axis=0), 5.0), dtype))
+    for box in (None, (5.0,) * 3):
+        codec = wb.codecs.get("lattice", order="keep", coder="molecules", box=box)
+        data = codec.encode(positions, Tolerance(absolute=5e-4))
+        yield f"{BYTES}, {box}", data
+        yield f"decoded, {box}", codec.decode(data, positions.shape, positions.dtype, backend.namespace(positions))
 
 
 def _regions(move: Move, count: int, dimensions: int, dtype: Any) -> Named:
