@@ -34,7 +34,7 @@ SAMPLED = 8    # one block in so many decides between coders
 SMALL = 2**16  # few numbers are not represented by a part
 TRIED = "context", "pcodec"
 ALL_CODERS = "auto", "small", *CODERS, COUNTS, MOLECULES
-FIRST = 2048   # particles of a chunk with which molecules are looked for
+FIRST = 1024   # particles of a chunk with which molecules are looked for
 WORTH = 0.95   # of the usual size: the most that molecules may take, as they take longer
 
 
@@ -167,21 +167,29 @@ class LatticeCodec(ParticleCodec):
             )
         chosen = [self.coder == MOLECULES] * len(pieces)
         if self.coder in ("auto", "small") and suits:
-            chosen = [self._are_molecules(lattice, positions[items]) for items in pieces]
-        if len(set(chosen)) == 1:
-            yield from (self._as_molecules if chosen[0] else self._as_deltas)(lattice, positions, pieces)
-            return
-        for molecules, items in zip(chosen, pieces, strict=True):
-            whole = Pieces.of(items.stop - items.start, items.stop - items.start)
-            yield from (self._as_molecules if molecules else self._as_deltas)(lattice, positions[items], whole)
+            chosen = self._are_molecules(lattice, positions, pieces)
+        found = {kind: self._of_kind(kind, chosen, lattice, positions, pieces) for kind in set(chosen)}
+        yield from (next(found[kind]) for kind in chosen)
 
-    def _are_molecules(self, lattice: Lattice, positions: Array) -> bool:
-        """Whether these take less room as molecules: the first of them, or all if asked for the smallest."""
-        part = positions if self.coder == "small" else positions[:FIRST]
-        whole = Pieces.of(len(part), len(part))
-        either = [next(way(lattice, part, whole)) for way in (self._as_molecules, self._as_deltas)]
-        molecules, deltas = (len(stream.to_bytes()) for stream in either)
-        return molecules < (1 if self.coder == "small" else WORTH) * deltas
+    def _of_kind(
+        self, molecules: bool, chosen: list[bool], lattice: Lattice, positions: Array, pieces: Pieces
+    ) -> Iterator[Stream]:
+        """The pieces for which molecules, or deltas, are chosen: coded together."""
+        own = [positions[items] for items, kind in zip(pieces, chosen, strict=True) if kind == molecules]
+        part = positions if len(own) == len(pieces) else backend.namespace(positions).concatenate(own)
+        way = self._as_molecules if molecules else self._as_deltas
+        return way(lattice, part, Pieces.of(len(part), pieces.length))
+
+    def _are_molecules(self, lattice: Lattice, positions: Array, pieces: Pieces) -> list[bool]:
+        """Which pieces take less room as molecules: the first of their particles, or all if asked for the smallest."""
+        all_of_them = self.coder == "small"
+        part = positions if all_of_them else _beginnings(positions, pieces, FIRST)
+        of = pieces if all_of_them else Pieces.of(len(part), min(FIRST, pieces.length))
+        molecules = CodedMolecules.of_pieces(lattice.cells(part), of, lattice)
+        steps, _ = lattice.steps(part, of, self.block)
+        most = 1 if all_of_them else WORTH
+        deltas = zip(*self._sizes(steps, of, self.block, signs=True), strict=True)
+        return [_length(one) < most * min(sizes) for one, sizes in zip(molecules, deltas, strict=True)]
 
     def _as_molecules(self, lattice: Lattice, positions: Array, pieces: Pieces) -> Iterator[Stream]:
         """The cells of each piece, by lengths, angles and turns of bonds."""
@@ -220,9 +228,13 @@ class LatticeCodec(ParticleCodec):
             parts = numbers[: last.start], numbers[last.start :]
             return [name for part, own in zip(parts, ends, strict=True) for name in self._chosen(part, own, block, signs)]
         sample, taken = sampled_blocks(numbers, pieces, block, SAMPLED if large else 1)
-        tried = [CODERS[name].of_pieces(sample, taken.length, block, signs) for name in TRIED]
-        sizes = [[len(one.to_bytes()) for one in coded] for coded in tried]
+        sizes = self._sizes(sample, taken, block, signs)
         return [min(zip(own, TRIED, strict=True), key=lambda found: found[0])[1] for own in zip(*sizes, strict=True)]
+
+    def _sizes(self, numbers: Array, pieces: Pieces, block: int, signs: bool) -> list[list[int]]:
+        """How many bytes each coder that is tried makes of each piece."""
+        tried = [CODERS[name].of_pieces(numbers, pieces.length, block, signs) for name in TRIED]
+        return [[_length(one) for one in coded] for coded in tried]
 
     def _decode(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> Array:
         return self._decode_on(np, data, shape, dtype)
@@ -236,6 +248,16 @@ class LatticeCodec(ParticleCodec):
 
 def _length(coded: Coded) -> int:
     return len(coded.to_bytes())
+
+
+def _beginnings(positions: Array, pieces: Pieces, rows: int) -> Array:
+    """The first so many rows of each piece."""
+    if pieces.length <= rows or len(pieces) == 1:
+        return positions[:rows] if len(pieces) == 1 else positions
+    whole = len(positions) // pieces.length
+    first = positions[: whole * pieces.length].reshape(whole, pieces.length, -1)[:, :rows]
+    rest = positions[whole * pieces.length :][:rows]
+    return backend.namespace(positions).concatenate([first.reshape(-1, positions.shape[1]), rest])
 
 
 def _check_shape(positions: Array) -> None:
