@@ -31,7 +31,7 @@ CHANCES = backend.constant("molecules.cu", "CHANCES")
 SEEN = backend.constant("molecules.cu", "SEEN")
 LINKS = backend.constant("molecules.cu", "LINKS")
 MOST_CELLS = backend.constant("molecules.cu", "MOST_CELLS")
-MOST_RUNS = 256        # on a GPU: each has 0.7 MB of its own
+MOST_RUNS = 256        # on a GPU: each has 1 MB of its own
 ROOM = 48              # bits for each atom beside those of its cell, at first
 
 _HEADER = struct.Struct("<IQ")    # bytes of the lengths of blocks, words
