@@ -1,12 +1,12 @@
 // Cells of atoms in the order of a file, each placed by earlier atoms of its molecule: lengths, angles and turns of bonds.
 //
-// An atom is attached to one of the 31 atoms before it, mostly one that it is bonded to: the encoder takes the one from which it
-// is coded shortest. The distance to it has a class, an eighth of an octave. Two more earlier atoms that are attached nearby
-// span a frame. In it, atoms in the same situation (the same classes around them) have nearly the same length, angle and
-// turn, with means and mean deviations that are learned on the way. They give a point, and a variance along three directions;
-// so they give a mean and a variance of x, of y given x, and of z given both, and the differences from these means are coded.
-// Where a length alone is known, x is coded first, then the place on the circle that is left. So bonds of fixed length take
-// the bits of a sphere, not those of a ball. An atom that is near no other is stored as it is.
+// An atom is attached to one of the 31 atoms before it, mostly one that it is bonded to: the encoder takes the one from
+// which it is coded shortest. The distance to it has a class, an eighth of an octave. Two more earlier atoms that are
+// attached nearby span a frame. In it, atoms in the same situation (the same classes around them) have nearly the same
+// length, angle and turn, with means and mean deviations that are learned on the way. They give a point, and a variance along
+// three directions; so they give a mean and a variance of x, of y given x, and of z given both, and the differences from these
+// means are coded. Where a length alone is known, x is coded first, then the place on the circle that is left. So bonds of
+// fixed length take the bits of a sphere, not those of a ball. An atom that is near no other is stored as it is.
 //
 // All is coded bit by bit with chances that adapt, by a binary range coder. Blocks are independent. The decoder repeats the
 // arithmetic, in float64: in a fixed order, without fused multiply-add, and with no function but the square root.
@@ -28,7 +28,7 @@ static const i32 REACH = 9;                  // classes between the lengths of b
 static const i64 MOST_CELLS = 1073741824;    // along an axis
 static const u64 WHOLE = 1ULL << 48;         // the range of the coder
 static const double BIN = 8;                 // the largest width of a bin on a circle, in cells
-static const double HOPE = 256;               // how much likelier a bond can be than a place in its ball, for most
+static const double MOST_GAIN = 256;          // how much likelier an expected bond is than any as long, at most
 static const double LEAST_VARIANCE = 0.08;   // from rounding to cells
 
 namespace {
@@ -390,8 +390,19 @@ DEVICE u32* chances_of_differences(const Atoms& atoms)
     return atoms.chance + (OFFSETS << OFFSET_BITS) + (LENGTHS << LENGTH_BITS) + (TURNS << TURN_BITS);
 }
 
-// The two atoms that span a frame with the one that `atom` is attached to. The axis goes to what that one is attached to, or
-// to what was attached to it before; then one more.
+// What stands for the classes around an atom. The frame is of one of five kinds.
+DEVICE void name_situation(const Atoms& atoms, i32 atom, u32 kind, i32 beside_axis, i32 beside_side, Frame* frame)
+{
+    const i32* own = atoms.link + atom * LINKS;
+    u32 hash = mixed(mixed(3, (u32)own[CLASS]), kind);
+    frame->wide = hash;
+    if (frame->axis >= 0) hash = mixed(hash, (u32)atoms.link[beside_axis * LINKS + CLASS]);
+    if (frame->side >= 0) hash = mixed(hash, (u32)(atoms.link[beside_side * LINKS + CLASS] + 1));
+    frame->situation = kind == 2 || kind == 3 ? mixed(hash, (u32)(atom - own[BASE])) : hash;
+}
+
+// The two atoms that span a frame with the one that `atom` is attached to. The axis goes to what that one is attached to,
+// or to what was attached to it before; then one more.
 DEVICE void choose_frame(const Atoms& atoms, i32 atom, Frame* frame)
 {
     const i32 *own = atoms.link + atom * LINKS, *base = atoms.link + own[BASE] * LINKS;
@@ -422,12 +433,7 @@ DEVICE void choose_frame(const Atoms& atoms, i32 atom, Frame* frame)
         if (first >= 0 && size <= atoms.link[first * LINKS + CLASS] + REACH) frame->side = first;
         kind = 4;
     }
-    u32 hash = mixed(mixed(3, (u32)size), kind);
-    frame->wide = hash;
-    if (frame->axis >= 0) hash = mixed(hash, (u32)(attached ? base[CLASS] : atoms.link[before * LINKS + CLASS]));
-    const i32 third = kind == 2 ? beyond : frame->side;
-    if (frame->side >= 0) hash = mixed(hash, (u32)(atoms.link[third * LINKS + CLASS] + 1));
-    frame->situation = kind == 2 || kind == 3 ? mixed(hash, (u32)(atom - own[BASE])) : hash;
+    name_situation(atoms, atom, kind, attached ? own[BASE] : before, kind == 2 ? beyond : frame->side, frame);
 }
 
 // The frame in numbers; an atom that gives no direction is left out.
@@ -620,7 +626,7 @@ DEVICE i32 best_offset(const Atoms& atoms, i32 atom)
     for (i32 offset = 1; offset < 1 << OFFSET_BITS && offset <= atom; ++offset) {
         const Vector bond = between(atoms, atom - offset, atom);
         const double square = dot(bond, bond);
-        if (HOPE / ((square + 1) * sqrt(square + 1)) <= best) continue;
+        if (MOST_GAIN / ((square + 1) * sqrt(square + 1)) <= best) continue;
         const i32 size = class_of((u64)square);
         const double named = likelihood(chance, (u32)offset, OFFSET_BITS) *
                              likelihood(chances_of_length(atoms, offset), (u32)size, LENGTH_BITS);
@@ -671,7 +677,8 @@ DEVICE Atoms fresh_atoms(i64 run, i64 block, const i32* cell, const i64* last, c
 // The words of each block, at the end of its slot; `used` is -1 where that is too short. The caller keeps the first atom of
 // each block.
 KERNEL(encode_molecules)(i64 runs, i64 blocks, i64 n, i64 piece, i64 block, const i32* cell SIZE(n * 3),
-                         const i64* last SIZE(3), const i64* period SIZE(3), u32* chance SIZE(runs * 174592), float* seen SIZE(runs * 57344),
+                         const i64* last SIZE(3), const i64* period SIZE(3), u32* chance SIZE(runs * 174592),
+                         float* seen SIZE(runs * 57344),
                          i32* link SIZE(runs * block * 4), i64 slot, u16* words SIZE(blocks * slot), i64* used SIZE(blocks))
 {
     const i64 each = blocks_of_piece(piece, block);
