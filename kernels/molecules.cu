@@ -3,10 +3,11 @@
 // An atom is attached to one of the 31 atoms before it, mostly one that it is bonded to: the encoder takes the one from
 // which it is coded shortest. The distance to it has a class, an eighth of an octave. Two more earlier atoms that are
 // attached nearby span a frame. In it, atoms in the same situation (the same classes around them) have nearly the same
-// length, angle and turn, with means and mean deviations that are learned on the way. They give a point, and a variance along
-// three directions; so they give a mean and a variance of x, of y given x, and of z given both, and the differences from these
-// means are coded. Where a length alone is known, x is coded first, then the place on the circle that is left. So bonds of
-// fixed length take the bits of a sphere, not those of a ball. An atom that is near no other is stored as it is.
+// length, angle and turn, with means and mean deviations that are learned on the way. They give a point, and a variance
+// along three directions; so they give a mean and a variance of x, of y given x, and of z given both, and the
+// differences from these means are coded. Where a length alone is known, x is coded first, then the place on the circle
+// that is left. So bonds of fixed length take the bits of a sphere, not those of a ball. An atom that is near no other
+// is stored as it is.
 //
 // All is coded bit by bit with chances that adapt, by a binary range coder. Blocks are independent. The decoder repeats the
 // arithmetic, in float64: in a fixed order, without fused multiply-add, and with no function but the square root.
