@@ -33,7 +33,7 @@ SHARING = {
     "tests/browser/": "", "tests/lab/limits_panel/": "",
     "tests/subdomains/": r"^def .*\b(client|cluster)\b|getfixturevalue\(.client.\)",
 }
-SPREAD = ("tests/device_code/test_kernels.py",)   # files whose tests share nothing, and take minutes each
+SPREAD = ("tests/device_code/test_kernels.py", "tests/test_nvrtc.py")   # whose tests share nothing and take long
 collect_ignore = ["fake_card"]   # collected for doctests, it would stay imported as CuPy
 
 
