@@ -75,16 +75,22 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
-@pytest.fixture
-def environment(tmp_path: Path) -> Path:
-    """The Python of a new environment that holds the core's dependencies and nothing else."""
-    run(sys.executable, "-m", "venv", tmp_path / "environment", cwd=tmp_path)
-    python = tmp_path / "environment" / "bin" / "python"
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of a new environment that holds the core's dependencies and, of the package, what a test puts there."""
+    folder = tmp_path_factory.mktemp("installed")
+    run(sys.executable, "-m", "venv", folder / "environment", cwd=folder)
+    python = folder / "environment" / "bin" / "python"
     try:
-        pip(python, "install", "--quiet", "numpy", "pcodec", cwd=tmp_path)
+        pip(python, "install", "--quiet", "numpy", "pcodec", cwd=folder)
     except AssertionError as error:
         pytest.skip(f"pip cannot install NumPy here: {str(error).splitlines()[-1]}")
     return python
+
+
+def install(python: Path, *package: object, cwd: Path) -> None:
+    """Put a package in place of the one that was installed before."""
+    pip(python, "install", "--quiet", "--no-deps", "--no-index", "--force-reinstall", *package, cwd=cwd)
 
 
 def answer(python: Path, folder: Path) -> list[str]:
@@ -141,11 +147,11 @@ def test_a_repaired_wheel_has_a_tag_that_package_indexes_accept(repaired):
 
 def test_a_repaired_wheel_runs_with_the_openmp_it_brings(repaired, environment, tmp_path):
     assert [name for name in names(repaired) if re.match(r"lossbench\.libs/libgomp-.*\.so", name)]
-    pip(environment, "install", "--quiet", "--no-index", repaired, cwd=tmp_path)
+    install(environment, repaired, cwd=tmp_path)
     loaded = PROGRAM + "print([line.split()[-1] for line in open('/proc/self/maps') if 'libgomp' in line][0])"
     labels, package, _, runtime = run(environment, "-I", "-c", loaded, cwd=tmp_path).stdout.splitlines()
     assert labels == "[0, 1, 0]"
-    assert Path(package).is_relative_to(tmp_path)
+    assert Path(package).is_relative_to(environment.parents[1])
     assert Path(runtime).parent.name == "lossbench.libs"
 
 
@@ -158,11 +164,11 @@ def test_the_wheel_holds_the_library_and_its_sources(wheel):
 
 
 def test_an_installed_wheel_needs_no_checkout(wheel, environment, tmp_path):
-    pip(environment, "install", "--quiet", "--no-index", wheel, cwd=tmp_path)
+    install(environment, wheel, cwd=tmp_path)
     labels, package, kernels = answer(environment, tmp_path)
     assert labels == "[0, 1, 0]"
-    assert Path(package).is_relative_to(tmp_path)
-    assert Path(kernels).is_relative_to(tmp_path)
+    assert Path(package).is_relative_to(environment.parents[1])
+    assert Path(kernels).is_relative_to(environment.parents[1])
     assert Path(kernels).name == "_kernels"
     assert run(environment.parent / "workbench", "--help", cwd=tmp_path).stdout
 

@@ -54,10 +54,8 @@ def kept(particles, bound, keep, parts, folder):
     return watching
 
 
-@pytest.mark.parametrize(
-    ("parts", "share", "lengths"),
-    [(20, 0.5, [0.15, 0.2]), *(pytest.param(*given, 0.2, marks=pytest.mark.long) for given in [(24, 0.5), (40, 0.7)])],
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("parts", "share", "lengths"), [(20, 0.5, [0.15, 0.2]), (24, 0.5, 0.2), (40, 0.7, 0.2)])
 def test_where_nothing_has_changed_nothing_is_new(tmp_path, parts, share, lengths):
     watching = kept(WEB, share * 0.2 * WEB.spacing, KeepClusters(lengths), parts, tmp_path)
     assert watching.spared

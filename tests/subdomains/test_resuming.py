@@ -160,10 +160,10 @@ def whole(tmp_path_factory):
 @pytest.mark.parametrize(
     ("step", "call", "item", "rounds"),
     [
-        ("find-parts", 1, 1, 0), ("repair-inside", 2, 1, 1), ("hand-back-moves", 1, 1, None), ("write-chunks", 1, 2, None),
+        ("repair-inside", 2, 1, 1), ("write-chunks", 1, 2, None),
         *(pytest.param(*given, marks=pytest.mark.long) for given in [
-            ("apply-moves", 1, 2, 0), ("find-parts", 2, 0, 1), ("apply-moves", 2, 1, 1), ("repair-across", 3, 0, 2),
-            ("finish-chunks", 1, 3, None),
+            ("find-parts", 1, 1, 0), ("hand-back-moves", 1, 1, None), ("apply-moves", 1, 2, 0), ("find-parts", 2, 0, 1),
+            ("apply-moves", 2, 1, 1), ("repair-across", 3, 0, 2), ("finish-chunks", 1, 3, None),
         ]),
     ],
 )

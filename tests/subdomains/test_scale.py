@@ -75,7 +75,7 @@ def assert_within_limits(executor, owned, particles):
 
 
 @pytest.mark.parametrize(("order", "box", "chunks", "count"), [
-    (random, True, 100, 10_000), (halo_by_halo, False, 100, 10_000),
+    (halo_by_halo, False, 100, 10_000), pytest.param(random, True, 100, 10_000, marks=pytest.mark.long),
     *(pytest.param(order, box, 1000, None, marks=pytest.mark.long) for order, box in [
         (random, True), (random, False), (along_the_curve, True), (along_the_curve, False), (halo_by_halo, True),
         (halo_by_halo, False),
@@ -88,7 +88,8 @@ def test_as_many_chunks_as_subdomains(tmp_path, order, box, chunks, count):
     assert executor.total("opened") <= 3 * chunks * math.sqrt(chunks) + 32 * chunks
 
 
-@pytest.mark.parametrize("few", [64, pytest.param(128, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("few", [64, 128])
 def test_what_it_takes_when_both_double(tmp_path, few):
     """Files opened grow as chunks times the root of the number of subdomains; those of neighbours come on top."""
     particles, steps = ordered(along_the_curve, True, 12_800), []
@@ -163,7 +164,8 @@ OPENED_TO_KEEP = 800   # files, by a subdomain of a hundred particles in an atte
 
 
 @pytest.mark.parametrize(("order", "kind", "keep", "chunks", "count"), [
-    (random, "free", False, 100, 10_000), (halo_by_halo, "keep", False, 100, 10_000), (random, "keep", True, 24, 2400),
+    (halo_by_halo, "keep", False, 100, 10_000), (random, "keep", True, 24, 2400),
+    pytest.param(random, "free", False, 100, 10_000, marks=pytest.mark.long),
     *(pytest.param(*case, 1000, None, marks=pytest.mark.long) for case in (
         (random, "free", False), (along_the_curve, "keep", False), (halo_by_halo, "free", False), (random, "keep", True),
     )),
