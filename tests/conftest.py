@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import settings
@@ -44,6 +45,13 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"the folder of real data is not there: {folder}")
     return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def written_without_waiting() -> Iterator[None]:
+    """What tests write need not survive a loss of power, and each wait for the disk takes milliseconds."""
+    with mock.patch.object(os, "fsync", os.fstat):
+        yield
 
 
 @pytest.fixture

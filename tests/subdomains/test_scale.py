@@ -186,7 +186,8 @@ def test_archives_of_a_thousand_chunks(monkeypatch, tmp_path, order, kind, keep,
         assert verifying["survey-particles"].source + verifying["send-particles"].source <= 2 * size
 
 
-@pytest.mark.parametrize("few", [32, pytest.param(64, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("few", [32, 64])
 def test_what_archives_take_when_both_double(monkeypatch, tmp_path, few):
     particles, taken = ordered(random, True, 10_000), []
     for chunks in (few, 2 * few):
