@@ -41,6 +41,7 @@ def passed(
     return int(re.findall(r"(\d+) passed", ended.stdout)[-1])
 
 
+@pytest.mark.long
 def test_kernels_that_compile_fast_give_the_bits_of_the_cpu():
     """With threads that take turns by chance and never conflict; `test_all_tests_for_a_gpu_pass` has them in order."""
     assert passed("interleaved", "-k", "extent or (sorting and 31)", seed=1) >= 5

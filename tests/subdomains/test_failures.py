@@ -154,6 +154,7 @@ def test_a_full_disk_names_the_file(script, tmp_path):
     assert not list((tmp_path / "scratch").iterdir())
 
 
+@pytest.mark.long
 def test_an_item_that_kills_every_worker_is_named(script, tmp_path):
     (script.script / "find-groups-2").write_text("exit always")
     # Dask may blame what waited on the same worker.

@@ -89,6 +89,7 @@ def on_a_lattice():
     return wb.Particles.wrapped(places.astype(np.float32), 1.4)
 
 
+@pytest.mark.long
 def test_close_calls_are_those_of_one_process(tmp_path):
     particles, bound, keep = on_a_lattice(), wb.Absolute(1e-5), KeepClusters(0.1, "length")
     one = wb.compress(particles, bound, keep=keep)

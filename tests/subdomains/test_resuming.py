@@ -176,7 +176,9 @@ def test_a_run_killed_while_keeping_clusters_goes_on_from_the_last_round(tmp_pat
     assert not hidden.exists()
 
 
-@pytest.mark.parametrize("damage", ["moves", "record", "other particles"])
+@pytest.mark.parametrize("damage", [
+    "moves", *(pytest.param(damage, marks=pytest.mark.long) for damage in ("record", "other particles")),
+])
 def test_rounds_that_are_damaged_or_of_other_particles_are_not_gone_on_from(tmp_path, whole, damage):
     expected, repairs = whole
     hidden = killed_while_keeping(tmp_path, "repair-inside", 3, 0)

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from combinations import in_pairs
 from subdomains.counting import Counting, ParticlesInFile
 from workbench import backend
 from workbench.archive import verify
@@ -108,7 +107,10 @@ def test_what_it_takes_when_both_double(tmp_path, few):
     assert {name: counts.sent / counts.tasks <= 600 for name, counts in after.items()} == dict.fromkeys(after, True)
 
 
-@pytest.mark.parametrize(("order", "kept"), in_pairs(["keep", "free"], [True, False]))
+@pytest.mark.parametrize(("order", "kept"), [
+    ("free", False),
+    *(pytest.param(*each, marks=pytest.mark.long) for each in [("keep", True), ("keep", False), ("free", True)]),
+])
 def test_archives_of_many_chunks_and_subdomains(tmp_path, order, kept):
     """More than 16 subdomains, and more than 128 ranges of a free order: all is sent in groups."""
     snapshot = wb.synthetic.cosmic_web(n=12, seed=4)
@@ -164,7 +166,7 @@ OPENED_TO_KEEP = 800   # files, by a subdomain of a hundred particles in an atte
 
 
 @pytest.mark.parametrize(("order", "kind", "keep", "chunks", "count"), [
-    (halo_by_halo, "keep", False, 100, 10_000), (random, "keep", True, 24, 2400),
+    (halo_by_halo, "keep", False, 100, 10_000), pytest.param(random, "keep", True, 24, 2400, marks=pytest.mark.long),
     pytest.param(random, "free", False, 100, 10_000, marks=pytest.mark.long),
     *(pytest.param(*case, 1000, None, marks=pytest.mark.long) for case in (
         (random, "free", False), (along_the_curve, "keep", False), (halo_by_halo, "free", False), (random, "keep", True),

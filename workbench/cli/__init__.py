@@ -51,7 +51,8 @@ def _run(given: list[str]) -> int:
 
 
 def _options(arguments: list[str]) -> argparse.Namespace:
-    parser = _parser(arguments[:1] if arguments[0] in COMMANDS else COMMANDS)
+    first = arguments[0]
+    parser = _parser([first] if first in COMMANDS else [] if first == "--version" else COMMANDS)
     options, rest = parser.parse_known_args(arguments)
     if len(rest) == 1 and not rest[0].startswith("-") and getattr(options, "file", "") is None:
         options.file = rest.pop()   # `verify A --json B`: Python 3.11 looks for optional files before options only

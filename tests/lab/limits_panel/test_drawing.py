@@ -36,7 +36,9 @@ def points(name):
     return tuple(limits.compare([codec.id for codec in codecs_for(sample(name))], bounds))
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", [
+    pytest.param(name, marks=[pytest.mark.long] * (name in ("plane", "four"))) for name in ALL
+])
 def test_the_form_is_the_same_before_and_after(name):
     state = state_of(name, tile=4)
     before, after = draw(sample(name), state, {}), draw(sample(name), state, results(name), points(name))
