@@ -92,10 +92,12 @@ __all__ = [
     "synthetic",
 ]
 
-# A name is imported when it is used first (PEP 562): a process that decodes or reads a file loads
-# a fraction of the package, and starts within a fraction of the time.
-_MODULES = {"synthetic": "data.synthetic"} | {
-    name: name for name in ("bounds", "clusters", "codecs", "distributed", "lab", "limits", "metrics", "propagation")
+# A name is imported when it is used first (PEP 562): a process that decodes or reads a file loads a fraction of the
+# package, and starts within a fraction of the time.
+_MODULES = {
+    **{name: name for name in ("archive", "bounds", "clusters", "codecs", "data", "distributed", "guarantees")},
+    **{name: name for name in ("lab", "limits", "metrics", "propagation")},
+    "synthetic": "data.synthetic",
 }
 _NAMES = {
     "archive": "Archive Collection Dataset compress curl divergence linear_combination",
