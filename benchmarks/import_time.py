@@ -1,4 +1,4 @@
-"""How long `import workbench` takes in a fresh process, beside NumPy's share of it and the target."""
+"""How long `import workbench` takes in a fresh process, beside NumPy, what compression needs, all names, and the target."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def seconds(statement: str) -> float:
 
 def main() -> None:
     """Print the medians; the statements take turns, so that a slow spell of the machine meets both."""
-    statements = ["import numpy", "import workbench"]
+    statements = ["import numpy", "import workbench", "from workbench import compress", "from workbench import *"]
     times: dict[str, list[float]] = {statement: [] for statement in statements}
     for _ in range(1 + PROCESSES):
         for statement in statements:
@@ -27,9 +27,9 @@ def main() -> None:
     for statement in statements:
         warm = times[statement][1:]   # the first one read the files from disk
         spread = f"{min(warm):.3f} to {max(warm):.3f} s in {PROCESSES} processes"
-        print(f"{statement:<20} {statistics.median(warm):.3f} s   ({spread})")
+        print(f"{statement:<30} {statistics.median(warm):.3f} s   ({spread})")
     verdict = "met" if statistics.median(times["import workbench"][1:]) < TARGET else "MISSED"
-    print(f"target               {TARGET:.3f} s   {verdict}")
+    print(f"target                         {TARGET:.3f} s   {verdict}")
 
 
 if __name__ == "__main__":

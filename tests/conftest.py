@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import settings
@@ -33,7 +34,7 @@ SHARING = {
     "tests/browser/": "", "tests/lab/limits_panel/": "",
     "tests/subdomains/": r"^def .*\b(client|cluster)\b|getfixturevalue\(.client.\)",
 }
-SPREAD = ("tests/device_code/test_kernels.py",)   # files whose tests share nothing, and take minutes each
+SPREAD = ("tests/device_code/test_kernels.py", "tests/test_nvrtc.py")   # whose tests share nothing and take long
 collect_ignore = ["fake_card"]   # collected for doctests, it would stay imported as CuPy
 
 
@@ -44,6 +45,13 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"the folder of real data is not there: {folder}")
     return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def written_without_waiting() -> Iterator[None]:
+    """What tests write need not survive a loss of power, and each wait for the disk takes milliseconds."""
+    with mock.patch.object(os, "fsync", os.fstat):
+        yield
 
 
 @pytest.fixture

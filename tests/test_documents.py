@@ -12,7 +12,7 @@ import pytest
 import workbench as wb
 from workbench.cli import main
 from workbench.codecs import status
-from workbench.data.readers import FORMATS
+from workbench.data.readers import formats
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -102,7 +102,7 @@ def test_files_that_are_named_exist(document: str) -> None:
 
 def test_every_format_is_documented() -> None:
     text = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
-    for known in FORMATS:
+    for known in formats():
         assert f"`{known.key}`" in text, known.key
         (row,) = [line for line in text.splitlines() if f"`{known.key}`" in line and line.startswith("| `")]
         for option in known.options:

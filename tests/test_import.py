@@ -5,17 +5,35 @@ import subprocess
 import sys
 from types import ModuleType
 
+import pytest
+
 import workbench
+from conftest import ROOT
 
 HEAVY = "cupy dask distributed h5py holoviews matplotlib MDAnalysis netCDF4 pandas scipy torch zarr".split()
 
 
-def test_importing_loads_nothing_heavy():
-    program = "import json, sys, workbench; print(json.dumps(sorted({name.split('.')[0] for name in sys.modules})))"
-    fresh = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    loaded = json.loads(fresh.stdout)
-    assert "numpy" in loaded
+def loaded_by(program: str) -> set[str]:
+    """The names of all modules that a new process has imported after a program."""
+    program += "; import json, sys; print(json.dumps(list(sys.modules)))"
+    return set(json.loads(subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout))
+
+
+def test_all_names_together_load_nothing_heavy():
+    loaded = loaded_by("from workbench import *; compress, rate_distortion, propagation.Pipeline")
+    assert {"numpy", "workbench.archive.compress", "workbench.limits.result"} <= loaded
     assert [name for name in HEAVY if name in loaded] == []
+
+
+@pytest.mark.parametrize(("program", "most"), [
+    ("import workbench", []),
+    ("import workbench.codecs.isolation.process", ["charts", "codecs"]),
+    ("import workbench.data.readers.other_process", ["data"]),
+    ("import workbench as wb; wb.friends_of_friends", "charts clusters codecs data guarantees run subdomains".split()),
+])
+def test_a_process_loads_the_layers_that_it_uses(program, most):
+    layers = {name.split(".")[1] for name in loaded_by(program) if name.startswith("workbench.")}
+    assert sorted(layers & {path.name for path in (ROOT / "workbench").iterdir() if path.is_dir()}) == most
 
 
 def test_panels_open_before_the_library_for_charts_is_there():
@@ -32,8 +50,13 @@ def test_who_imports_holoviews_first_makes_charts_at_once():
 
 def test_public_names_are_what_is_defined():
     listed = set(workbench.__all__)
-    public = {name: value for name, value in vars(workbench).items() if not name.startswith("_")}
-    defined = {name for name, value in public.items() if not isinstance(value, ModuleType)}
     assert len(listed) == len(workbench.__all__), "a name stands twice in __all__"
     assert [name for name in sorted(listed) if not hasattr(workbench, name)] == [], "missing: named in __all__, not defined"
-    assert sorted(defined - listed) == [], "extra: defined, not named in __all__"
+    public = {name: getattr(workbench, name) for name in dir(workbench) if not name.startswith("_")}
+    defined = {name for name, value in public.items() if not isinstance(value, ModuleType)}
+    assert sorted(defined - listed - {"Any", "TYPE_CHECKING"}) == [], "extra: defined, not named in __all__"
+
+
+def test_a_missing_name_is_named():
+    with pytest.raises(AttributeError, match="module 'workbench' has no attribute 'compres'"):
+        _ = workbench.compres

@@ -11,21 +11,24 @@ from typing import NamedTuple
 
 import pytest
 
-from device_code.nvrtc import Compiled, CompileError, Nvrtc
+from device_code.nvrtc import CompileError, Nvrtc
+from device_code.ptx import read
+from device_code.translate import translated
 from workbench import backend, host_library
 
 ROOT = Path(__file__).resolve().parents[1]
 
 SOURCES = sorted(path.stem for path in host_library.kernel_folder().glob("*.cu"))
 SLOWEST = {"alike", "discord", "interpolation", "repair", "staged", "staged_large"}
-EACH = [pytest.param(source, marks=pytest.mark.long if source in SLOWEST else ()) for source in SOURCES]
-SINGLE = [pytest.param(source, marks=() if source in {"bounds", "extent"} else pytest.mark.long) for source in SOURCES]
-VARIANTS = list(itertools.product(host_library.REALS, host_library.DIMENSIONS))
-USUAL, OTHERS = 90, [70, 80, 100]   # H100 and H200; V100, A100, B200
-# Compiling takes most of the time, so without `long` this is done for one variant and one architecture.
+USUAL = 90   # H100 and H200
 ASSEMBLED = "f64", 3, USUAL
-COMPILED = [pytest.param(*each, marks=() if each == ASSEMBLED[:2] else pytest.mark.long) for each in VARIANTS]
-TARGETS = [*((*variant, USUAL) for variant in VARIANTS), *(("f64", 3, architecture) for architecture in OTHERS)]
+# Compiling takes nearly all of the time, so each source is compiled once for each variant, and for each generation of cards
+# (V100, A100, H100, B200); without `long`, once.
+TARGETS = [("f32", 2, 70), ("f64", 2, 80), ASSEMBLED, ("f32", 3, 100)]
+EACH = [
+    pytest.param(source, *target, marks=() if target == ASSEMBLED and source not in SLOWEST else pytest.mark.long)
+    for source, target in itertools.product(SOURCES, TARGETS)
+]
 
 pytestmark = pytest.mark.slow   # begun first, as it is the longest file of `make test-long`
 
@@ -50,19 +53,9 @@ def nvrtc() -> Nvrtc:
     return found
 
 
-def flags(real: str, dimensions: int, target: str = f"compute_{USUAL}") -> tuple[str, ...]:
-    told = ("--ptxas-options=-v",) if target.startswith("sm") else ()
-    return (*backend.DEVICE_FLAGS, *host_library.definitions(real, dimensions), f"-arch={target}", *told)
-
-
-@functools.cache
-def compiled(nvrtc: Nvrtc, source: str, real: str, dimensions: int) -> Compiled:
-    kind = "sm" if (real, dimensions, USUAL) == ASSEMBLED else "compute"
-    return nvrtc.compile(backend.device_source(source), flags(real, dimensions, f"{kind}_{USUAL}"))
-
-
-def ptx(nvrtc: Nvrtc, source: str, real: str, dimensions: int) -> str:
-    return compiled(nvrtc, source, real, dimensions).ptx
+def flags(real: str, dimensions: int, architecture: int = USUAL) -> tuple[str, ...]:
+    target = f"-arch=sm_{architecture}"
+    return (*backend.DEVICE_FLAGS, *host_library.definitions(real, dimensions), target, "--ptxas-options=-v")
 
 
 def needs(log: str) -> dict[str, Needs]:
@@ -95,37 +88,32 @@ def entry_points(text: str) -> dict[str, list[str]]:
     return {name: re.findall(r"\.param \.(\w+)", parameters) for name, parameters in entries}
 
 
+def launched(source: str, variant: str) -> dict[str, list[str]]:
+    """The kernels that a launcher calls, with the types of what it gives them."""
+    return {
+        f"{name}_{variant}": ["u64" if each.pointer else PTX_TYPES[each.type] for each in parameters]
+        for name, parameters in backend.declared(source).items()
+    }
+
+
 def fused(text: str) -> list[str]:
     """Instructions that round once where the CPU rounds twice, or (without `.rn`) that the assembler may still fuse."""
     return re.findall(r"\b(?:fma|mad)\.\w+(?:\.\w+)*\.f(?:32|64)\b|\b(?:mul|add|sub)(?:\.ftz)?\.f(?:32|64)\b", text)
 
 
-@pytest.mark.parametrize(("real", "dimensions"), COMPILED)
-@pytest.mark.parametrize("source", EACH)
-def test_entry_points_are_what_the_launcher_calls(nvrtc, source, real, dimensions):
-    expected = {}
-    for name, parameters in backend.declared(source).items():
-        types = ["u64" if p.pointer else PTX_TYPES[p.type] for p in parameters]
-        expected[f"{name}_{host_library.variant(real, dimensions)}"] = types
-    assert entry_points(ptx(nvrtc, source, real, dimensions)) == expected
-
-
-@pytest.mark.parametrize(("real", "dimensions"), COMPILED)
-@pytest.mark.parametrize("source", EACH)
-def test_no_multiplication_is_fused_with_an_addition(nvrtc, source, real, dimensions):
-    assert fused(ptx(nvrtc, source, real, dimensions)) == []
-
-
-@pytest.mark.parametrize("source", SINGLE)
-def test_subnormal_numbers_are_not_taken_for_zero(nvrtc, source):
-    assert ".ftz" not in ptx(nvrtc, source, "f32", 3)
-
-
-@pytest.mark.parametrize("source", EACH)
-def test_no_kernel_needs_more_registers_or_memory_than_is_documented(nvrtc, source):
-    found = needs(compiled(nvrtc, source, *ASSEMBLED[:2]).log)
+@pytest.mark.parametrize(("source", "real", "dimensions", "architecture"), EACH)
+def test_what_a_card_is_given(nvrtc, source, real, dimensions, architecture):
+    """Its machine code is made, its kernels are those that are launched, and its PTX computes what the CPU does."""
+    made = nvrtc.compile(backend.device_source(source), flags(real, dimensions, architecture))
+    assert f".target sm_{architecture}" in made.ptx
+    assert entry_points(made.ptx) == launched(source, host_library.variant(real, dimensions))
+    assert fused(made.ptx) == []
+    assert ".ftz" not in made.ptx   # subnormal numbers are not taken for zero
+    found = needs(made.log)
     assert set(found) == set(backend.declared(source))
-    assert too_much(source, found) == []
+    assert architecture != USUAL or too_much(source, found) == []   # docs/gpu.md is about the widest variant on that card
+    code = translated(read(made.ptx))   # as all tests of the code of a card do it: no instruction is unknown
+    assert all(f"ENTRY({name})" in code for name in entry_points(made.ptx))
 
 
 def test_the_kernels_that_are_listed_exist_and_stand_out():
@@ -142,15 +130,6 @@ ptxas         .     16 bytes stack frame, 8 bytes spill stores, 4 bytes spill lo
 ptxas info    : Used 65 registers, used 0 barriers"""
     assert needs(log) == {"extent": Needs(65, 16, 8)}
     assert "extent/extent needs" in too_much("extent", needs(log))[0]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("real", "dimensions", "architecture"), [each for each in TARGETS if each != ASSEMBLED])
-@pytest.mark.parametrize("source", EACH)
-def test_kernels_are_assembled_for_each_gpu(nvrtc, source, real, dimensions, architecture):
-    made = nvrtc.compile(backend.device_source(source), flags(real, dimensions, f"sm_{architecture}"))
-    assert f".target sm_{architecture}" in made.ptx
-    assert architecture != USUAL or too_much(source, needs(made.log)) == []
 
 
 def test_a_fused_multiplication_would_be_seen(nvrtc):

@@ -55,7 +55,14 @@ def pip(python: Path | str, *arguments: object, cwd: Path) -> None:
 
 
 def copy_of_sources(folder: Path) -> Path:
-    return shutil.copytree(ROOT, folder, ignore=NOT_COPIED)
+    return with_objects(shutil.copytree(ROOT, folder, ignore=NOT_COPIED))
+
+
+def with_objects(sources: Path) -> Path:
+    """Sources beside what the compiler has made of files with the same text, as in any checkout with a build before."""
+    kept = host_library.objects()
+    shutil.copytree(kept, sources / kept.relative_to(ROOT))
+    return sources
 
 
 @pytest.fixture(scope="module")
@@ -68,16 +75,22 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
-@pytest.fixture
-def environment(tmp_path: Path) -> Path:
-    """The Python of a new environment that holds the core's dependencies and nothing else."""
-    run(sys.executable, "-m", "venv", tmp_path / "environment", cwd=tmp_path)
-    python = tmp_path / "environment" / "bin" / "python"
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of a new environment that holds the core's dependencies and, of the package, what a test puts there."""
+    folder = tmp_path_factory.mktemp("installed")
+    run(sys.executable, "-m", "venv", folder / "environment", cwd=folder)
+    python = folder / "environment" / "bin" / "python"
     try:
-        pip(python, "install", "--quiet", "numpy", "pcodec", cwd=tmp_path)
+        pip(python, "install", "--quiet", "numpy", "pcodec", cwd=folder)
     except AssertionError as error:
         pytest.skip(f"pip cannot install NumPy here: {str(error).splitlines()[-1]}")
     return python
+
+
+def install(python: Path, *package: object, cwd: Path) -> None:
+    """Put a package in place of the one that was installed before."""
+    pip(python, "install", "--quiet", "--no-deps", "--no-index", "--force-reinstall", *package, cwd=cwd)
 
 
 def answer(python: Path, folder: Path) -> list[str]:
@@ -134,11 +147,11 @@ def test_a_repaired_wheel_has_a_tag_that_package_indexes_accept(repaired):
 
 def test_a_repaired_wheel_runs_with_the_openmp_it_brings(repaired, environment, tmp_path):
     assert [name for name in names(repaired) if re.match(r"lossbench\.libs/libgomp-.*\.so", name)]
-    pip(environment, "install", "--quiet", "--no-index", repaired, cwd=tmp_path)
+    install(environment, repaired, cwd=tmp_path)
     loaded = PROGRAM + "print([line.split()[-1] for line in open('/proc/self/maps') if 'libgomp' in line][0])"
     labels, package, _, runtime = run(environment, "-I", "-c", loaded, cwd=tmp_path).stdout.splitlines()
     assert labels == "[0, 1, 0]"
-    assert Path(package).is_relative_to(tmp_path)
+    assert Path(package).is_relative_to(environment.parents[1])
     assert Path(runtime).parent.name == "lossbench.libs"
 
 
@@ -151,11 +164,11 @@ def test_the_wheel_holds_the_library_and_its_sources(wheel):
 
 
 def test_an_installed_wheel_needs_no_checkout(wheel, environment, tmp_path):
-    pip(environment, "install", "--quiet", "--no-index", wheel, cwd=tmp_path)
+    install(environment, wheel, cwd=tmp_path)
     labels, package, kernels = answer(environment, tmp_path)
     assert labels == "[0, 1, 0]"
-    assert Path(package).is_relative_to(tmp_path)
-    assert Path(kernels).is_relative_to(tmp_path)
+    assert Path(package).is_relative_to(environment.parents[1])
+    assert Path(kernels).is_relative_to(environment.parents[1])
     assert Path(kernels).name == "_kernels"
     assert run(environment.parent / "workbench", "--help", cwd=tmp_path).stdout
 
@@ -167,9 +180,11 @@ def test_the_source_archive_makes_the_same_wheel(wheel, tmp_path):
     shutil.rmtree(sources)
     (archive,) = tmp_path.glob("*.tar.gz")
     with tarfile.open(archive) as opened:
-        built_here = [name for name in opened.getnames() if name.endswith("_host.so")]
+        built_here = [name for name in opened.getnames() if name.endswith((".o", "_host.so"))]
+        opened.extractall(tmp_path, filter="data")
     assert built_here == []
-    pip(sys.executable, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", tmp_path, archive, cwd=tmp_path)
+    unpacked = with_objects(tmp_path / archive.name.removesuffix(".tar.gz"))
+    pip(sys.executable, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", tmp_path, unpacked, cwd=tmp_path)
     (built,) = tmp_path.glob("*.whl")
     assert built.name == wheel.name
     assert names(built) == names(wheel)

@@ -11,41 +11,31 @@ Particles(4,096 in 3-D, float32, box 16 x 16 x 16, velocities, ids)
 """
 
 import importlib
-import typing
+from typing import TYPE_CHECKING, Any
 
-from workbench import bounds, clusters, codecs, distributed, limits, metrics, propagation
-from workbench.archive import Archive, Collection, Dataset, compress, curl, divergence, linear_combination
-from workbench.bounds import (
-    PSNR,
-    SSIM,
-    All,
-    Found,
-    KeepMassFunction,
-    KeepSpectrum,
-    Prediction,
-    Quality,
-    Ratio,
-    Sweep,
-    find_bound,
-    find_bounds,
-    iter_sweep,
-    predict,
-    sweep,
-)
-from workbench.clusters import Groups, KeepClusters
-from workbench.data import Field, Particles, Variable, synthetic
-from workbench.data.readers import open_chunked, open_series
-from workbench.data.readers import open_file as open
 from workbench.errors import GuaranteeBroken, WorkbenchError
-from workbench.guarantees import Absolute, Exact, PerSlice, PointwiseRelative, Relative, Safeguard
-from workbench.limits import rate_distortion
-from workbench.metrics import compare
-from workbench.progress import ProgressBar
-from workbench.subdomains.comparison import compare_groups
-from workbench.subdomains.groups import friends_of_friends
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
+    from workbench import bounds, clusters, codecs, distributed, limits, metrics, propagation
     from workbench import lab as lab
+    from workbench.archive import Archive, Collection, Dataset, curl, divergence
+    from workbench.archive.compress import compress
+    from workbench.archive.linear_combination import linear_combination
+    from workbench.bounds import PSNR, SSIM, All, Found, KeepMassFunction, KeepSpectrum, Prediction, Quality, Ratio, Sweep
+    from workbench.bounds.prediction.predict import predict
+    from workbench.bounds.sweep import iter_sweep, sweep
+    from workbench.bounds.tuning.allocation import find_bounds
+    from workbench.bounds.tuning.find import find_bound
+    from workbench.clusters import Groups, KeepClusters
+    from workbench.data import Field, Particles, Variable, synthetic
+    from workbench.data.readers import open_chunked, open_series
+    from workbench.data.readers import open_file as open
+    from workbench.guarantees import Absolute, Exact, PerSlice, PointwiseRelative, Relative, Safeguard
+    from workbench.limits import rate_distortion
+    from workbench.metrics.compare import compare
+    from workbench.progress import ProgressBar
+    from workbench.subdomains.comparison import compare_groups
+    from workbench.subdomains.groups import friends_of_friends
 
 __version__ = "0.1.0"
 __all__ = [
@@ -102,12 +92,47 @@ __all__ = [
     "synthetic",
 ]
 
+# A name is imported when it is used first (PEP 562): a process that decodes or reads a file loads a fraction of the
+# package, and starts within a fraction of the time.
+_MODULES = {
+    **{name: name for name in ("archive", "bounds", "clusters", "codecs", "data", "distributed", "guarantees")},
+    **{name: name for name in ("lab", "limits", "metrics", "propagation")},
+    "synthetic": "data.synthetic",
+}
+_NAMES = {
+    "archive": "Archive Collection Dataset compress curl divergence linear_combination",
+    "bounds": "PSNR SSIM All Found KeepMassFunction KeepSpectrum Prediction Quality Ratio Sweep find_bound find_bounds"
+    " iter_sweep predict sweep",
+    "clusters": "Groups KeepClusters",
+    "data": "Field Particles Variable",
+    "data.readers": "open open_chunked open_series",
+    "guarantees": "Absolute Exact PerSlice PointwiseRelative Relative Safeguard",
+    "limits": "rate_distortion",
+    "metrics": "compare",
+    "progress": "ProgressBar",
+    "subdomains.comparison": "compare_groups",
+    "subdomains.groups": "friends_of_friends",
+}
+_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
-def __getattr__(name: str) -> typing.Any:
-    """`wb.lab`, imported when it is asked for: the core starts without any widget."""
-    if name != "lab":
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return _module(_MODULES[name])
+    if name not in _HOMES:
         raise AttributeError(f"module 'workbench' has no attribute {name!r}")
+    value = globals()[name] = getattr(_module(_HOMES[name]), "open_file" if name == "open" else name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES, *_HOMES})
+
+
+def _module(name: str) -> Any:
     try:
-        return importlib.import_module("workbench.lab")
+        return importlib.import_module(f"workbench.{name}")
     except ModuleNotFoundError as error:
+        if name != "lab":
+            raise
         raise WorkbenchError(f"panels need {error.name}: pip install 'lossbench[lab]'") from error

@@ -18,6 +18,7 @@ import re
 import shlex
 import subprocess
 import tempfile
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -109,6 +110,11 @@ def _output(command: list[str]) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
+def objects(flags: tuple[str, ...] = ()) -> Path:
+    """The folder of what the compiler has made of each source with the usual flags and these."""
+    return OBJECTS / hashlib.sha256(shlex.join([*compiler(), *HOST_FLAGS, *flags]).encode()).hexdigest()[:8]
+
+
 def build(library: Path = LIBRARY, flags: tuple[str, ...] = ()) -> Path:
     """Compile every kernel for the CPU into `library`, replacing it only when all of it compiled.
 
@@ -117,8 +123,8 @@ def build(library: Path = LIBRARY, flags: tuple[str, ...] = ()) -> Path:
     folder = kernel_folder()
     with tempfile.TemporaryDirectory() as scratch:
         main = ["-c", str(folder / "host.cpp"), f'-DSOURCE_HASH="{source_hash(folder)}"', "-o", f"{scratch}/host.o"]
-        kept = OBJECTS / hashlib.sha256(shlex.join([*compiler(), *HOST_FLAGS, *flags]).encode()).hexdigest()[:8]
-        work = [functools.partial(_compile, [*flags, *main])]
+        kept = objects(flags)
+        work: list[Callable[[], object]] = [functools.partial(_compile, [*flags, *main])]
         for source, real, dimensions in itertools.product(sorted(folder.glob("*.cu")), REALS, DIMENSIONS):
             target = Path(scratch, f"{source.stem}_{variant(real, dimensions)}.o")
             arguments = [*flags, *definitions(real, dimensions), "-x", "c++", "-c", str(source), "-o", str(target)]
@@ -138,10 +144,12 @@ def _compile_changed(arguments: list[str], source: Path, target: Path, kept: Pat
         return
     same = kept / f"{target.stem}-{hashlib.sha256(_with_headers(source).encode()).hexdigest()[:16]}.o"
     if not same.is_file():
-        _compile(arguments)
+        warnings = _compile(arguments)
         kept.mkdir(parents=True, exist_ok=True)
-        for older in kept.glob(f"{target.stem}-*.o"):
+        for older in kept.glob(f"{target.stem}-*"):
             older.unlink(missing_ok=True)
+        if warnings:
+            same.with_suffix(".warnings").write_text(warnings)   # which `tests/test_backend.py` does not accept
         _replace(target, same)
     else:
         target.write_bytes(same.read_bytes())
@@ -161,7 +169,8 @@ def _replace(made: Path, target: Path) -> None:
     staged.replace(target)
 
 
-def _compile(arguments: list[str]) -> None:
+def _compile(arguments: list[str]) -> str:
+    """Run the compiler; the answer is what it warns of."""
     command = [*compiler(), *HOST_FLAGS, *arguments]
     try:
         run = subprocess.run(command, capture_output=True, text=True)
@@ -175,6 +184,7 @@ def _compile(arguments: list[str]) -> None:
             f"Lossbench's kernels did not compile; they need a C++17 compiler with OpenMP (g++ 9 or newer).\n"
             f"{shlex.join(command)}\n{run.stderr.strip()}"
         )
+    return run.stderr
 
 
 if __name__ == "__main__":

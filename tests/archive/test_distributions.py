@@ -71,7 +71,7 @@ def test_the_exact_figures_are_in_every_interval(part):
     assert sum(case(seed) for seed in range(1000 * part, 1000 * part + 25)) > 400
 
 
-@pytest.mark.parametrize("held", [1, 300])
+@pytest.mark.parametrize("held", [1, pytest.param(300, marks=pytest.mark.long)])
 def test_quantiles_need_not_hold_more_than_a_few_values(held, monkeypatch):
     monkeypatch.setattr("workbench.archive.statistics.order_statistics.MOST_HELD", held)
     monkeypatch.setattr("workbench.archive.statistics.order_statistics.PIECES", 7)

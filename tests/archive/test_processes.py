@@ -86,7 +86,7 @@ def put_chunk(given):
     return dataclasses.replace(chunk, data=chunk.data._replace(data=b""))
 
 
-@pytest.mark.parametrize("suffix", [".zarr", ".zip"])
+@pytest.mark.parametrize("suffix", [pytest.param(".zarr", marks=pytest.mark.long), ".zip"])
 def test_an_archive_that_several_processes_write_has_the_same_bytes(tmp_path, suffix):
     values = samples.field((40, 50), np.float64)
     archive = wb.compress(values, wb.Absolute(0.1), "prequantised", chunk_values=200)

@@ -417,7 +417,7 @@ def killing(patch, moment):
     patch.setattr(assembling, "checksum_of_table", unless(assembling.checksum_of_table))
 
 
-@pytest.mark.parametrize("kind", ["particles", "field"])
+@pytest.mark.parametrize("kind", ["particles", pytest.param("field", marks=pytest.mark.long)])
 def test_a_run_that_was_killed_while_shards_are_put_together_goes_on(kind, tmp_path, monkeypatch):
     swarm = wb.Particles(samples.particles(80).positions, 10.0)
     field = wb.Field(samples.field((8, 8)), mask=samples.field((8, 8)) > 100)

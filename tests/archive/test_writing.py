@@ -76,6 +76,7 @@ def test_files_are_as_open_as_the_user_wants_them(target):
     assert target.stat().st_mode & 0o777 == (0o640 if target.suffix == ".zip" else 0o750)
 
 
+@pytest.mark.long
 def test_a_zip_file_may_have_very_many_parts(tmp_path):
     many = {ROOT: OURS} | {f"a/c/{i}": b"%d" % i for i in range(70_000)}
     write(tmp_path / "some.zip", many.items())

@@ -25,7 +25,7 @@ def squared_error(archive: wb.Collection, data: dict[str, np.ndarray]) -> float:
     return sum(float(np.square(share).sum()) for share in shares)
 
 
-@pytest.mark.parametrize("ratio", [3, pytest.param(8, marks=pytest.mark.long), 20])
+@pytest.mark.parametrize("ratio", [*(pytest.param(ratio, marks=pytest.mark.long) for ratio in (3, 8)), 20])
 def test_the_ratio_is_met_with_a_smaller_error_than_by_equal_shares_of_the_range(ratio):
     data = sample()
     found = wb.find_bounds(data, wb.Ratio(ratio), "prequantised")

@@ -28,7 +28,7 @@ def but_times(run):
     return repr(described)   # repr: NaN is NaN
 
 
-@pytest.mark.parametrize("kind", ["field", "snapshot"])
+@pytest.mark.parametrize("kind", ["field", pytest.param("snapshot", marks=pytest.mark.long)])
 def test_rows_are_those_of_this_process(coast, snapshot, kind):
     data = coast if kind == "field" else snapshot
     codecs = ["zfp", "lattice", wb.codecs.get("pcodec", level=4), wb.codecs.get("numcodecs", codec="zlib")]

@@ -77,6 +77,7 @@ def test_all_that_belongs_to_a_bound_is_on_one_screen_and_what_was_found_is_besi
     assert abs(told["y"] + told["height"] / 2 - button["y"] - button["height"] / 2) < 6
 
 
+@pytest.mark.long
 def test_other_codecs_are_compared_and_can_be_chosen(panel: NotebookPage) -> None:
     panel.press("compare codecs")
     eventually(lambda: int(panel.python("len(panel.history)")) >= 5 and panel.python("panel.status.busy") == "False")
@@ -171,6 +172,7 @@ def assert_complete(browser: Browser | None, report: Path) -> None:
         context.close()
 
 
+@pytest.mark.long
 def test_what_is_being_computed_is_dimmed(panel: NotebookPage) -> None:
     panel.run_cell("""import threading
 from workbench.lab.bounds_panel import panel as module

@@ -45,6 +45,7 @@ def test_dragging_the_bound_breaks_more_halos(panel: NotebookPage) -> None:
     assert panel.picture(DECODED) != before
 
 
+@pytest.mark.long
 def test_the_linking_length_is_told_in_both_units(panel: NotebookPage) -> None:
     unfold(panel)
     panel.page.locator(".wb-control-unit select").select_option("unit of the box")

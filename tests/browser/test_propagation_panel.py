@@ -141,6 +141,7 @@ def test_the_answer_has_the_tolerance_which_is_edited_there(panel: NotebookPage)
     expect(entry(panel, "tolerance")).to_have_value("0.01")
 
 
+@pytest.mark.long
 def test_a_sweep_needs_compression_and_its_bound_is_used(panel: NotebookPage) -> None:
     tab(panel, "Sweep")
     side = panel.page.locator(".wb-side")
@@ -174,6 +175,7 @@ def test_the_keyboard_reaches_the_pictures_soon_and_walks_through_the_graph(pane
     assert [site(panel, name).get_attribute("tabindex") for name in SITES[:-1]] == ["-1"] * 4
 
 
+@pytest.mark.long
 def test_sites_share_the_width_and_none_is_cut(panel: NotebookPage) -> None:
     page = panel.page
     boxes = [site(panel, name).bounding_box() for name in SITES]

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from cli.conftest import Run
-from workbench.cli import _parser
+from workbench.cli import COMMANDS, _parser
 from workbench.cli.words import in_options, options_of
 
 
 def parser_of(command: str) -> argparse.ArgumentParser:
-    parser = next(action for action in _parser()._actions if isinstance(action, argparse._SubParsersAction))
+    parser = next(action for action in _parser(COMMANDS)._actions if isinstance(action, argparse._SubParsersAction))
     return parser.choices[command]
 
 

@@ -101,6 +101,7 @@ def test_too_few_workers_are_an_error(run: Run, positions: Path, scheduler: str,
     assert "must have 3 workers; it has 2 after 0.1 seconds" in done.err
 
 
+@pytest.mark.long
 def test_new_workers_end_with_the_command(positions: Path, tmp_path: Path) -> None:
     running = in_session("fof", positions, "--workers", 1, "--json")
     out, told = running.communicate(timeout=120)

@@ -52,6 +52,7 @@ def test_thin_arrays_come_back_without_loss(shape):
     assert np.array_equal(codec.decode(codec.encode(values, exact), shape, values.dtype), values)
 
 
+@pytest.mark.long
 def test_noise_that_grows_does_not_overrun_the_library_s_buffer(in_child):
     """The library writes past the end of a buffer as large as its input; the allocator is told to notice."""
     printed = in_child("""

@@ -112,7 +112,9 @@ def masked_sea():
     return sea, land < np.quantile(land, 0.55)
 
 
-@pytest.mark.parametrize(("bound", "least_saved"), [(1e-2, 0.2), (1e-3, 0.2), (1e-7, 0)])
+@pytest.mark.parametrize(("bound", "least_saved"), [
+    (1e-2, 0.2), *(pytest.param(*each, marks=pytest.mark.long) for each in [(1e-3, 0.2), (1e-7, 0)]),
+])
 def test_gaps_are_filled_as_suits_the_codec(bound, least_saved):
     sea, valid = masked_sea()
     codec, tolerance = codecs.get("interpolation"), Tolerance(absolute=bound * np.ptp(sea[valid]))

@@ -115,6 +115,7 @@ def test_white_noise_takes_no_more_than_its_entropy(distribution, size):
     assert bits(values, size) <= -(count * np.log2(count)).sum() + 0.02
 
 
+@pytest.mark.long
 def test_an_autoregression_takes_little_more_than_its_innovations():
     from scipy.signal import lfilter
 
@@ -165,6 +166,7 @@ def test_steps_classes_and_counts_take_no_more_than_on_a_lattice():
             assert get("interpolation").coarse(4).decode(data, values.shape, np.dtype("f4")).shape == values.shape
 
 
+@pytest.mark.long
 def test_finer_coarse_grids_make_smooth_fields_smaller():
     x, y = np.meshgrid(np.linspace(-1, 1, 300), np.linspace(-1, 1, 300))
     waves = np.sin(9 * x + 5 * y * y) * np.cos(7 * y)

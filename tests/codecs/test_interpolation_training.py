@@ -80,6 +80,7 @@ def test_gradients_are_those_of_the_bits_of_a_batch():
             assert gradient[place] == pytest.approx(difference, rel=0.02, abs=1e-4)
 
 
+@pytest.mark.long
 def test_a_model_of_earlier_steps_helps_with_later_ones(quick):
     steps = [fronts(seed) for seed in range(3)]
     bound = 1e-3 * float(np.ptp(steps[2]))
@@ -87,6 +88,7 @@ def test_a_model_of_earlier_steps_helps_with_later_ones(quick):
     assert size(steps[2], bound, model=model) < 0.98 * size(steps[2], bound)
 
 
+@pytest.mark.long
 def test_where_most_residuals_are_zero_the_model_learns_what_it_changes_itself(quick):
     smooth = np.cumsum(np.cumsum(turbulent((128, 128), seed=3), axis=0), axis=1).astype(np.float32)
     bound = 1e-2 * float(np.ptp(smooth))

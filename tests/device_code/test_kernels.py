@@ -13,16 +13,9 @@ from pathlib import Path
 
 import pytest
 
-import executed
 from device_code.device import missing
-from device_code.ptx import read
-from device_code.translate import translated
-from workbench import backend, host_library
 
 TESTS = Path(__file__).resolve().parents[1]
-SOURCES = sorted(path.stem for path in host_library.kernel_folder().glob("*.cu"))
-VARIANTS = [(real, dimensions) for real in host_library.REALS for dimensions in host_library.DIMENSIONS]
-TARGETS = [*((*variant, 90) for variant in VARIANTS), *(("f64", 3, architecture) for architecture in (70, 80, 100))]
 DISPATCH = [
     "test_device_dispatch.py", "test_gpu_check.py", "test_ordering.py", "test_backend.py", "propagation/test_device.py",
     "propagation/protection", "clusters/test_kmeans.py", "clusters/test_broken.py", "codecs/test_crc.py",
@@ -49,18 +42,6 @@ def passed(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("real", "dimensions", "architecture"), TARGETS)
-def test_every_kernel_is_translated(real, dimensions, architecture):
-    for source in SOURCES:
-        options = (*backend.DEVICE_FLAGS, *host_library.definitions(real, dimensions), f"-arch=compute_{architecture}")
-        module = read(executed.device("executed").ptx(backend.device_source(source), options))
-        assert {each.name for each in module.entries} == {
-            f"{name}_{host_library.variant(real, dimensions)}" for name in backend.declared(source)
-        }
-        code = translated(module)
-        assert all(f"ENTRY({each.name})" in code for each in module.entries)
-
-
 def test_kernels_that_compile_fast_give_the_bits_of_the_cpu():
     """With threads that take turns by chance and never conflict; `test_all_tests_for_a_gpu_pass` has them in order."""
     assert passed("interleaved", "-k", "extent or (sorting and 31)", seed=1) >= 5

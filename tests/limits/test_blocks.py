@@ -164,6 +164,7 @@ def test_a_large_general_box_is_nearly_that_of_its_eigenvalues_and_its_converse_
     assert converse.converse(seen, 1e-4, 0.01) <= achievable(true, 1e-4, 0.01)
 
 
+@pytest.mark.long
 def test_lags_in_slabs_and_out_of_reach_change_nothing(monkeypatch):
     model, shape = Matern(1.0, (0.3, 0.4, 0.2), 1.5), (60, 40, 50)
     assert max(model.reach(k, length) for k, length in enumerate(shape)) < 15

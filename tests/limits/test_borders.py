@@ -43,7 +43,9 @@ def test_most_cells_on_the_wrong_side_are_found(layout, kind, seed):
     assert (after != layout).sum() <= max(allowed * (before != layout).sum(), chance)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [
+    pytest.param(kind, marks=[pytest.mark.long] * (kind == "rough and smooth")) for kind in KINDS
+])
 def test_ragged_borders_that_were_found_cost_less_afterwards(kind):
     models = [Autoregressive(variance, (rho, rho)) for variance, rho in KINDS[kind]]
     regions = [Region(variance**0.5, rho) for variance, rho in KINDS[kind]]

@@ -80,6 +80,7 @@ def test_a_region_of_any_shape_is_enough():
         assert np.mean(found.covariance.rhos) == pytest.approx(rho, abs=0.02)
 
 
+@pytest.mark.long
 def test_doubt_covers_the_truth_about_as_often_as_it_says():
     exact, box = Autoregressive(1.0, (0.9, 0.9)), (16, 16)
     truth = block_spectrum(exact, box).rate(0.01)

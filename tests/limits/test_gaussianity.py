@@ -12,6 +12,7 @@ def white(shape, seed):
     return np.random.default_rng(seed).standard_normal(shape)
 
 
+@pytest.mark.long
 def test_gaussian_noise_is_hardly_ever_called_anything_else():
     verdicts = [gaussianity(white((96, 96), seed)) for seed in range(30)]
     assert sum(verdict.visibly_not for verdict in verdicts) <= 1

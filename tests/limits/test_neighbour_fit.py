@@ -24,9 +24,8 @@ def test_a_sample_of_all_cells_has_the_errors_of_all_cells(shape):
     assert errors / np.sqrt(variances) == pytest.approx(innovations(values, labels, [model], [0.3]).residuals[inside])
 
 
-@pytest.mark.parametrize("model", [
-    pytest.param(Matern(4.0, (12.0, 12.0), 2.5), marks=pytest.mark.long), Matern(4.0, (9.0, 15.0), 1.5, 1e-5),
-], ids=str)
+@pytest.mark.long
+@pytest.mark.parametrize("model", [Matern(4.0, (12.0, 12.0), 2.5), Matern(4.0, (9.0, 15.0), 1.5, 1e-5)], ids=str)
 def test_a_smooth_sea_with_a_ragged_coast_is_not_taken_for_smoother_than_it_is(model):
     values, land = stationary(model, (150, 170), 3), coast((150, 170), 4, 0.5)
     found = wb.rate_distortion(wb.Field(values, mask=land), regions=1)

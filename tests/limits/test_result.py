@@ -39,7 +39,11 @@ def test_tiles_cost_what_the_closed_form_says():
 
 
 @pytest.mark.parametrize(
-    ("shape", "sigma", "rho"), [((512, 512), 1.0, 0.95), ((64, 64, 64), 3.0, 0.9), ((2**17,), 0.1, 0.8)]
+    ("shape", "sigma", "rho"), [
+        ((512, 512), 1.0, 0.95), *(pytest.param(*each, marks=pytest.mark.long) for each in [
+            ((64, 64, 64), 3.0, 0.9), ((2**17,), 0.1, 0.8),
+        ]),
+    ],
 )
 def test_a_field_of_one_kind_is_judged_within_a_hundredth_of_a_bit(shape, sigma, rho):
     field = piecewise_field(shape, [Region(sigma, rho)], seed=11)

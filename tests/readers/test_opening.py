@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from readers import written
 from workbench import WorkbenchError
-from workbench.data.readers import FORMATS, Format, dcd, open_file, register, xtc
+from workbench.data.readers import Format, dcd, formats, open_file, register, xtc
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_an_empty_file(file):
 def test_an_unknown_file_lists_what_is_known(file):
     with pytest.raises(WorkbenchError) as error:
         open_file(file(b"nobody knows this"))
-    assert all(known.title in str(error.value) for known in FORMATS)
+    assert all(known.title in str(error.value) for known in formats())
 
 
 def test_content_decides_whatever_the_name(tmp_path):
@@ -45,12 +45,12 @@ def test_content_decides_whatever_the_name(tmp_path):
 
 
 def test_keys_are_unique_and_options_are_keywords():
-    assert len({known.key for known in FORMATS}) == len(FORMATS)
-    assert {known.key: known.options for known in FORMATS}["gadget"] == ("particle_type", "box", "wrap", "columns")
+    assert len({known.key for known in formats()}) == len(formats())
+    assert {known.key: known.options for known in formats()}["gadget"] == ("particle_type", "box", "wrap", "columns")
 
 
 def test_a_new_format_is_one_line(file, monkeypatch):
-    monkeypatch.setattr("workbench.data.readers.registry.FORMATS", list(FORMATS))
+    monkeypatch.setattr("workbench.data.readers.registry.FORMATS", list(formats()))
     register(Format("tiny", "a tiny file", lambda source: source.starts_with(b"TINY"), lambda source, *, name="x": name))
     assert open_file(file(b"TINY"), name="y") == "y"
     with pytest.raises(WorkbenchError, match="already a format 'tiny'"):
@@ -101,7 +101,7 @@ def test_any_bytes_are_refused_or_read(survives, content):
     survives(content, {})
 
 
-@pytest.mark.parametrize("key", [known.key for known in FORMATS])
+@pytest.mark.parametrize("key", [known.key for known in formats()])
 @given(content=st.binary(min_size=1, max_size=100))
 def test_any_bytes_as_any_format(survives, key, content):
     survives(content, {}, format=key)

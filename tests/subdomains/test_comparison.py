@@ -130,7 +130,7 @@ def test_a_halo_that_differs_by_seven_particles_is_named():
     assert "polyline" in found.plot().svg
 
 
-@pytest.mark.parametrize("chunks", [(1000, 1000), (700, 3000)])
+@pytest.mark.parametrize("chunks", [pytest.param((1000, 1000), marks=pytest.mark.long), (700, 3000)])
 def test_subdomains_are_compared_without_gathering_labels(chunks):
     snapshot = wb.synthetic.cosmic_web(n=24, seed=5)
     noise = np.random.default_rng(1).normal(0, 0.05, snapshot.positions.shape).astype("f4")

@@ -58,7 +58,7 @@ def test_a_cut_is_compared_in_double():
 
 
 @pytest.mark.parametrize(("n", "parts", "threads"), [
-    (10, 1, 1), (10, 5, 3), (10, 20, 1), pytest.param(10, 64, 1, marks=pytest.mark.long),
+    (10, 1, 1), (10, 5, 3), *(pytest.param(10, parts, 1, marks=pytest.mark.long) for parts in (20, 64)),
 ])
 def test_every_particle_is_sent_to_its_owner_and_to_whom_is_near(tmp_path, n, parts, threads):
     snapshot = wb.synthetic.cosmic_web(n=n, seed=2)

@@ -64,6 +64,7 @@ def assert_right(found):
         assert found.count(20) == expected.count(20)
 
 
+@pytest.mark.long
 def test_a_worker_that_dies_in_each_phase_changes_nothing(script, tmp_path):
     phases, how = ("send-particles-3", "find-groups-1", "compare-labels-2", "measure-groups-0"), HOW[:4]
     deaths = dict(zip(phases, how, strict=True))
@@ -153,6 +154,7 @@ def test_a_full_disk_names_the_file(script, tmp_path):
     assert not list((tmp_path / "scratch").iterdir())
 
 
+@pytest.mark.long
 def test_an_item_that_kills_every_worker_is_named(script, tmp_path):
     (script.script / "find-groups-2").write_text("exit always")
     # Dask may blame what waited on the same worker.

@@ -139,6 +139,7 @@ def test_a_field_larger_than_the_memory_is_predicted_and_searched(tmp_path):
     assert 60 <= psnr <= 60.1
 
 
+@pytest.mark.long
 def test_the_codec_is_chosen_by_prediction(whole):
     found = wb.find_bound(whole, wb.Ratio(6), most_runs=3)
     assert found.codec.id in wb.codecs.available()

@@ -156,6 +156,7 @@ def test_workers_without_a_card_stand_beside_it_and_all_have_the_same_memory(car
     assert cards == {**gpu_workers.cluster_options([1]), "memory_limit": share}
 
 
+@pytest.mark.long
 def test_all_cores_that_no_card_needs_get_a_worker(cards, monkeypatch):
     monkeypatch.setattr("dask.system.CPU_COUNT", 3)
     with wb.distributed.local_gpus(memory=2**30) as cluster:

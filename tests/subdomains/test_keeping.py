@@ -100,14 +100,19 @@ def test_the_certificate_is_that_of_one_process(tmp_path, keep, dimensions, dtyp
     assert_as_in_one_process(tmp_path, part_of_web(dimensions, dtype, boxed), keep, 0.4, 4)
 
 
+# An orthogonal array: each pair of values of two parameters occurs twice.
+PAIRS = [
+    ("several", 2, True, 1, 0.1), ("several", 2, False, 16, 0.5), ("large", 2, True, 1, 0.5), ("large", 2, False, 16, 0.1),
+    ("several", 3, True, 16, 0.5), ("several", 3, False, 1, 0.1), ("large", 3, True, 16, 0.1), ("large", 3, False, 1, 0.5),
+]
+
+
 @pytest.mark.long
-@pytest.mark.parametrize(("dimensions", "dtype"), [(2, np.float64), (3, np.float32)])
-@pytest.mark.parametrize("boxed", [True, False])
-@pytest.mark.parametrize("parts", [1, 16])
-@pytest.mark.parametrize("share", [0.1, 0.5])
-@pytest.mark.parametrize("keep", [KeepClusters([0.15, 0.2]), KeepClusters(0.2, min_members=8)], ids=["several", "large"])
-def test_the_certificate_is_that_of_one_process_everywhere(tmp_path, dimensions, dtype, boxed, parts, share, keep):
-    assert_as_in_one_process(tmp_path, part_of_web(dimensions, dtype, boxed), keep, share, parts, "free")
+@pytest.mark.parametrize(("kind", "dimensions", "boxed", "parts", "share"), PAIRS)
+def test_the_certificate_is_that_of_one_process_everywhere(tmp_path, kind, dimensions, boxed, parts, share):
+    keep = {"several": KeepClusters([0.15, 0.2]), "large": KeepClusters(0.2, min_members=8)}[kind]
+    particles = part_of_web(dimensions, {2: np.float64, 3: np.float32}[dimensions], boxed)
+    assert_as_in_one_process(tmp_path, particles, keep, share, parts, "free")
 
 
 def test_a_finer_bound_is_taken_as_in_one_process(tmp_path):

@@ -54,10 +54,8 @@ def kept(particles, bound, keep, parts, folder):
     return watching
 
 
-@pytest.mark.parametrize(
-    ("parts", "share", "lengths"),
-    [(20, 0.5, [0.15, 0.2]), *(pytest.param(*given, 0.2, marks=pytest.mark.long) for given in [(24, 0.5), (40, 0.7)])],
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("parts", "share", "lengths"), [(20, 0.5, [0.15, 0.2]), (24, 0.5, 0.2), (40, 0.7, 0.2)])
 def test_where_nothing_has_changed_nothing_is_new(tmp_path, parts, share, lengths):
     watching = kept(WEB, share * 0.2 * WEB.spacing, KeepClusters(lengths), parts, tmp_path)
     assert watching.spared
@@ -91,6 +89,7 @@ def on_a_lattice():
     return wb.Particles.wrapped(places.astype(np.float32), 1.4)
 
 
+@pytest.mark.long
 def test_close_calls_are_those_of_one_process(tmp_path):
     particles, bound, keep = on_a_lattice(), wb.Absolute(1e-5), KeepClusters(0.1, "length")
     one = wb.compress(particles, bound, keep=keep)

@@ -160,10 +160,10 @@ def whole(tmp_path_factory):
 @pytest.mark.parametrize(
     ("step", "call", "item", "rounds"),
     [
-        ("find-parts", 1, 1, 0), ("repair-inside", 2, 1, 1), ("hand-back-moves", 1, 1, None), ("write-chunks", 1, 2, None),
+        ("repair-inside", 2, 1, 1), ("write-chunks", 1, 2, None),
         *(pytest.param(*given, marks=pytest.mark.long) for given in [
-            ("apply-moves", 1, 2, 0), ("find-parts", 2, 0, 1), ("apply-moves", 2, 1, 1), ("repair-across", 3, 0, 2),
-            ("finish-chunks", 1, 3, None),
+            ("find-parts", 1, 1, 0), ("hand-back-moves", 1, 1, None), ("apply-moves", 1, 2, 0), ("find-parts", 2, 0, 1),
+            ("apply-moves", 2, 1, 1), ("repair-across", 3, 0, 2), ("finish-chunks", 1, 3, None),
         ]),
     ],
 )
@@ -176,7 +176,9 @@ def test_a_run_killed_while_keeping_clusters_goes_on_from_the_last_round(tmp_pat
     assert not hidden.exists()
 
 
-@pytest.mark.parametrize("damage", ["moves", "record", "other particles"])
+@pytest.mark.parametrize("damage", [
+    "moves", *(pytest.param(damage, marks=pytest.mark.long) for damage in ("record", "other particles")),
+])
 def test_rounds_that_are_damaged_or_of_other_particles_are_not_gone_on_from(tmp_path, whole, damage):
     expected, repairs = whole
     hidden = killed_while_keeping(tmp_path, "repair-inside", 3, 0)

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from combinations import in_pairs
 from subdomains.counting import Counting, ParticlesInFile
 from workbench import backend
 from workbench.archive import verify
@@ -75,7 +74,7 @@ def assert_within_limits(executor, owned, particles):
 
 
 @pytest.mark.parametrize(("order", "box", "chunks", "count"), [
-    (random, True, 100, 10_000), (halo_by_halo, False, 100, 10_000),
+    (halo_by_halo, False, 100, 10_000), pytest.param(random, True, 100, 10_000, marks=pytest.mark.long),
     *(pytest.param(order, box, 1000, None, marks=pytest.mark.long) for order, box in [
         (random, True), (random, False), (along_the_curve, True), (along_the_curve, False), (halo_by_halo, True),
         (halo_by_halo, False),
@@ -88,7 +87,8 @@ def test_as_many_chunks_as_subdomains(tmp_path, order, box, chunks, count):
     assert executor.total("opened") <= 3 * chunks * math.sqrt(chunks) + 32 * chunks
 
 
-@pytest.mark.parametrize("few", [64, pytest.param(128, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("few", [64, 128])
 def test_what_it_takes_when_both_double(tmp_path, few):
     """Files opened grow as chunks times the root of the number of subdomains; those of neighbours come on top."""
     particles, steps = ordered(along_the_curve, True, 12_800), []
@@ -107,7 +107,10 @@ def test_what_it_takes_when_both_double(tmp_path, few):
     assert {name: counts.sent / counts.tasks <= 600 for name, counts in after.items()} == dict.fromkeys(after, True)
 
 
-@pytest.mark.parametrize(("order", "kept"), in_pairs(["keep", "free"], [True, False]))
+@pytest.mark.parametrize(("order", "kept"), [
+    ("free", False),
+    *(pytest.param(*each, marks=pytest.mark.long) for each in [("keep", True), ("keep", False), ("free", True)]),
+])
 def test_archives_of_many_chunks_and_subdomains(tmp_path, order, kept):
     """More than 16 subdomains, and more than 128 ranges of a free order: all is sent in groups."""
     snapshot = wb.synthetic.cosmic_web(n=12, seed=4)
@@ -163,7 +166,8 @@ OPENED_TO_KEEP = 800   # files, by a subdomain of a hundred particles in an atte
 
 
 @pytest.mark.parametrize(("order", "kind", "keep", "chunks", "count"), [
-    (random, "free", False, 100, 10_000), (halo_by_halo, "keep", False, 100, 10_000), (random, "keep", True, 24, 2400),
+    (halo_by_halo, "keep", False, 100, 10_000), pytest.param(random, "keep", True, 24, 2400, marks=pytest.mark.long),
+    pytest.param(random, "free", False, 100, 10_000, marks=pytest.mark.long),
     *(pytest.param(*case, 1000, None, marks=pytest.mark.long) for case in (
         (random, "free", False), (along_the_curve, "keep", False), (halo_by_halo, "free", False), (random, "keep", True),
     )),
@@ -184,7 +188,8 @@ def test_archives_of_a_thousand_chunks(monkeypatch, tmp_path, order, kind, keep,
         assert verifying["survey-particles"].source + verifying["send-particles"].source <= 2 * size
 
 
-@pytest.mark.parametrize("few", [32, pytest.param(64, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("few", [32, 64])
 def test_what_archives_take_when_both_double(monkeypatch, tmp_path, few):
     particles, taken = ordered(random, True, 10_000), []
     for chunks in (few, 2 * few):

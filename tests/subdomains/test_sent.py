@@ -110,7 +110,10 @@ def test_fields(grid, client, tmp_path):
         assert found.bound == wb.find_bound(whole, *target, chunk_values=160).bound
 
 
-@pytest.mark.parametrize("order", ["keep", "free"])
+@pytest.mark.parametrize(("client", "order"), [
+    ("pickled here", "keep"), ("pickled here", "free"), ("workers", "free"),
+    pytest.param("workers", "keep", marks=pytest.mark.long),
+], indirect=["client"])
 def test_particles(source, client, tmp_path, order):
     bound, how = wb.Absolute(0.05), {"client": client, "scratch": tmp_path, "parts": 3}
     options = {

@@ -8,34 +8,18 @@ itself, and 128 plus the number of the signal that ended it: 130 after Ctrl-C, 1
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import sys
 from collections.abc import Sequence
 
 from workbench import __version__
-from workbench.cli import (
-    caches,
-    clean,
-    combine,
-    compress,
-    decompress,
-    demo,
-    doctor,
-    fof,
-    info,
-    inject,
-    lab,
-    salvage,
-    stats,
-    train,
-    tune,
-    verify,
-)
 from workbench.cli.ending import ended_by_signals
 from workbench.cli.failure import UNHEARD, WRONG, Parser, failed
 
 COMMANDS = (
-    demo, lab, info, fof, compress, decompress, verify, stats, combine, salvage, tune, train, inject, caches, clean, doctor,
+    "demo", "lab", "info", "fof", "compress", "decompress", "verify", "stats", "combine", "salvage", "tune", "train",
+    "inject", "caches", "clean", "doctor",
 )
 
 
@@ -51,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(given: list[str]) -> int:
     if not given:
-        _parser().print_help(sys.stderr)
+        _parser(COMMANDS).print_help(sys.stderr)
         return WRONG
     options = argparse.Namespace(json="--json" in given, debug="--debug" in given)   # until they are parsed
     try:
@@ -67,7 +51,8 @@ def _run(given: list[str]) -> int:
 
 
 def _options(arguments: list[str]) -> argparse.Namespace:
-    parser = _parser()
+    first = arguments[0]
+    parser = _parser([first] if first in COMMANDS else [] if first == "--version" else COMMANDS)
     options, rest = parser.parse_known_args(arguments)
     if len(rest) == 1 and not rest[0].startswith("-") and getattr(options, "file", "") is None:
         options.file = rest.pop()   # `verify A --json B`: Python 3.11 looks for optional files before options only
@@ -76,14 +61,16 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     return options
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(names: Sequence[str]) -> argparse.ArgumentParser:
+    """The command line of these commands; each imports what it needs, so the others are not imported for one of them."""
     about = "Shrink particle and field data without losing the science."
     parser = Parser(prog="workbench", description=about)
     parser.add_argument("--version", action="version", version=f"lossbench {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in COMMANDS:
-        command.add(commands)
-    for name in commands.choices.values():
-        name.add_argument("--debug", action="store_true", help="show the traceback of an error (as LOSSBENCH_DEBUG=1 does)")
-        name.set_defaults(parser=name)
+    for name in names:
+        importlib.import_module(f"workbench.cli.{name}").add(commands)
+    for command in commands.choices.values():
+        about = "show the traceback of an error (as LOSSBENCH_DEBUG=1 does)"
+        command.add_argument("--debug", action="store_true", help=about)
+        command.set_defaults(parser=command)
     return parser

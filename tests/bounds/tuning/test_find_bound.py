@@ -398,6 +398,7 @@ def test_a_ratio_that_the_documents_do_not_allow_is_said_to_be_one():
     assert any("a ratio of 30 leaves 546 in all" in note for note in found.notes)
 
 
+@pytest.mark.long
 def test_the_codec_for_a_quality_is_the_smallest_on_a_sea_with_land():
     """Predictions took another one, whose archive had nearly twice the bytes."""
     rng = np.random.default_rng(0)
@@ -413,6 +414,7 @@ def test_the_codec_for_a_quality_is_the_smallest_on_a_sea_with_land():
     assert max(sizes.values()) > 1.3 * min(sizes.values())
 
 
+@pytest.mark.long
 def test_a_middle_of_land_or_a_codec_that_cannot_keep_the_limit_decides_nothing(monkeypatch):
     sea = np.cumsum(np.random.default_rng(1).normal(size=(90, 90)), axis=0)
     sea[5:-5, 5:-5] = np.nan   # the middle of at most 65,536 values is all, and mostly land

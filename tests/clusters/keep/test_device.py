@@ -53,6 +53,7 @@ def test_threads_and_chance_change_nothing(crowded: Scenario, solver: str) -> No
             assert bytes_of(crowded.correct(solver)) == expected
 
 
+@pytest.mark.long
 def test_chunks_change_nothing(crowded: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a launch on another machine would change: into how many runs the work is cut."""
     expected = bytes_of(crowded.correct())

@@ -39,6 +39,7 @@ def single_precision(draw: st.DrawFn) -> Scenario:
 
 @given(single_precision(), st.sampled_from(SOLVERS))
 @settings(max_examples=120)
+@pytest.mark.long
 def test_finders_in_single_precision_agree(scenario: Scenario, solver: str) -> None:
     correction = scenario.correct(solver)
     corrected = wb.Particles(correction.positions, scenario.original.box)

@@ -238,6 +238,7 @@ def test_bounds_for_a_total_ratio_are_chosen_in_all_rows(panel: Any, data: xarra
     assert "P" not in panel.state.choices   # as nobody had looked at it
 
 
+@pytest.mark.long
 def test_bounds_that_were_found_together_are_taken_back_together(panel: Any) -> None:
     panel.change(variable="P")
     panel.change(eb=0.07)

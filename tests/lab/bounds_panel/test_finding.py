@@ -90,6 +90,7 @@ def test_numbers_that_make_no_sense_are_refused(panel: Any, target: str, goal: f
     assert panel.state.target == "psnr"
 
 
+@pytest.mark.long
 def test_clusters_of_particles_are_kept_by_the_bound() -> None:
     snapshot = wb.synthetic.cosmic_web(n=12, seed=1)
     with wb.lab.bounds(snapshot) as panel:

@@ -104,9 +104,9 @@ def test_only_the_latest_runs_are_remembered(field_panel: Any) -> None:
 
 
 @pytest.mark.parametrize(("dtype", "made"), [
-    ("i1", np.asarray), ("u8", wb.Field),
+    ("i1", np.asarray),
     *(pytest.param(dtype, made, marks=pytest.mark.long)
-      for dtype in ("i1", "u1", "i2", "u2", "i4", "i8", "u8") for made in (np.asarray, wb.Field)),
+      for dtype in ("u1", "i2", "u2", "i4", "i8", "u8") for made in (np.asarray, wb.Field)),
 ])
 def test_integers_have_whole_errors_within_their_bound(dtype: str, made: Any) -> None:
     waves = wb.synthetic.gaussian_field((24, 32), 3, seed=2).values

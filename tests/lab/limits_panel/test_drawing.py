@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import workbench as wb
-from combinations import in_pairs
 from lab.limits_panel.samples import ALL, results, sample
 from workbench.bounds.run import Run
 from workbench.charts.description import Cells
@@ -37,7 +36,9 @@ def points(name):
     return tuple(limits.compare([codec.id for codec in codecs_for(sample(name))], bounds))
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", [
+    pytest.param(name, marks=[pytest.mark.long] * (name in ("plane", "four"))) for name in ALL
+])
 def test_the_form_is_the_same_before_and_after(name):
     state = state_of(name, tile=4)
     before, after = draw(sample(name), state, {}), draw(sample(name), state, results(name), points(name))
@@ -50,7 +51,10 @@ def test_the_form_is_the_same_before_and_after(name):
     assert all(fact.value and fact.meaning and "…" not in fact.value for fact in after.facts)
 
 
-@pytest.mark.parametrize(("name", "above"), in_pairs(ALL, [False, True]))
+@pytest.mark.parametrize(("name", "above"), [
+    pytest.param(name, above, marks=[pytest.mark.long] * ((name, above) not in {("line", True), ("coast", False)}))
+    for name, above in itertools.product(ALL, [False, True])
+])
 def test_every_chart_can_be_drawn_and_changed(name, above):
     state = state_of(name, tile=4, above=above)
     before, after = (draw(sample(name), state, results(name), points(name)[:few]) for few in (1, None))

@@ -17,11 +17,11 @@ from workbench.data.readers.leaving import left_out
 from workbench.data.readers.limits import ReadLimits, without_limits
 from workbench.data.readers.opening import is_set, snapshot_of
 from workbench.data.readers.options import FROM_FILE
-from workbench.data.readers.registry import FORMATS, check_options, format_of, register
+from workbench.data.readers.registry import check_options, format_of, formats, register
 from workbench.data.readers.series import SnapshotSeries, series_of
 from workbench.data.readers.source import Source
 
-__all__ = ["FORMATS", "Format", "left_out", "open_chunked", "open_file", "open_series", "register"]
+__all__ = ["Format", "formats", "left_out", "open_chunked", "open_file", "open_series", "register"]
 
 Path = str | os.PathLike[str]
 Files = Path | Sequence[Path]

@@ -11,7 +11,7 @@ from workbench.data.readers.leaving import named
 from workbench.data.readers.limits import ReadLimits, without_limits
 from workbench.data.readers.named_columns import NAMED
 from workbench.data.readers.paths import alike, in_folder, is_several, listed, require_distinct, require_no_gap
-from workbench.data.readers.registry import FORMATS, check_options, format_of
+from workbench.data.readers.registry import check_options, format_of, formats
 from workbench.data.readers.snapshots import Snapshot
 from workbench.data.readers.source import Source
 from workbench.errors import SeveralArrays, WorkbenchError
@@ -22,7 +22,7 @@ def is_set(given: Any, wanted: str | None) -> bool:
     if is_several(given):
         return True
     source = Source.at(given)
-    return source.is_folder and wanted is None and not any(known.recognises(source) for known in FORMATS)
+    return source.is_folder and wanted is None and not any(known.recognises(source) for known in formats())
 
 
 def snapshot_of(given: Any, wanted: str | None, options: Mapping[str, Any]) -> Snapshot:
@@ -77,5 +77,5 @@ def _sources(given: Any, wanted: str | None, options: Mapping[str, Any]) -> tupl
 def _holds_particles(source: Source, wanted: str | None, options: Mapping[str, Any]) -> bool:
     if options.get("positions") is not None:
         return NAMED.recognises(source)
-    found: Format | None = next((known for known in FORMATS if known.recognises(source)), None)
+    found: Format | None = next((known for known in formats() if known.recognises(source)), None)
     return found is not None and found.snapshot is not None and found is not NAMED and wanted in (None, found.key)

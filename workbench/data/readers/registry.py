@@ -6,6 +6,7 @@ come last, since their first lines prove less than magic bytes do.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -59,6 +60,12 @@ FORMATS: list[Format] = [
 ]
 
 
+def formats() -> list[Format]:
+    """All of them: archives register themselves when the layer that reads them is imported."""
+    importlib.import_module("workbench.archive")
+    return FORMATS
+
+
 def register(new: Format) -> None:
     """Add a format from a higher layer to `open_file`; it is tried before all others.
 
@@ -77,13 +84,13 @@ def format_of(source: Source, wanted: str | None, options: Mapping[str, Any]) ->
         return _named(wanted)
     if options.get("positions") is not None and NAMED.recognises(source):
         return NAMED
-    found = next((known for known in FORMATS if known.recognises(source)), None)
+    found = next((known for known in formats() if known.recognises(source)), None)
     if found is not None:
         return found
     if "shape" in options and not source.is_folder:
         return RAW
     refuse_unread(source)
-    titles = "; ".join(known.title for known in FORMATS)
+    titles = "; ".join(known.title for known in formats())
     kind = "the folder" if source.is_folder else "the file"
     raise WorkbenchError(
         f"{kind} {source.name} has no known format. Known formats: {titles}. "
@@ -93,7 +100,7 @@ def format_of(source: Source, wanted: str | None, options: Mapping[str, Any]) ->
 
 def check_options(found: Format, source: Source, options: Mapping[str, Any], applicable: tuple[str, ...]) -> None:
     """Refuse unknown options, and options that do not apply to what is done with this format."""
-    known = {option for one in FORMATS for option in (*one.options, *one.snapshot_options)}
+    known = {option for one in formats() for option in (*one.options, *one.snapshot_options)}
     for option in options:
         if option in applicable:
             continue
@@ -103,7 +110,7 @@ def check_options(found: Format, source: Source, options: Mapping[str, Any], app
 
 
 def _named(key: str) -> Format:
-    for known in FORMATS:
+    for known in formats():
         if known.key == key:
             return known
-    raise WorkbenchError(f"format must be one of {', '.join(sorted(one.key for one in FORMATS))}; got {key!r}")
+    raise WorkbenchError(f"format must be one of {', '.join(sorted(one.key for one in formats()))}; got {key!r}")

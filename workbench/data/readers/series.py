@@ -14,7 +14,7 @@ from workbench.data.readers.limits import ReadLimits
 from workbench.data.readers.opening import snapshot_of
 from workbench.data.readers.options import FROM_FILE
 from workbench.data.readers.paths import in_order, is_several, listed
-from workbench.data.readers.registry import FORMATS, check_options, format_of
+from workbench.data.readers.registry import check_options, format_of, formats
 from workbench.data.readers.source import Source
 from workbench.errors import WorkbenchError, briefly
 
@@ -76,7 +76,7 @@ def _read_whole(place: Any, options: Mapping[str, Any]) -> Any:
     if is_several(place):
         return None
     source = Source.at(place)
-    if source.is_folder and not any(known.recognises(source) for known in FORMATS):
+    if source.is_folder and not any(known.recognises(source) for known in formats()):
         return None   # the files of a snapshot
     found = format_of(source, options.get("format"), options)
     if found.snapshot is not None:
@@ -112,7 +112,7 @@ def _entries(folder: Path, options: Mapping[str, Any]) -> list[Path]:
 
 def _is_snapshot(path: Path, options: Mapping[str, Any]) -> bool:
     source = Source.at(path, ReadLimits.among(options))
-    found = next((known for known in FORMATS if known.recognises(source)), None)
+    found = next((known for known in formats() if known.recognises(source)), None)
     return found is not None and found.snapshot is not None
 
 
