@@ -16,10 +16,12 @@ import numpy as np
 
 from workbench.charts.looks import Look
 from workbench.codecs.codec import CodecFailed, Imitation, Tolerance, option
-from workbench.codecs.lattice_numbers import pack_numbers, unpack_numbers
+from workbench.codecs.gaps import repeated
+from workbench.codecs.lattice_numbers import pack_numbers, pack_with_gaps, unpack_numbers
 from workbench.codecs.pcodec import INTEGERS, LEVEL
 from workbench.codecs.pieces import InPieces
 from workbench.codecs.rounding import before_rounding, largest_magnitude
+from workbench.codecs.scales import GAP
 from workbench.codecs.whole_numbers import SIZE, IntegerLattice
 from workbench.errors import WorkbenchError
 
@@ -60,9 +62,22 @@ class Prequantised(InPieces):
     def _encode_piece(self, values: np.ndarray, tolerance: Tolerance) -> bytes:
         if values.dtype.kind != "f":
             return self._encode_integers(values, tolerance)
-        step = lattice_step(tolerance.absolute_for(values), largest_magnitude(values), values.dtype)
-        numbers = _numbers(values, step)
-        return _HEADER.pack(numbers.itemsize, step) + pack_numbers(numbers, self.level)
+        valid = np.isfinite(values)
+        whole = bool(valid.all())
+        given = values if whole else repeated(values, valid)
+        step = lattice_step(tolerance.absolute_for(given), largest_magnitude(given), values.dtype)
+        numbers = _numbers(given, step)
+        if whole:
+            return _HEADER.pack(numbers.itemsize, step) + pack_numbers(numbers, self.level)
+        wide = numbers.astype(np.int64)
+        return _HEADER.pack(wide.itemsize, step) + pack_with_gaps(np.where(valid, wide, GAP), wide, self.level)
+
+    def encode_with_gaps(self, values: np.ndarray, valid: np.ndarray, tolerance: Tolerance) -> bytes:
+        """Gaps are marked, or filled, whichever takes fewer bits."""
+        if values.dtype.kind != "f":
+            return super().encode_with_gaps(values, valid, tolerance)
+        self.require()
+        return self._encode(np.where(valid, values, values.dtype.type(np.nan)), tolerance)
 
     def _decode_piece(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         if dtype.kind != "f":
@@ -72,7 +87,11 @@ class Prequantised(InPieces):
             raise CodecFailed(f"prequantised: a lattice must have a positive step; got {step}")
         numbers = unpack_numbers(data[_HEADER.size :], shape, _integer(size))
         with np.errstate(over="ignore"):   # a lattice point beyond all numbers is infinite, and then corrected
-            return np.multiply(numbers, step, dtype=np.float64).astype(dtype, copy=False)
+            values = np.multiply(numbers, step, dtype=np.float64).astype(dtype, copy=False)
+        missing = numbers == GAP if size == 8 else np.zeros(0, bool)
+        if missing.any():
+            values[missing] = np.nan
+        return values
 
     def _encode_integers(self, values: np.ndarray, tolerance: Tolerance) -> bytes:
         lattice = IntegerLattice.of(values, tolerance.absolute or 0.0)
