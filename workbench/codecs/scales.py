@@ -58,10 +58,9 @@ class Scales:
     @classmethod
     def of(cls, numbers: np.ndarray, layout: Layout) -> Scales:
         """The scales of these numbers (int64, one axis); columns fit into them, and gaps count as zeros."""
-        gaps = numbers == GAP
-        table = (np.where(gaps, 0, numbers) if gaps.any() else numbers).reshape(-1, layout.columns)
+        table = numbers.reshape(-1, layout.columns)
         offset = _offsets(table) if layout.centred else np.zeros(layout.columns, np.int64)
-        sizes = np.abs((table - offset).astype(np.float64)).reshape(-1)
+        sizes = _sizes(table, offset).reshape(-1)
         of_column = np.zeros(layout.columns, np.int32)
         of_segment = _levels_of_segments(sizes, layout.segment)
         if layout.columns > 1:
@@ -87,9 +86,19 @@ class Scales:
 def _offsets(table: np.ndarray) -> np.ndarray:
     """A middle value of each column, or zero where it is small beside the magnitudes about it."""
     few = table[:: max(len(table) // FEW_ROWS, 1)]
-    middle = np.sort(few, axis=0)[len(few) // 2]
-    spread = np.abs((few - middle).astype(np.float64)).mean(axis=0)
+    there = few != GAP
+    counts = there.sum(axis=0)
+    ordered = np.sort(np.where(there, few, np.iinfo(np.int64).max), axis=0)
+    middle = np.where(counts, np.take_along_axis(ordered, counts[None] // 2 % len(few), axis=0)[0], 0)
+    spread = _sizes(few, middle).sum(axis=0) / np.maximum(counts, 1)
     return np.where(np.abs(middle.astype(np.float64)) > CLEAR * spread, middle, 0)
+
+
+def _sizes(table: np.ndarray, offset: np.ndarray) -> np.ndarray:
+    """The distances of numbers from the offsets of their columns; none for gaps."""
+    sizes = np.abs((table - offset).astype(np.float64))
+    sizes[table == GAP] = 0.0
+    return sizes
 
 
 def _levels(means: np.ndarray, count: Any) -> np.ndarray:
