@@ -29,7 +29,7 @@ MOST_BITS = 3            # in numbers that take no more, on average,
 TRIED = 2**16            # on so many of them,
 HOPELESS = 2             # unless the fastest preset of LZMA takes so many times what pcodec does,
 FASTEST, SMALLEST = 0, 6 | lzma.PRESET_EXTREME   # the presets
-RUN, LEAST_AGAIN = 8, 0.1   # or where more than such a share of runs of so many numbers occurs again,
+RUN, LEAST_AGAIN = 16, 0.1  # or where more than such a share of runs of so many numbers occurs again,
 TAKEN_BITS = 4           # among one run in 2^4
 LOOKED_BACK = 2**22      # bytes, in which LZMA looks for the same ones
 MOST_LISTED = 4096       # numbers of a palette,
@@ -139,14 +139,22 @@ def _repeats(numbers: np.ndarray, bits: float) -> bool:
 
 
 def _recurring(flat: np.ndarray) -> float:
-    """The share of runs that occur more than once, over a sample that has all or none of equal runs."""
-    own = flat[: len(flat) - RUN + 1].astype(np.uint64) * _MIXING
-    at = np.flatnonzero(own >> np.uint64(64 - TAKEN_BITS) == 0)
+    """The share of runs that occur more than once, over a sample that has all or none of equal runs.
+
+    Runs in which fewer than half of the numbers differ from the one before take few bits anyway.
+    """
+    if flat.size <= RUN:
+        return 0.0
+    mixed = flat.astype(np.uint64) * _MIXING
+    pairs = (mixed[: 1 - RUN] ^ mixed[1 : len(mixed) - RUN + 2] >> np.uint64(32)) * _MIXING
+    at = np.flatnonzero(pairs >> np.uint64(64 - TAKEN_BITS) == 0)
     at = at[:: max(len(at) // TRIED, 1)]
-    runs = own[at]
+    runs, changes = pairs[at], np.zeros(len(at), np.int8)
     for step in range(1, RUN):
-        runs = (runs ^ runs >> np.uint64(32)) * _MIXING + flat[at + step].astype(np.uint64)
-    return 1 - len(np.unique(runs)) / max(len(runs), 1)
+        runs = (runs ^ runs >> np.uint64(32)) * _MIXING + mixed[at + step]
+        changes += mixed[at + step] != mixed[at + step - 1]
+    runs = runs[2 * changes >= RUN]
+    return (len(runs) - len(np.unique(runs))) / max(len(at), 1)
 
 
 def _narrowed(numbers: np.ndarray) -> tuple[bytes, np.ndarray]:
