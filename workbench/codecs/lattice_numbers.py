@@ -1,9 +1,10 @@
-"""Integers of a grid as bytes: a palette where they take few values, differences where it is smooth, pcodec or LZMA.
+"""Integers of a grid as bytes: a palette of few values, differences of smooth ones, pcodec, LZMA, or scales of their own.
 
 The values of a field on a lattice can be smooth, noise, counts, or steps and classes that repeat, and no one way codes all
 of these well. pcodec codes numbers, or their differences along some axes, by their distribution; LZMA, of Python itself,
 finds what repeats. Classes and counts take few of the numbers of a fine lattice: a palette lists these, and their ranks are
-coded. Which way is smallest is tried on a part of the numbers, which costs little beside coding all of them.
+coded. Numbers without neighbours, or their differences, are coded with the scales of their rows, columns and runs
+(`scaled.py`), if these differ. Which way is smallest is estimated or tried on a part of the numbers.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Quantise first, then predict: a fast codec for fields, from NumPy and pcodec, and the one for steps, classes and counts.
+"""Quantise first, then predict: a fast codec for fields, and the one for steps, classes, counts, weights and tables.
 
 Values are rounded to a lattice of twice the tolerance, and the lattice numbers are coded (`lattice_numbers.py`). Because
 prediction works on integers that are already quantised, it is exactly invertible, has no loop from value to value, and the
 error is that of the lattice, whatever the data. Integers have a lattice of integers (`whole_numbers.py`), so that no value
-passes through a float.
+passes through a float. Missing values, if they are gaps in noise, are numbers of their own.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _WHOLE_HEADER = struct.Struct("<B")   # of integers: bytes of a number; the latt
 
 @dataclass(frozen=True)
 class Prequantised(InPieces):
-    """Values on a lattice of twice the tolerance, differences along the axes or repeats, pcodec.
+    """Values on a lattice of twice the tolerance: differences along the axes, repeats, or numbers with scales.
 
     >>> values = np.sin(np.arange(4096.0)).reshape(64, 64)
     >>> codec = Prequantised()
