@@ -75,7 +75,7 @@ def synthetic(count: int) -> Named:
     few, row_scale = np.array([1, 2, 5, 10, 20, 50, 100.0]), np.exp(random.normal(0, 1, (len(rows), 1)))
     made = {
         "Gaussian": noise, "Laplacian": random.laplace(size=(side, side)), "uniform": random.random(count),
-        "Student t₂": random.standard_t(2, count), "lognormal, σ 2": random.lognormal(0, 2, count),
+        "Student t₂": random.standard_t(2, count), "lognormal, sigma 2": random.lognormal(0, 2, count),
         "90% zeros": np.where(random.random(noise.shape) < 0.9, 0, noise),
         "pruned to 10%": np.where(abs(noise) < 1.65, 0, noise),
         "runs of 32 zeros": noise * np.repeat(random.random(noise.size // 32) < 0.1, 32).reshape(noise.shape),
@@ -197,11 +197,10 @@ def speeds(values: np.ndarray, name: str) -> None:
         f"{OURS}, checked", guarded.nbytes, speed(values, lambda: encode_guarded(own, values, limit)),
         speed(values, lambda: decode_guarded(own, guarded.sections, values.shape, values.dtype)),
     ]]
-    for level in (3, 19):
-        rows.append([f"rounding + zstd {level}", *zstd_speeds(numcodecs.Zstd(level=level), values, numbers, error)])
-    for name_of_codec in ("sz3", OURS):
-        if name_of_codec in codecs.available():
-            rows.append([name_of_codec, *codec_speeds(codecs.get(name_of_codec), values, error)])
+    coders = {f"rounding + zstd {level}": numcodecs.Zstd(level=level) for level in (3, 19)}
+    rows += [[coder, *zstd_speeds(one, values, numbers, error)] for coder, one in coders.items()]
+    known = [codec for codec in ("sz3", OURS) if codec in codecs.available()]
+    rows += [[codec, *codec_speeds(codecs.get(codec), values, error)] for codec in known]
     print(f"{name}, at the error of int8:\n\n{timing.table(['coder', 'bytes', 'write, MB/s', 'read, MB/s'], rows)}")
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -88,7 +89,7 @@ def _read_side(data: bytes, count: int) -> tuple[Scales, Tables, Sequence[np.nda
     counts = (segments if few else 0, columns, columns, blocks, blocks)
     ends = np.cumsum([0, *(n * np.dtype(form).itemsize for n, form in zip(counts, _FORMS, strict=True))]).tolist()
     known = inflated(data[at : at + deflated], ends[-1] + number * (SYMBOLS + 1))
-    parts = [known[a:b] for a, b in zip(ends, ends[1:], strict=False)]
+    parts = [known[a:b] for a, b in pairwise(ends)]
     of_segment, of_column, offset, *sizes = map(_from_bytes, parts, counts, _FORMS)
     if not few:
         of_segment = unpack_integers(data[_HEADER.size : at], segments, np.int32)
