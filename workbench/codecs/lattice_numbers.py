@@ -71,8 +71,8 @@ def pack_with_gaps(numbers: np.ndarray, filled: np.ndarray, level: int = LEVEL) 
     What is filled must be told apart from numbers by other means, which takes about as much as a mask.
     """
     plain = pack_numbers(filled, level)
-    _, axes = _HEAD.unpack_from(plain)
-    if axes or level < LEAST_LEVEL:
+    shown = runs_of(filled[numbers != GAP])   # filled gaps repeat, in noise too
+    if level < LEAST_LEVEL or not shown.size or differenced(shown - np.sort(shown)[shown.size // 2])[1]:
         return plain
     layout = promising(filled, math.inf) or Layout(numbers.size, 1)
     scaled = _HEAD.pack(numbers.itemsize | _SCALED, 0) + pack_scaled(numbers, layout)
