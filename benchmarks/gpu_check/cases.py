@@ -29,6 +29,8 @@ from workbench.codecs.entropy import even_blocks, slots_of, words_of
 from workbench.codecs.gaps import filled, repeated
 from workbench.codecs.interpolation_training import _jobs, _lessons
 from workbench.codecs.mask import pack_mask, unpack_mask
+from workbench.codecs.scaled import pack_scaled, unpack_scaled
+from workbench.codecs.scales import GAP, Layout
 from workbench.codecs.staged_blocks import CodedBlocks, Fact, Grid, Lattice, encode_blocks
 from workbench.codecs.staged_statistics import first_wrong
 from workbench.codecs.staged_stream import Stream
@@ -90,6 +92,7 @@ def _cases() -> Iterator[tuple[str, Callable[[Move, int], Named]]]:
         yield f"molecules, {np.dtype(dtype).name}", _on(_molecules, dtype)
         yield f"fields, {np.dtype(dtype).name}", _on(_fields, dtype)
     yield "symbols", _symbols
+    yield "scaled numbers", _scaled
     yield "CRC", _crc
     yield "masks", _masks
     yield "staged blocks", _staged
@@ -424,6 +427,17 @@ def _neighbours(move: Move, count: int, dimensions: int, dtype: Any) -> Named:
         data = codec.encode(velocities, Tolerance(absolute=1e-4))
         yield f"{BYTES} of velocities", data
         yield "decoded velocities", codec.decode(data, velocities.shape, velocities.dtype)
+
+
+def _scaled(move: Move, count: int) -> Named:
+    """Numbers of rows and columns of many scales, some missing, whose arrays are on the host."""
+    given = numbers(24).integers(-(2**40), 2**40, (max(count // 64, 4), 64)) >> numbers(25).integers(0, 41, (1, 64))
+    given[numbers(26).random(given.shape) < 0.1] = GAP
+    with launched_on(backend.namespace(move(given))):
+        for layout in (Layout(given.size, 1), Layout(16, 1), Layout(64, 64)):
+            data = pack_scaled(given, layout)
+            yield f"{BYTES} in segments of {layout.segment}", data
+            yield f"numbers in segments of {layout.segment}", unpack_scaled(data, given.size)
 
 
 def _packed_caches(move: Move, count: int) -> Named:

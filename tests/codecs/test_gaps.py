@@ -124,11 +124,11 @@ def test_gaps_are_filled_as_suits_the_codec(bound, least_saved):
     assert found <= min(len(codec.encode(filled(sea, valid), tolerance)), on_lattice + 16)
 
 
-def test_columns_are_filled_by_themselves():
+def test_gaps_of_columns_are_their_own():
     rng = np.random.default_rng(3)
     table, valid = rng.normal([0, 1e6], 1, (5000, 2)), rng.random((5000, 2)) < 0.5
     codec, tolerance = Columns(codecs.get("prequantised")), Tolerance(absolute=1e-3)
     data = codec.encode_with_gaps(np.where(valid, table, np.nan), valid, tolerance)
     decoded = codec.decode(data, table.shape, table.dtype)
     assert abs(decoded - table)[valid].max() <= 1e-3 * (1 + 1e-9)
-    assert abs(decoded - [0, 1e6]).max() < 10
+    assert (np.isnan(decoded) == ~valid).all()   # noise, in which gaps are marked

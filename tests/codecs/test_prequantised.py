@@ -1,4 +1,5 @@
 import struct
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from workbench.codecs.pieces import join
 from workbench.codecs.prequantised import MOST_BITS, lattice_step
 from workbench.errors import WorkbenchError
 
+GOLDEN = Path(__file__).parent / "golden" / "prequantised.npz"
 shapes = npst.array_shapes(max_dims=4, max_side=5)
 
 
@@ -84,3 +86,40 @@ def test_lattices_of_integers_at_the_limits_of_their_arithmetic(span, tolerance)
     codec = get("prequantised")
     decoded = codec.decode(codec.encode(values, Tolerance(absolute=tolerance)), values.shape, values.dtype)
     assert all(abs(a - b) <= tolerance for a, b in zip(values.tolist(), decoded.tolist(), strict=True))
+
+
+def test_bytes_of_earlier_versions_decode_as_they_did():
+    with np.load(GOLDEN) as golden:
+        for name in [name for name in golden if name.endswith(" bytes")]:
+            decoded = golden[name.replace("bytes", "decoded")]
+            found = get("prequantised").decode(golden[name].tobytes(), decoded.shape, decoded.dtype)
+            assert found.tobytes() == decoded.tobytes(), name
+
+
+@pytest.mark.parametrize(("kind", "fewer"), [("tied", 7.5), ("rows", 1.08), ("table", 1.5)])
+def test_numbers_without_neighbours_take_less_than_their_entropy(kind, fewer):
+    random = np.random.default_rng(6)
+    values = {
+        "tied": lambda: np.tile(random.normal(size=(64, 64)), (16, 1))[random.permutation(1024)],
+        "rows": lambda: random.normal(size=(800, 80)) * np.exp(random.normal(0, 1, (800, 1))),
+        "table": lambda: random.normal(size=(900, 30)) * np.exp(random.normal(0, 1, 30)) + random.normal(0, 40, 30),
+    }[kind]().astype(np.float32)
+    numbers = np.rint(values / 0.1).astype(int)
+    _, counts = np.unique(numbers, return_counts=True)
+    entropy = float((counts * np.log2(numbers.size / counts)).sum()) / 8
+    data = get("prequantised").encode(values, Tolerance(absolute=0.05))
+    assert np.abs(get("prequantised").decode(data, values.shape, values.dtype) - values).max() <= 0.05
+    assert fewer * len(data) < entropy
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_missing_values_of_noise_are_marked_and_those_of_smooth_fields_filled(dtype):
+    random, codec = np.random.default_rng(2), get("prequantised")
+    holes = random.random((90, 120)) < 0.1
+    for values in (random.normal(size=holes.shape), np.add.outer(np.linspace(0, 50, 90) ** 2, np.linspace(0, 9, 120) ** 2)):
+        given = values.astype(dtype)
+        decoded = codec.decode(codec.encode_with_gaps(given, ~holes, Tolerance(absolute=0.05)), given.shape, dtype)
+        assert np.abs(decoded - given)[~holes].max() <= 0.05
+        assert np.isnan(decoded[holes]).all() == (values.min() < 0)
+    nothing = codec.encode_with_gaps(given, np.zeros_like(holes), Tolerance(absolute=0.05))
+    assert codec.decode(nothing, given.shape, dtype).shape == given.shape

@@ -242,6 +242,18 @@ def test_zeros_cost_no_correction_under_a_relative_bound():
     assert guarded.decoded[zero].tobytes() == values[zero].tobytes()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_zeros_of_noise_take_few_bits_under_a_relative_bound(dtype):
+    random = np.random.default_rng(4)
+    values = np.where(random.random((80, 100)) < 0.1, random.normal(size=(80, 100)), 0.0).astype(dtype)
+    values[3, 4:9] = np.nan, np.inf, -0.0, np.finfo(dtype).tiny / 8, -5.0
+    guarded = encode_guarded(get("prequantised"), values, Limit("relative", 2.0**-11))
+    decoded = decode_guarded(get("prequantised"), guarded.sections, values.shape, dtype)
+    assert decoded.tobytes() == guarded.decoded.tobytes()
+    assert (np.signbit(decoded) == np.signbit(values))[values == 0].all()
+    assert guarded.nbytes < (0.1 * 14 + 0.5 + 0.5) * values.size / 8 + 500   # numbers, where there are zeros, and signs
+
+
 def test_values_that_mean_nothing_do_not_disturb_the_codec():
     values = smooth()
     mask = np.zeros(values.shape, bool)

@@ -1,9 +1,10 @@
-"""Integers of a grid as bytes: a palette where they take few values, differences where it is smooth, pcodec or LZMA.
+"""Integers of a grid as bytes: a palette of few values, differences of smooth ones, pcodec, LZMA, or scales of their own.
 
 The values of a field on a lattice can be smooth, noise, counts, or steps and classes that repeat, and no one way codes all
 of these well. pcodec codes numbers, or their differences along some axes, by their distribution; LZMA, of Python itself,
 finds what repeats. Classes and counts take few of the numbers of a fine lattice: a palette lists these, and their ranks are
-coded. Which way is smallest is tried on a part of the numbers, which costs little beside coding all of them.
+coded. Numbers without neighbours, or their differences, are coded with the scales of their rows, columns and runs
+(`scaled.py`), if these differ. Which way is smallest is estimated or tried on a part of the numbers.
 """
 
 from __future__ import annotations
@@ -19,13 +20,18 @@ import numpy as np
 from workbench.codecs.codec import CodecFailed
 from workbench.codecs.differences import differenced, runs_of, summed
 from workbench.codecs.inflating import BOUNDED, streamed
+from workbench.codecs.mask import pack_mask
 from workbench.codecs.pcodec import LEVEL, pack_integers, unpack_integers
+from workbench.codecs.scaled import pack_scaled, unpack_scaled
+from workbench.codecs.scales import GAP, SMALL, Layout, promising
 
 LEAST_LEVEL = 8          # of pcodec, at which repeats are looked for, too:
 MOST_BITS = 3            # in numbers that take no more, on average,
 TRIED = 2**16            # on so many of them,
 HOPELESS = 2             # unless the fastest preset of LZMA takes so many times what pcodec does,
 FASTEST, SMALLEST = 0, 6 | lzma.PRESET_EXTREME   # the presets
+RUN, LEAST_AGAIN = 16, 0.1  # or where more than such a share of runs of so many numbers occurs again,
+TAKEN_BITS = 6           # among one run in 2^6
 LOOKED_BACK = 2**22      # bytes, in which LZMA looks for the same ones
 MOST_LISTED = 4096       # numbers of a palette,
 LISTED_IN = 16           # at least so many times as many numbers
@@ -34,7 +40,8 @@ LEAST_SPREAD = 1.5       # times as many numbers as occur: in fewer, a palette s
 
 _HEAD = struct.Struct("<BB")      # how the numbers are coded, and the axes that were differenced, a bit each
 _PALETTE = struct.Struct("<HI")   # its numbers, and its bytes
-_REPEATS, _LISTED = 16, 32        # beside the bytes of a number: coded by LZMA; ranks in a palette
+_REPEATS, _LISTED, _SCALED = 16, 32, 64   # beside the bytes of a number: coded by LZMA; ranks in a palette; with scales
+_MIXING = np.uint64(0x9E3779B97F4A7C15)
 _WIDTHS = (1, 2, 4, 8)
 
 
@@ -58,21 +65,38 @@ def pack_numbers(numbers: np.ndarray, level: int = LEVEL) -> bytes:
     return min(b"".join(_packed(numbers, level, 0)), head + listed + body, key=len)
 
 
+def pack_with_gaps(numbers: np.ndarray, filled: np.ndarray, level: int = LEVEL) -> bytes:
+    """Numbers of which some are missing (`GAP`, int64), if neighbours do not predict them; else those with filled gaps.
+
+    What is filled must be told apart from numbers by other means, which takes about as much as a mask.
+    """
+    plain = pack_numbers(filled, level)
+    shown = runs_of(filled[numbers != GAP])   # filled gaps repeat, in noise too
+    if level < LEAST_LEVEL or not shown.size or differenced(shown - np.sort(shown)[shown.size // 2])[1]:
+        return plain
+    layout = promising(filled, math.inf) or Layout(numbers.size, 1)
+    scaled = _HEAD.pack(numbers.itemsize | _SCALED, 0) + pack_scaled(numbers, layout)
+    return min(scaled, plain, key=lambda data: len(data) + (len(pack_mask(numbers == GAP)) if data is plain else 0))
+
+
 def unpack_numbers(data: bytes, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
     """The grid of this shape and type that `pack_numbers` wrote."""
     if len(data) < _HEAD.size:
         raise CodecFailed(f"lattice numbers have a head of {_HEAD.size} bytes; got {len(data)}: they are truncated")
     how, axes = _HEAD.unpack_from(data)
-    width, body = how & ~(_REPEATS | _LISTED), data[_HEAD.size :]
+    width, body = how & ~(_REPEATS | _LISTED | _SCALED), data[_HEAD.size :]
     palette = None
     if how & _LISTED:
         palette, body = _read_palette(body, dtype)
         if len(palette) == 1 and how == _LISTED and not body:
             return np.full(shape, palette[0], dtype)
-    if width not in (_WIDTHS if how & _REPEATS else (4, 8)) or axes >= 1 << len(shape):
+    ways = how & (_REPEATS | _SCALED)
+    if width not in (_WIDTHS if how & _REPEATS else (4, 8)) or axes >= 1 << len(shape) or ways == _REPEATS | _SCALED:
         raise CodecFailed(f"numbers of {width} bytes and the axes {axes:#b} describe no lattice: they are damaged")
     if how & _REPEATS:
         numbers = _expanded(body, width, shape, np.dtype(np.int32) if how & _LISTED else dtype)
+    elif how & _SCALED:
+        numbers = unpack_scaled(body, math.prod(shape)).astype(f"int{8 * width}").reshape(shape)
     else:
         numbers = unpack_integers(body, math.prod(shape), f"int{8 * width}").reshape(shape)
     numbers = summed(numbers, axes)
@@ -88,23 +112,50 @@ def _packed(numbers: np.ndarray, level: int, listed: int) -> tuple[bytes, bytes]
     changed, axes = differenced(numbers)
     if axes and len(pack_integers(runs_of(numbers), level)) < len(pack_integers(runs_of(changed), level)):
         changed, axes = numbers, 0
-    found = _HEAD.pack(numbers.itemsize | listed, axes), pack_integers(changed, level)
-    if level >= LEAST_LEVEL and _repeats(numbers, 8 * len(found[1]) / numbers.size):
-        low, narrow = _narrowed(numbers)
-        repeated = low + _lzma(narrow, SMALLEST)
-        if len(repeated) < len(found[1]):
-            return _HEAD.pack(narrow.itemsize | listed | _REPEATS, 0), repeated
-    return found
+    ways = [(_HEAD.pack(numbers.itemsize | listed, axes), pack_integers(changed, level))]
+    if level >= LEAST_LEVEL:
+        bits = 8 * len(ways[0][1]) / numbers.size
+        for each, differences in [(changed, axes), (numbers, 0)][: 2 if axes else 1]:
+            layout = promising(each, bits)
+            if layout is not None:
+                head = _HEAD.pack(numbers.itemsize | listed | _SCALED, differences)
+                tried = (layout, layout.uncentred) if layout.columns > 1 else (layout,)
+                ways += [(head, pack_scaled(each, one)) for one in tried]
+        if _repeats(numbers, 8 * min(len(body) for _, body in ways) / numbers.size):
+            low, narrow = _narrowed(numbers)
+            ways.append((_HEAD.pack(narrow.itemsize | listed | _REPEATS, 0), low + _lzma(narrow, SMALLEST)))
+    return min(ways, key=lambda way: len(way[1]))
 
 
 def _repeats(numbers: np.ndarray, bits: float) -> bool:
-    """Whether LZMA takes fewer bits for a number than these, on a part."""
+    """Whether LZMA may take fewer bits for a number than these: on a part, or as runs of numbers recur."""
+    if numbers.size <= SMALL or _recurring(numbers.reshape(-1)) > LEAST_AGAIN:
+        return True
     if bits > MOST_BITS:
         return False
     start = max(numbers.size - TRIED, 0) // 2
     _, part = _narrowed(numbers.reshape(-1)[start : start + TRIED])
     enough = bits * part.size / 8
     return len(_lzma(part, FASTEST)) < HOPELESS * enough and len(_lzma(part, SMALLEST)) < enough
+
+
+def _recurring(flat: np.ndarray) -> float:
+    """The share of runs that occur more than once, over a sample that has all or none of equal runs.
+
+    Runs in which fewer than half of the numbers differ from the one before take few bits anyway.
+    """
+    if flat.size <= RUN:
+        return 0.0
+    mixed = flat.astype(np.uint64) * _MIXING
+    pairs = (mixed[: 1 - RUN] ^ mixed[1 : len(mixed) - RUN + 2] >> np.uint64(32)) * _MIXING
+    at = np.flatnonzero(pairs >> np.uint64(64 - TAKEN_BITS) == 0)
+    at = at[:: max(len(at) // TRIED, 1)]
+    runs, changes = pairs[at], np.zeros(len(at), np.int8)
+    for step in range(1, RUN):
+        runs = (runs ^ runs >> np.uint64(32)) * _MIXING + mixed[at + step]
+        changes += mixed[at + step] != mixed[at + step - 1]
+    runs = runs[2 * changes >= RUN]
+    return (len(runs) - len(np.unique(runs))) / max(len(at), 1)
 
 
 def _narrowed(numbers: np.ndarray) -> tuple[bytes, np.ndarray]:

@@ -1,9 +1,9 @@
-"""Quantise first, then predict: a fast codec for fields, from NumPy and pcodec, and the one for steps, classes and counts.
+"""Quantise first, then predict: a fast codec for fields, and the one for steps, classes, counts, weights and tables.
 
 Values are rounded to a lattice of twice the tolerance, and the lattice numbers are coded (`lattice_numbers.py`). Because
 prediction works on integers that are already quantised, it is exactly invertible, has no loop from value to value, and the
 error is that of the lattice, whatever the data. Integers have a lattice of integers (`whole_numbers.py`), so that no value
-passes through a float.
+passes through a float. Missing values, if they are gaps in noise, are numbers of their own.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ import numpy as np
 
 from workbench.charts.looks import Look
 from workbench.codecs.codec import CodecFailed, Imitation, Tolerance, option
-from workbench.codecs.lattice_numbers import pack_numbers, unpack_numbers
+from workbench.codecs.gaps import repeated
+from workbench.codecs.lattice_numbers import pack_numbers, pack_with_gaps, unpack_numbers
 from workbench.codecs.pcodec import INTEGERS, LEVEL
 from workbench.codecs.pieces import InPieces
 from workbench.codecs.rounding import before_rounding, largest_magnitude
+from workbench.codecs.scales import GAP
 from workbench.codecs.whole_numbers import SIZE, IntegerLattice
 from workbench.errors import WorkbenchError
 
@@ -31,7 +33,7 @@ _WHOLE_HEADER = struct.Struct("<B")   # of integers: bytes of a number; the latt
 
 @dataclass(frozen=True)
 class Prequantised(InPieces):
-    """Values on a lattice of twice the tolerance, differences along the axes or repeats, pcodec.
+    """Values on a lattice of twice the tolerance: differences along the axes, repeats, or numbers with scales.
 
     >>> values = np.sin(np.arange(4096.0)).reshape(64, 64)
     >>> codec = Prequantised()
@@ -60,9 +62,22 @@ class Prequantised(InPieces):
     def _encode_piece(self, values: np.ndarray, tolerance: Tolerance) -> bytes:
         if values.dtype.kind != "f":
             return self._encode_integers(values, tolerance)
-        step = lattice_step(tolerance.absolute_for(values), largest_magnitude(values), values.dtype)
-        numbers = _numbers(values, step)
-        return _HEADER.pack(numbers.itemsize, step) + pack_numbers(numbers, self.level)
+        valid = np.isfinite(values)
+        whole = bool(valid.all())
+        given = values if whole else repeated(values, valid)
+        step = lattice_step(tolerance.absolute_for(given), largest_magnitude(given), values.dtype)
+        numbers = _numbers(given, step)
+        if whole:
+            return _HEADER.pack(numbers.itemsize, step) + pack_numbers(numbers, self.level)
+        wide = numbers.astype(np.int64)
+        return _HEADER.pack(wide.itemsize, step) + pack_with_gaps(np.where(valid, wide, GAP), wide, self.level)
+
+    def encode_with_gaps(self, values: np.ndarray, valid: np.ndarray, tolerance: Tolerance) -> bytes:
+        """Gaps are marked, or filled, whichever takes fewer bits."""
+        if values.dtype.kind != "f":
+            return super().encode_with_gaps(values, valid, tolerance)
+        self.require()
+        return self._encode(np.where(valid, values, values.dtype.type(np.nan)), tolerance)
 
     def _decode_piece(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         if dtype.kind != "f":
@@ -72,7 +87,11 @@ class Prequantised(InPieces):
             raise CodecFailed(f"prequantised: a lattice must have a positive step; got {step}")
         numbers = unpack_numbers(data[_HEADER.size :], shape, _integer(size))
         with np.errstate(over="ignore"):   # a lattice point beyond all numbers is infinite, and then corrected
-            return np.multiply(numbers, step, dtype=np.float64).astype(dtype, copy=False)
+            values = np.multiply(numbers, step, dtype=np.float64).astype(dtype, copy=False)
+        missing = numbers == GAP if size == 8 else np.zeros(0, bool)
+        if missing.any():
+            values[missing] = np.nan
+        return values
 
     def _encode_integers(self, values: np.ndarray, tolerance: Tolerance) -> bytes:
         lattice = IntegerLattice.of(values, tolerance.absolute or 0.0)

@@ -29,7 +29,7 @@ from workbench.errors import GuaranteeBroken, WorkbenchError
 from workbench.guarantees.bounds import Limit
 from workbench.guarantees.check import Period, bits_of, check, check_pieces
 from workbench.guarantees.correction import apply_correction, encode_correction
-from workbench.guarantees.logarithm import from_logs, log_dtype, to_logs
+from workbench.guarantees.logarithm import Logarithms, from_logs, log_dtype, to_logs
 from workbench.guarantees.safeguard import Safeguard, safeguarded, safeguards_hold
 from workbench.guarantees.sections import CODE, FIX, LOGS, SAME
 
@@ -221,14 +221,24 @@ class _Chunk:
             given = filled(self.values, self.valid)
             logs = to_logs(given, self.limit.value, single="float32" in self.codec.dtypes)
             self._require_room(logs.tolerance, logs.values)
-            code = self.codec.encode(backend.read_only(logs.values), Tolerance(absolute=logs.tolerance))
-            return {CODE: code, LOGS: logs.extra}
+            return self._encode_logs(logs)
         tolerance, given = _tolerance(self.codec, self.values, self.limit), backend.read_only(self.values)
         self._require_room(tolerance.value, given)
         taken = self._taken
         if taken is None:
             return {CODE: self.codec.encode(given, tolerance)}
         return {CODE: self.codec.encode_with_gaps(given, taken, tolerance)}
+
+    def _encode_logs(self, logs: Logarithms) -> dict[str, bytes]:
+        """Where a codec marks gaps itself, zeros are gaps, as what is corrected anyway."""
+        given, tolerance = backend.read_only(logs.values), Tolerance(absolute=logs.tolerance)
+        present = logs.present & self.valid
+        if self.codec.smooth or bool(present.all()):
+            return {CODE: self.codec.encode(given, tolerance), LOGS: logs.extra}
+        code = self.codec.encode_with_gaps(given, present, tolerance)
+        xp = backend.namespace(given)
+        marked = xp.isnan(self.codec.decode(code, given.shape, given.dtype, xp)) == ~present
+        return {CODE: code, LOGS: logs.extra_without_zeros if bool(marked.all()) else logs.extra}
 
     def _require_room(self, tolerance: float, given: Array) -> None:
         if tolerance == 0 and not _can_keep_all(self.codec, given):

@@ -7,8 +7,9 @@ mantissa, linear between the powers of two instead of log2. It is exact in both 
 An absolute error d <= 1 of L is a relative error of at most d. As a function of L, x is convex and doubles from L to L + 1,
 so x(L + d) <= x + d (2x - x); and below x no slope exceeds the power of two under x, so x(L - d) >= x - d x.
 
-Zeros are stored as a mask, and so are signs if any value is negative. Denormal numbers, infinities and NaN have no such
-logarithm; they are replaced by a neighbour's value, and corrected after the check of the result.
+Zeros are stored as a mask, unless the codec marks them itself, and so are signs if any value is negative. Denormal numbers,
+infinities and NaN have no such logarithm; they are replaced by a neighbour's value, or marked as zeros are, and corrected
+after the check of the result.
 """
 
 from __future__ import annotations
@@ -37,6 +38,13 @@ class Logarithms:
     values: Array
     tolerance: float   # zero where the bound leaves no room for any error
     extra: bytes
+    present: Array     # where a value has a logarithm
+
+    @property
+    def extra_without_zeros(self) -> bytes:
+        """The same for a codec that returns NaN, and no number, in place of what has no logarithm."""
+        width, base, signs, _ = _HEADER.unpack_from(self.extra)
+        return _HEADER.pack(width, base, signs, 0) + self.extra[_HEADER.size : _HEADER.size + signs]
 
 
 def to_logs(values: Array, eb: float, single: bool = True) -> Logarithms:
@@ -60,11 +68,11 @@ def to_logs(values: Array, eb: float, single: bool = True) -> Logarithms:
     rounding = reach * 2.0 ** (-24 if narrow else -53) + 2.0 ** -(mantissa + 1)   # of a logarithm, and on the way back
     maps = [_map((bits & top) != 0), _map(size == 0)]
     extra = _HEADER.pack(4 if narrow else 8, base, *map(len, maps)) + b"".join(maps)
-    return Logarithms(logs.astype(np.float32 if narrow else np.float64), max(eb - rounding, 0.0), extra)
+    return Logarithms(logs.astype(np.float32 if narrow else np.float64), max(eb - rounding, 0.0), extra, present)
 
 
 def from_logs(logs: Array, extra: bytes, dtype: np.dtype | type) -> Array:
-    """The values of these approximate logarithms; anything that a codec may return is turned into some number."""
+    """The values of these approximate logarithms: some numbers, whatever a codec may return, and 0 for NaN."""
     xp = backend.namespace(logs)
     dtype = np.dtype(dtype)
     mantissa = _MANTISSA_BITS[dtype.itemsize]
@@ -73,10 +81,10 @@ def from_logs(logs: Array, extra: bytes, dtype: np.dtype | type) -> Array:
     base = min(max(base, smallest), largest)
     with np.errstate(over="ignore", invalid="ignore"):
         steps = xp.rint(logs.astype(np.float64) * 2.0**mantissa)
-    steps = xp.clip(xp.where(xp.isnan(steps), 0.0, steps), float(smallest - base), float(largest - base)).astype(np.int64)
+    missing = xp.isnan(steps)
+    steps = xp.clip(xp.where(missing, 0.0, steps), float(smallest - base), float(largest - base)).astype(np.int64)
     bits = xp.clip(steps + base, smallest, largest).astype(f"u{dtype.itemsize}")
-    if zero is not None:
-        bits[xp.asarray(zero)] = 0
+    bits[missing if zero is None else missing | xp.asarray(zero)] = 0
     if negative is not None:
         bits[xp.asarray(negative)] |= bits.dtype.type(1 << (8 * dtype.itemsize - 1))
     return bits.view(dtype.str)
