@@ -42,6 +42,7 @@ _HEAD = struct.Struct("<BB")      # how the numbers are coded, and the axes that
 _PALETTE = struct.Struct("<HI")   # its numbers, and its bytes
 _REPEATS, _LISTED, _SCALED = 16, 32, 64   # beside the bytes of a number: coded by LZMA; ranks in a palette; with scales
 _MIXING = np.uint64(0x9E3779B97F4A7C15)
+_SPREADING = np.uint32(0x9E3779B1)
 _WIDTHS = (1, 2, 4, 8)
 
 
@@ -146,14 +147,18 @@ def _recurring(flat: np.ndarray) -> float:
     """
     if flat.size <= RUN:
         return 0.0
-    mixed = flat.astype(np.uint64) * _MIXING
-    pairs = (mixed[: 1 - RUN] ^ mixed[1 : len(mixed) - RUN + 2] >> np.uint64(32)) * _MIXING
-    at = np.flatnonzero(pairs >> np.uint64(64 - TAKEN_BITS) == 0)
+    pairs = flat.astype(np.uint32)   # their hash needs no more, and this is all that looks at every number
+    last = pairs[1:].copy()
+    pairs = pairs[:-1]
+    pairs *= _SPREADING
+    pairs += last
+    pairs *= _SPREADING
+    at = np.flatnonzero(pairs[: len(flat) - RUN + 1] < 1 << 32 - TAKEN_BITS)
     at = at[:: max(len(at) // TRIED, 1)]
-    runs, changes = pairs[at], np.zeros(len(at), np.int8)
+    runs, changes = flat[at].astype(np.uint64), np.zeros(len(at), np.int8)
     for step in range(1, RUN):
-        runs = (runs ^ runs >> np.uint64(32)) * _MIXING + mixed[at + step]
-        changes += mixed[at + step] != mixed[at + step - 1]
+        runs = (runs ^ runs >> np.uint64(32)) * _MIXING + flat[at + step].astype(np.uint64)
+        changes += flat[at + step] != flat[at + step - 1]
     runs = runs[2 * changes >= RUN]
     return (len(runs) - len(np.unique(runs))) / max(len(at), 1)
 
