@@ -18,7 +18,7 @@ from workbench.codecs.codec import Tolerance
 from workbench.codecs.interpolation_fit import SURVEY, Sample, Weights
 from workbench.codecs.interpolation_grid import Axes, Pass, coarsest, every, four_axes, passes, steps_of
 from workbench.codecs.interpolation_model import Model, networks_of
-from workbench.codecs.interpolation_stream import Blocks, Coded, Header, blocks_of, kind_of, targets_before
+from workbench.codecs.interpolation_stream import Blocks, Coded, Header, blocks_of, blocks_together, kind_of, targets_before
 from workbench.codecs.prequantised import Prequantised
 from workbench.codecs.residuals import bits_of, counted
 
@@ -104,9 +104,11 @@ class _Encoder:
         start = self.latest.get(key := kind_of(of)) or Weights.usual(of)
         chosen, new = self._chosen(of, start)
         self.latest[key] = chosen
+        blocks = len(begin) - 1
+        together = blocks_together(blocks)
         backend.kernel("interpolation", "quantise_targets", self.value.dtype)(
-            len(begin) - 1, begin, of.description(), self._for_kernel(chosen), network, self.shape, self.bound, self.step,
-            self.original, self.value, self.deviation, code, number,
+            -(-blocks // together), together, blocks, begin, of.description(), self._for_kernel(chosen), network, self.shape,
+            self.bound, self.step, self.original, self.value, self.deviation, code, number,
         )
         return chosen, new
 

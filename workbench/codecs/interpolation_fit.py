@@ -18,8 +18,8 @@ from workbench import backend
 from workbench.codecs.codec import CodecFailed
 from workbench.codecs.interpolation_grid import AXES, PAIRS, Pass
 
-WEIGHTS = backend.constant("interpolation.cu", "WEIGHTS")
-SURVEY = backend.constant("interpolation.cu", "SURVEY")
+WEIGHTS = backend.constant("interpolation.cuh", "WEIGHTS")
+SURVEY = backend.constant("interpolation.cuh", "SURVEY")
 UNIT = 2.0**-12              # of the weights of a location
 SCALE_UNIT = 2.0**-6         # of the root of the weights of a scale, except of the first
 TERMS = 8                    # of a scale: one, three kinds of differences, four kinds of deviations

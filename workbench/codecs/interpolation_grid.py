@@ -20,9 +20,9 @@ import numpy as np
 
 from workbench import backend
 
-AXES = backend.constant("interpolation.cu", "AXES")
-PAIRS = backend.constant("interpolation.cu", "PAIRS")
-DESCRIPTION = backend.constant("interpolation.cu", "DESCRIPTION")
+AXES = backend.constant("interpolation.cuh", "AXES")
+PAIRS = backend.constant("interpolation.cuh", "PAIRS")
+DESCRIPTION = backend.constant("interpolation.cuh", "DESCRIPTION")
 
 # How many times finer than the requested one the step of a pass is, by its spacing: 1, 2, 4, ...; then the last number.
 FINER = ((1.0,), (1.0, 1.2, 1.44, 1.5), (1.0, 1.5, 2.0))
