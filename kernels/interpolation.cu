@@ -110,21 +110,21 @@ KERNEL(survey_targets)(i64 n, const i64* target SIZE(n), const i64* description 
         const Pass pass = pass_at(description, 0);
         const Place place = place_of(pass, grid, target[i]);
         const Survey found = survey_of(pass, grid, place, pass.odd);
-        double* to = seen + i * SURVEY;
-        to[0] = (double)original[place.at] - (double)found.middle;
-        to[1] = (double)found.middle;
-        for (i32 k = 1; k < AXES; ++k) to[1 + k] = k < pass.odd ? (double)found.across[k] : 0;
-        for (i32 k = 0; k < AXES; ++k) to[5 + k] = k < pass.odd ? (double)found.bend[k] : 0;
-        for (i32 p = 0; p < PAIRS; ++p) to[9 + p] = p < pass.pairs ? (double)found.beside[p] : 0;
-        to[12] = found.slopes;
-        to[13] = found.bends;
-        to[14] = found.spread;
-        to[15] = found.near;
-        to[16] = found.diagonal;
-        to[17] = to[18] = 0;
-        to[19] = found.enclosed;
+        double* to = seen + i;   // column by column
+        to[0 * n] = (double)original[place.at] - (double)found.middle;
+        to[1 * n] = (double)found.middle;
+        for (i32 k = 1; k < AXES; ++k) to[(1 + k) * n] = k < pass.odd ? (double)found.across[k] : 0;
+        for (i32 k = 0; k < AXES; ++k) to[(5 + k) * n] = k < pass.odd ? (double)found.bend[k] : 0;
+        for (i32 p = 0; p < PAIRS; ++p) to[(9 + p) * n] = p < pass.pairs ? (double)found.beside[p] : 0;
+        to[12 * n] = found.slopes;
+        to[13 * n] = found.bends;
+        to[14 * n] = found.spread;
+        to[15 * n] = found.near;
+        to[16 * n] = found.diagonal;
+        to[17 * n] = to[18 * n] = 0;
+        to[19 * n] = found.enclosed;
         for (i32 a = 0; a < AXES; ++a) {
-            to[20 + a] = 0;
+            to[(20 + a) * n] = 0;
             if (pass.count[a] < 2) continue;
             Place before = place;
             before.x[a] -= pass.step[a];
@@ -132,10 +132,12 @@ KERNEL(survey_targets)(i64 n, const i64* target SIZE(n), const i64* description 
             const bool there = place.x[a] > pass.first[a];
             if (there) {
                 const real location = locate(survey_of(pass, grid, before, pass.odd), weight, pass.odd, pass.pairs);
-                to[20 + a] = rint(((double)original[before.at] - (double)location) / step);
+                to[(20 + a) * n] = rint(((double)original[before.at] - (double)location) / step);
             }
-            to[pass.step[a] == 1 ? 18 : 17] += there ? fabs(to[20 + a]) : to[15] / (2 * pass.odd);
+            to[(pass.step[a] == 1 ? 18 : 17) * n] += there ? fabs(to[(20 + a) * n]) : to[15 * n] / (2 * pass.odd);
         }
+        for (i32 k = 0; k < SURVEY; ++k)
+            if (!(fabs(to[k * n]) < 1e300)) to[19 * n] = 0;   // not finite
     }
 }
 

@@ -24,6 +24,7 @@ from workbench.codecs.residuals import bits_of, counted
 
 SAMPLED = 3000        # targets of a pass to which its weights are fitted, at most
 RARE, MORE = 0.5, 4   # where a value takes fewer bits than this, so many times as many: most residuals tell nothing
+IN_ROW = 4            # of these, next to each other, where they are so many
 LEAST_SAMPLED = 250   # with fewer, nothing is fitted
 MANY = 20_000         # targets of a pass that is worth the fit of a second location
 
@@ -107,8 +108,8 @@ class _Encoder:
         blocks = len(begin) - 1
         together = blocks_together(blocks)
         backend.kernel("interpolation", "quantise_targets", self.value.dtype)(
-            -(-blocks // together), together, blocks, begin, of.description(), self._for_kernel(chosen), network, self.shape,
-            self.bound, self.step, self.original, self.value, self.deviation, code, number,
+            -(-blocks // together), together, blocks, begin, of.description(), self._for_kernel(chosen), network,
+            self.shape, self.bound, self.step, self.original, self.value, self.deviation, code, number,
         )
         return chosen, new
 
@@ -123,20 +124,17 @@ class _Encoder:
             located = [sample.located(start)]
             if of.targets >= MANY and self.sampled == SAMPLED:   # a trial is quicker without
                 located.append(Weights.linear(of, start))
-            found, sample = min((self._foreseen(of, each) for each in located), key=lambda pair: pair[1].bits(pair[0]))
-        self.rate = sample.bits(found)
-        saved = (sample.bits(start) - self.rate) * of.targets
+            samples = [self._sample(of, each) for each in located]   # with the deviations from each
+            tried = [sample.foreseen(each) for sample, each in zip(samples, located, strict=True)]
+            best = min(range(len(tried)), key=lambda number: tried[number][1])
+            found, self.rate = tried[best]
+            saved = (samples[best].bits(start) - self.rate) * of.targets
         return (found, True) if saved > 8 * len(found.stored(of)) else (start, False)
-
-    def _foreseen(self, of: Pass, located: Weights) -> tuple[Weights, Sample]:
-        """Weights with this location, and the sample that tells the deviations from it."""
-        sample = self._sample(of, located)
-        return sample.foreseen(located), sample
 
     def _sample(self, of: Pass, weights: Weights) -> Sample:
         """What is seen of some targets."""
         target = _spread_out(of.targets, self.sampled * (MORE if self.rate < RARE else 1))
-        seen = np.empty((len(target), SURVEY))
+        seen = np.empty((SURVEY, len(target)))
         backend.kernel("interpolation", "survey_targets", self.value.dtype)(
             len(target), target, of.description(), self._for_kernel(weights), self.shape, self.step, self.original,
             self.value, self.deviation, seen.reshape(-1),
@@ -148,10 +146,12 @@ class _Encoder:
 
 
 def _spread_out(targets: int, most: int) -> np.ndarray:
-    """At most so many of the targets, in no regular pattern."""
+    """At most so many of the targets, from places in no regular pattern; of many, a few in a row share lines of memory."""
     if targets <= most:
         return np.arange(targets)
-    return np.sort(np.arange(most, dtype=np.int64) * 2654435761 % targets)
+    in_row = IN_ROW if most >= SAMPLED else 1
+    places = np.sort(np.arange(most // in_row, dtype=np.int64) * 2654435761 % (targets // in_row))
+    return (places[:, None] * in_row + np.arange(in_row)).reshape(-1)
 
 
 def _mean(values: np.ndarray) -> float:

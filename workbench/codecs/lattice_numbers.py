@@ -107,6 +107,13 @@ def _repeats(numbers: np.ndarray, bits: float) -> bool:
     return len(_lzma(part, FASTEST)) < HOPELESS * enough and len(_lzma(part, SMALLEST)) < enough
 
 
+def may_repeat(numbers: np.ndarray, packed: int, enough: float) -> bool:
+    """Whether LZMA might need fewer bytes than are enough for these numbers, which pcodec packs into so many."""
+    if 8 * packed > MOST_BITS * numbers.size:
+        return False
+    return len(_lzma(_narrowed(numbers)[1], FASTEST)) < HOPELESS * enough
+
+
 def _narrowed(numbers: np.ndarray) -> tuple[bytes, np.ndarray]:
     """The smallest number, and all in order as unsigned differences to it, in as few bytes as hold them."""
     low = int(numbers.min())

@@ -61,7 +61,7 @@ class Prequantised(InPieces):
         if values.dtype.kind != "f":
             return self._encode_integers(values, tolerance)
         step = lattice_step(tolerance.absolute_for(values), largest_magnitude(values), values.dtype)
-        numbers = _numbers(values, step)
+        numbers = lattice_numbers(values, step)
         return _HEADER.pack(numbers.itemsize, step) + pack_numbers(numbers, self.level)
 
     def _decode_piece(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -104,7 +104,7 @@ def lattice_step(tolerance: float, largest: float, dtype: np.dtype) -> float:
     return step
 
 
-def _numbers(values: np.ndarray, step: float) -> np.ndarray:
+def lattice_numbers(values: np.ndarray, step: float) -> np.ndarray:
     """The nearest lattice number of each value, in 32 bits where they fit."""
     scaled = np.divide(values, step, dtype=np.float64)
     np.rint(scaled, out=scaled)
