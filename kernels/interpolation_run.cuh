@@ -4,6 +4,13 @@
 // is found for a run of targets first, in loops whose steps do not depend on each other; a processor takes several steps at once.
 #pragma once
 
+// A device function with a long body that several places call: it is not written out at each of them.
+#ifdef __CUDACC__
+#define DEVICE_ONCE static __device__ __noinline__
+#else
+#define DEVICE_ONCE static
+#endif
+
 static const i32 RUN = 64;        // targets that are looked at together
 static const i32 WIDE_STEP = 16, NARROW_STEP = 4;   // targets at a time inside the grid
 static const i32 LEAST_ROW = 8;   // targets of a row; in shorter ones, each is looked at by itself
@@ -115,7 +122,7 @@ DEVICE ALWAYS_INLINE void look_inside(const Pass& pass, const Grid& grid, i64 at
 }
 
 // The same for one target near the border.
-DEVICE void look_at_border(const Pass& pass, const Grid& grid, const Place& place, const real* weight, i32 i, Run* run)
+DEVICE_ONCE void look_at_border(const Pass& pass, const Grid& grid, const Place& place, const real* weight, i32 i, Run* run)
 {
     const Survey seen = survey_from(pass, grid, place, false, pass.odd, pass.pairs);
     run->location[i] = locate(seen, weight, pass.odd, pass.pairs);
@@ -174,7 +181,7 @@ DEVICE ALWAYS_INLINE void look_with_pace(const Pass& pass, const Grid& grid, con
     look_beside(pass, grid, row, place, pace, known, n, weight, run);
 }
 
-WIDE DEVICE void look_along(const Pass& pass, const Grid& grid, const Row& row, const Place& place, i64 known, i32 n,
+WIDE DEVICE_ONCE void look_along(const Pass& pass, const Grid& grid, const Row& row, const Place& place, i64 known, i32 n,
                             i32 begin, i32 end, const real* weight, Run* run)
 {
     if (row.pace == 2) look_with_pace(pass, grid, row, place, 2, known, n, begin, end, weight, run);
@@ -250,7 +257,7 @@ struct Walk {
 }  // namespace
 
 // Look at the run that is next.
-DEVICE void open_run(const Pass& pass, const Grid& grid, const Row& row, const real* weight, Walk* walk)
+DEVICE_ONCE void open_run(const Pass& pass, const Grid& grid, const Row& row, const real* weight, Walk* walk)
 {
     walk->i = 0;
     walk->n = run_length(pass, row, walk->place, walk->t, walk->end);

@@ -38,7 +38,7 @@ def bits(column: np.ndarray, wanted: np.ndarray, terms: np.ndarray, location: np
     return float(found[0])
 
 
-@pytest.mark.parametrize("rows, columns", [(1, 0), (63, 1), (250, 3), (1003, 9), (3000, 10)])
+@pytest.mark.parametrize(("rows", "columns"), [(1, 0), (63, 1), (250, 3), (1003, 9), (3000, 10)])
 def test_weights_are_those_of_numpy(rows, columns):
     column, wanted, terms, start = sample(rows, columns)
     location, scale = fitted(column, wanted, terms, start)
@@ -53,7 +53,7 @@ def test_weights_are_those_of_numpy(rows, columns):
     np.testing.assert_allclose(scale, weights, rtol=1e-6)
 
 
-@pytest.mark.parametrize("rows, columns", [(1, 0), (130, 2), (3000, 3)])
+@pytest.mark.parametrize(("rows", "columns"), [(1, 0), (130, 2), (3000, 3)])
 def test_bits_are_those_of_a_laplace_distribution(rows, columns):
     column, wanted, terms, start = sample(rows, columns, seed=1)
     location = np.full(columns, 0.3)
@@ -80,4 +80,5 @@ def test_columns_that_say_nothing_have_no_weight():
     column, wanted, terms, start = sample(500, 3)
     column[1], column[2] = 0, column[0]
     location, _ = fitted(column, wanted, terms, start)
-    assert np.isfinite(location).all() and abs(location[1]) < 1e-3
+    assert np.isfinite(location).all()
+    assert abs(location[1]) < 1e-3

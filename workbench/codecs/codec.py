@@ -143,6 +143,10 @@ class Codec(ABC):
         """
         return self
 
+    def for_mean_errors(self) -> Self:
+        """The codec where mean errors count, such as a PSNR, and not the bound alone; by default as it is."""
+        return self
+
     def contradiction(self, data: bytes, decoded: Array, valid: Array, sound: Array) -> str | None:
         """What the bytes state beside the values, such as sums, and is not so of these; None if all is.
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, NoReturn, Self
@@ -41,6 +42,7 @@ from workbench.codecs.prequantised import Prequantised, lattice_numbers, lattice
 from workbench.codecs.rounding import largest_magnitude
 from workbench.errors import WorkbenchError
 
+AIMS = ("bound", "psnr")
 TRIED_SAMPLED = 1000  # targets of a pass to which weights are fitted in a trial
 TRIED = 3 * 2**15     # values with which axes to freeze and steps are tried,
 TRIED_BITS = 13       # in blocks of so many targets
@@ -84,9 +86,13 @@ class Interpolation(InPieces):
         minimum=1 << BLOCK_BITS[0], maximum=1 << BLOCK_BITS[-1],
     )
     finer: int | None = option(
-        None, "how much finer coarse grids are coded: 0 not, 1 up to 1.5 times, 2 up to 2 times (none: by trial)",
+        None, "how much finer coarse grids are coded: 0 not, 1 up to 1.5 times, 2 twice, 3 4, 4 8 times (none: by trial)",
         minimum=0, maximum=len(FINER) - 1,
     )
+    aim: str = option(
+        "bound", "what a trial compares sizes at: an equal bound, or an equal mean square error (psnr)", choices=AIMS
+    )
+    fitted: bool = option(True, "whether weights are fitted to each pass: not is twice as fast, and files are larger")
     model: str | None = option(None, "a trained model as text, used where it saves room (none: fitted weights alone)")
 
     def __post_init__(self) -> None:
@@ -174,7 +180,8 @@ class Interpolation(InPieces):
         if values.min() == values.max():
             return _on_lattice(values, bound)
         plan = self._fixed or self._plan(_part(values, bound), bound)
-        found = Encoding.of(values, plan.frozen, plan.block_bits, bound, step, SAMPLED, plan.finer).to_bytes()
+        sampled = SAMPLED if self.fitted else 0
+        found = Encoding.of(values, plan.frozen, plan.block_bits, bound, step, sampled, plan.finer).to_bytes()
         if self._trained is not None:
             require_dimensions(self._trained, values.ndim)
             modelled = Encoding.of(values, plan.frozen, plan.block_bits, bound, step, model=self._trained)
@@ -200,9 +207,10 @@ class Interpolation(InPieces):
         """
         fixed = self._frozen
         step, rough = lattice_step(bound, largest_magnitude(crop), crop.dtype), _by_roughness(crop, bound)
+        sampled = TRIED_SAMPLED if self.fitted else 0
 
         def bits_with(frozen: Axes, finer: int) -> float:
-            return Encoding.of(crop, frozen, TRIED_BITS, bound, step, TRIED_SAMPLED, finer).bits
+            return Encoding.of(crop, frozen, TRIED_BITS, bound, step, sampled, finer).bits
 
         tried = [tuple(sorted(rough[:count])) for count in range(crop.ndim)] if fixed is None else [fixed]
         best, finest, fewest = tried[0], TRIED_FIRST if self.finer is None else self.finer, math.inf
@@ -211,12 +219,41 @@ class Interpolation(InPieces):
             if bits >= fewest:
                 break
             best, fewest = frozen, bits
-        others = (0, 2) if fewest < FEW_BITS * crop.size else (0,)
-        for finer in others if self.finer is None else ():
-            if (bits := bits_with(best, finer)) < fewest:
-                finest, fewest = finer, bits
+        if self.finer is None and self.aim == "psnr":
+            finest, fewest = self._finest_at_equal_error(crop, bound, best)
+        elif self.finer is None:
+            for finer in range(len(FINER)) if fewest < FEW_BITS * crop.size else (0,):
+                bits = fewest if finer == TRIED_FIRST else bits_with(best, finer)
+                if bits < fewest:
+                    finest, fewest = finer, bits
+                elif finer > TRIED_FIRST:
+                    break
         block = block_bits(fewest, crop.size) if self.block is None else self.block.bit_length() - 1
         return _Plan(best, finest, block, fewest)
+
+    def _finest_at_equal_error(self, crop: np.ndarray, bound: float, frozen: Axes) -> tuple[int, float]:
+        """How much finer coarse grids should be for the fewest bits at the error that others have; and the bits.
+
+        Finer coarse grids leave smaller errors in all that is interpolated from them, so that the others can be coarser.
+        """
+        best, fewest, aim = 0, math.inf, None
+        for finer in range(len(FINER)):
+            points = []
+            for size in (bound, 2 * bound):
+                step = lattice_step(size, largest_magnitude(crop), crop.dtype)
+                sampled = TRIED_SAMPLED if self.fitted else 0
+                encoding = Encoding.of(crop, frozen, TRIED_BITS, size, step, sampled, finer)
+                points.append((math.log(encoding.mean_square(crop) or sys.float_info.min), math.log(encoding.bits)))
+            (near, bits), (far, fewer) = points
+            aim = near if aim is None else aim
+            there = bits + (fewer - bits) * (aim - near) / (far - near) if far > near else bits
+            if there < fewest:
+                best, fewest = finer, there
+        return best, math.exp(fewest)
+
+    def for_mean_errors(self) -> Self:
+        """The codec whose trials compare sizes at an equal mean square error."""
+        return replace(self, aim="psnr")
 
     def _decode_piece(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         if data[:1] == bytes([ON_LATTICE]):

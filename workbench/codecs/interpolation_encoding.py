@@ -22,8 +22,8 @@ from workbench.codecs.interpolation_stream import Blocks, Coded, Header, blocks_
 from workbench.codecs.prequantised import Prequantised
 from workbench.codecs.residuals import bits_of, counted
 
-SAMPLED = 3000        # targets of a pass to which its weights are fitted, at most
-RARE, MORE = 0.5, 4   # where a value takes fewer bits than this, so many times as many: most residuals tell nothing
+SAMPLED = 3000        # targets of a pass to which its weights are fitted, at most; with 0, they are the usual ones
+RARE, MORE = 0.5, 2   # where a value takes fewer bits than this, so many times as many: most residuals tell nothing
 IN_ROW = 4            # of these, next to each other, where they are so many
 LEAST_SAMPLED = 250   # with fewer, nothing is fitted
 MANY = 20_000         # targets of a pass that is worth the fit of a second location
@@ -74,6 +74,12 @@ class Encoding:
         side = len(self.coarse) + sum(len(weights.stored(of)) for weights, of, is_new in each if is_new)
         return bits_of(counted(self.coded.code), self.coded.value_bits) + 8 * side
 
+    def mean_square(self, values: np.ndarray) -> float:
+        """The mean square error of these values, which were encoded."""
+        with np.errstate(all="ignore"):
+            error = self.coded.value.astype(np.float64) - values.reshape(-1)
+            return float(np.mean(error * error))
+
     def to_bytes(self) -> bytes:
         """Everything."""
         side, body = Blocks.of(self.coded).to_bytes()
@@ -115,7 +121,7 @@ class _Encoder:
 
     def _chosen(self, of: Pass, start: Weights) -> tuple[Weights, bool]:
         """New weights, if they save more than they take."""
-        if of.targets < 4 * LEAST_SAMPLED:
+        if of.targets < 4 * LEAST_SAMPLED or not self.sampled:
             return start, False
         sample = self._sample(of, start)
         if len(sample.offset) < LEAST_SAMPLED:

@@ -25,7 +25,7 @@ PAIRS = backend.constant("interpolation.cuh", "PAIRS")
 DESCRIPTION = backend.constant("interpolation.cuh", "DESCRIPTION")
 
 # How many times finer than the requested one the step of a pass is, by its spacing: 1, 2, 4, ...; then the last number.
-FINER = ((1.0,), (1.0, 1.2, 1.44, 1.5), (1.0, 1.5, 2.0))
+FINER = ((1.0,), (1.0, 1.2, 1.44, 1.5), (1.0, 1.5, 2.0), (1.0, 2.0, 3.0, 4.0), (1.0, 2.0, 4.0, 8.0))
 
 Axes = tuple[int, ...]
 
@@ -114,7 +114,7 @@ def passes(shape: Axes, frozen: Axes) -> list[Pass]:
 def steps_of(order: Sequence[Pass], step: float, finer: int) -> np.ndarray:
     """The step of each pass: finer ones for coarse grids, from which all others are interpolated.
 
-    QoZ (Liu et al., SC 2022) tunes error bounds by level in this way; here they are three fixed series.
+    QoZ (Liu et al., SC 2022) tunes error bounds by level in this way; here they are a few fixed series.
 
     >>> steps_of(passes((1, 1, 1, 9), frozen=()), 3.0, finer=2).tolist()
     [1.5, 1.5, 2.0, 3.0]

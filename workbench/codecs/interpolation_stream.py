@@ -202,8 +202,8 @@ class Blocks:
                 break
             together = blocks_together(len(group))
             kernel(
-                -(-len(group) // together), arrays, together=together, block=group.start, end=group.stop, passes=len(passes),
-                step=steps, value=value.reshape(-1), deviation=deviation, sound=sound,
+                -(-len(group) // together), arrays, together=together, block=group.start, end=group.stop,
+                passes=len(passes), step=steps, value=value.reshape(-1), deviation=deviation, sound=sound,
             )
             if not sound[group.start : group.stop].all():
                 self._refuse(group.start + int(np.argmin(sound[group.start : group.stop])), passes)
