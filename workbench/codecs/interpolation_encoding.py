@@ -114,7 +114,7 @@ class _Encoder:
         blocks = len(begin) - 1
         together = blocks_together(blocks)
         backend.kernel("interpolation", "quantise_targets", self.value.dtype)(
-            -(-blocks // together), together, blocks, begin, of.description(), self._for_kernel(chosen), network,
+            -(-blocks // together), together, blocks, begin, of.description, self._for_kernel(chosen), network,
             self.shape, self.bound, self.step, self.original, self.value, self.deviation, code, number,
         )
         return chosen, new
@@ -142,7 +142,7 @@ class _Encoder:
         target = _spread_out(of.targets, self.sampled * (MORE if self.rate < RARE else 1))
         seen = np.empty((SURVEY, len(target)))
         backend.kernel("interpolation", "survey_targets", self.value.dtype)(
-            len(target), target, of.description(), self._for_kernel(weights), self.shape, self.step, self.original,
+            len(target), target, of.description, self._for_kernel(weights), self.shape, self.step, self.original,
             self.value, self.deviation, seen.reshape(-1),
         )
         return Sample.of_survey(of, seen, self.mean, self.step / 2)

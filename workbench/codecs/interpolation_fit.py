@@ -11,6 +11,7 @@ Only the encoder fits. The decoder gets whole numbers, so that both compute with
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -115,6 +116,7 @@ class Weights:
             return found.astype(dtype)
 
 
+@functools.lru_cache(maxsize=1024)
 def _columns(of: Pass) -> np.ndarray:
     """The places of the numbers of a location that a pass uses for points of other passes."""
     odd = len(of.odd)
@@ -122,6 +124,7 @@ def _columns(of: Pass) -> np.ndarray:
     return np.array([*across, *bend, *range(_BESIDE, _BESIDE + len(of.pairs))])
 
 
+@functools.lru_cache(maxsize=1024)
 def _lines(of: Pass) -> np.ndarray:
     """The places of those for earlier points of the same pass."""
     return _EARLIER + np.array(of.lined, np.int64)

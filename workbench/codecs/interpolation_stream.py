@@ -219,7 +219,7 @@ class Blocks:
 
 def described(passes: Sequence[Pass]) -> np.ndarray:
     """All passes, as kernels know them."""
-    return np.array([each.description() for each in passes], np.int64).reshape(-1)
+    return np.array([each.description for each in passes], np.int64).reshape(-1)
 
 
 def block_bits(bits: float, targets: int) -> int:
