@@ -166,6 +166,12 @@ def test_steps_classes_and_counts_take_no_more_than_on_a_lattice():
             assert get("interpolation").coarse(4).decode(data, values.shape, np.dtype("f4")).shape == values.shape
 
 
+def test_a_lattice_is_tried_on_parts_of_many_values():
+    classes = np.random.default_rng(0).integers(0, 5, (300, 300)).astype(np.float32)
+    for values in (classes, np.repeat(classes[:100], 3, axis=0)):
+        assert len(encoded(values, 0.3)) <= len(get("prequantised").encode(values, Tolerance(absolute=0.3))) + 1
+
+
 @pytest.mark.long
 def test_finer_coarse_grids_make_smooth_fields_smaller():
     x, y = np.meshgrid(np.linspace(-1, 1, 300), np.linspace(-1, 1, 300))
@@ -263,7 +269,8 @@ def test_values_out_of_reach_are_kept_as_they_are():
 @pytest.mark.parametrize(("options", "message"), [
     ({"frozen": (4,)}, "numbers from 0 to 3"), ({"frozen": (1, 1)}, "different axes"), ({"frozen": 1}, "got 1"),
     ({"frozen": (True,)}, "numbers from 0 to 3"),
-    ({"finer": 5}, "from 0 to 4"), ({"block": 5000}, "power of two"), ({"block": 64}, "from 4096"),
+    ({"finer": 5}, "from 0 to 4"), ({"fitted": 1}, "True or False"), ({"aim": "ssim"}, "'psnr'"),
+    ({"block": 5000}, "power of two"), ({"block": 64}, "from 4096"),
 ])
 def test_options_are_checked(options, message):
     with pytest.raises(WorkbenchError, match=message):

@@ -52,6 +52,7 @@ LEAST_BYTES = 2000    # of a sample, which otherwise tells too little about a fi
 LOOKED_AT = 4096      # values of a part, to see how rough it is
 PROBED = 2**14        # values of each of a few parts that are tried on a lattice,
 PARTS = 4             # so many, which are spread over the whole
+SMALL = 8000          # bytes, of which those of a part tell too little
 MAY_PAY = 1.1         # a lattice is tried for all values if it takes no more than so many times as much for these
 COPIES = 2            # of a model in an archive: the root is there twice
 
@@ -305,8 +306,8 @@ def _on_lattice(values: np.ndarray, bound: float) -> bytes:
 
 
 def _lattice_may_pay(values: np.ndarray, bound: float, size: int) -> bool:
-    """Whether a lattice may need fewer bytes than these: so it is in some parts, or there are few values."""
-    if values.size <= PARTS * PROBED:
+    """Whether a lattice may need fewer bytes than these: so it is in some parts, or there are few values or bytes."""
+    if values.size <= PARTS * PROBED or size < SMALL:
         return True
     step, sizes = lattice_step(bound, largest_magnitude(values), values.dtype), cut_to(values.shape, PROBED)
     parts = []
