@@ -160,7 +160,7 @@ def equal_quality(folder: Path, most: int, qualities: tuple[int, ...]) -> list[F
     gains: dict[int, list[float]] = {quality: [] for quality in qualities}
     for name, values in fields(folder, most):
         for quality in qualities:
-            bits = {label: bits_at_psnr(codecs()[label], values, quality) for label in ("SPERR", OURS)}
+            bits = {label: bits_at_psnr(codecs()[label].for_mean_errors(), values, quality) for label in ("SPERR", OURS)}
             gains[quality].append(bits["SPERR"] / bits[OURS])
             rows.append([name, quality, *(f"{each:.3f}" for each in bits.values()), f"{gains[quality][-1]:.2f}"])
     if not rows:

@@ -154,10 +154,10 @@ KERNEL(encode_symbols)(i64 blocks, const i64* begin SIZE(blocks + 1), const u16*
         u32 state = (u32)from;
         for (i64 i = begin[b + 1] - 1; i >= begin[b]; --i) {
             const u32 f = share[code[i]];
-            if (state >= (u64)f << (32 - PRECISION)) {
-                *--out = (u16)state;
-                state >>= 16;
-            }
+            const bool full = state >= (u64)f << (32 - PRECISION);
+            out[-1] = (u16)state;   // kept if it is full: a branch would be hard to foresee
+            out -= full;
+            state = full ? state >> 16 : state;
             state = (state / f << PRECISION) + state % f + first[code[i]];
         }
         *--out = (u16)state;

@@ -59,21 +59,26 @@ struct BitWriter {
     i32 count;
 };
 
+// At most 32 bits at once.
 DEVICE void put(BitWriter* out, u64 bits, i32 count)
 {
-    while (count > 0) {
-        const i32 taken = count < 32 ? count : 32;
-        out->held |= (bits & ((1ULL << taken) - 1)) << out->count;
-        out->count += taken;
-        bits >>= taken;
-        count -= taken;
-        if (out->count >= 32) {
-            *out->to++ = (u32)out->held;
-            out->held >>= 32;
-            out->count -= 32;
-        }
+    out->held |= (bits & ((1ULL << count) - 1)) << out->count;
+    out->count += count;
+    if (out->count >= 32) {
+        *out->to++ = (u32)out->held;
+        out->held >>= 32;
+        out->count -= 32;
     }
 }
+
+// At most 64 bits.
+DEVICE void put_long(BitWriter* out, u64 bits, i32 count)
+{
+    put(out, bits & 0xffffffff, count < 32 ? count : 32);
+    if (count > 32) put(out, bits >> 32, count - 32);
+}
+
+DEVICE void put_value(BitWriter* out, u64 bits) { put_long(out, bits, VALUE_BITS); }
 
 struct BitReader {
     const u32 *from, *last;
@@ -81,24 +86,28 @@ struct BitReader {
     i32 count;
 };
 
+// At most 32 bits at once.
 DEVICE u64 take(BitReader* in, i32 count)
 {
-    u64 bits = 0;
-    for (i32 got = 0; count > 0;) {
-        const i32 taken = count < 32 ? count : 32;
-        if (in->count < taken) {
-            in->held |= (u64)(in->from < in->last ? *in->from : 0) << in->count;
-            ++in->from;
-            in->count += 32;
-        }
-        bits |= (in->held & ((1ULL << taken) - 1)) << got;
-        in->held >>= taken;
-        in->count -= taken;
-        got += taken;
-        count -= taken;
+    if (in->count < count) {
+        in->held |= (u64)(in->from < in->last ? *in->from : 0) << in->count;
+        ++in->from;
+        in->count += 32;
     }
+    const u64 bits = in->held & ((1ULL << count) - 1);
+    in->held >>= count;
+    in->count -= count;
     return bits;
 }
+
+// At most 64 bits.
+DEVICE u64 take_long(BitReader* in, i32 count)
+{
+    const u64 low = take(in, count < 32 ? count : 32);
+    return count > 32 ? take(in, count - 32) << 32 | low : low;
+}
+
+DEVICE u64 take_value(BitReader* in) { return take_long(in, VALUE_BITS); }
 
 namespace {
 
@@ -133,7 +142,11 @@ DEVICE ALWAYS_INLINE i32 next_symbol(Source* from, i32 context)
     const u32 slot = from->state & ((1 << PRECISION) - 1);
     const i32 symbol = from->symbol_at[(row << PRECISION) + slot], at = row * SYMBOLS + symbol;
     from->state = from->frequency[at] * (from->state >> PRECISION) + slot - from->start[at];
-    if (from->state < LEAST_STATE) from->state = from->state << 16 | next_word(from);
+    const u16 none = 0;   // read where there is no word left, and without a branch, which would be hard to foresee
+    const u32 word = *(from->word < from->last_word ? from->word : &none);
+    const bool low = from->state < LEAST_STATE;
+    from->state = low ? from->state << 16 | word : from->state;
+    from->word += low;
     return symbol;
 }
 

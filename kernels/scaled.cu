@@ -106,7 +106,7 @@ KERNEL(write_scaled)(i64 blocks, i64 n, i64 block, i64 segment, i64 columns, con
             const u64 off = (u64)number[i] - (u64)offset[place.column];
             const i32 symbol = code[i] % SYMBOLS, shift = expected_at(place).shift;
             const u64 rest = symbol == ESCAPE ? off : symbol < 2 ? magnitude_of(off) << 1 | off >> 63 : magnitude_of(off);
-            put(&writer, rest, rest_of(symbol, shift));
+            put_long(&writer, rest, rest_of(symbol, shift));
         }
         if (writer.count > 0) *writer.to = (u32)writer.held;
     }
@@ -132,7 +132,7 @@ KERNEL(decode_scaled)(i64 blocks, i64 n, i64 block, i64 segment, i64 columns, co
             const Expected expected = expected_at(place);
             const i32 symbol = next_symbol(&source, expected.context), size = symbol >> 1;
             const i32 shift = expected.shift;
-            u64 off = take(&source.rest, rest_of(symbol, shift));
+            u64 off = take_long(&source.rest, rest_of(symbol, shift));
             if (symbol < 2) {
                 off = off & 1 ? 0 - (off >> 1) : off >> 1;
             } else if (symbol < MISSING) {

@@ -22,6 +22,7 @@ SMALL = {   # the functions whose products stay small, and why
     "divide_f32_3d": "cuts and parts of a division", "Tile::compare": "slots of a tile", "decode_block": "rows of a table",
     "next_symbol": "rows of a table", "answer_of": "a network's inputs", "rank_of": "steps of a move",
     **dict.fromkeys(("unpack_width", "unpack_tile", "add_sums", "each_byte", "pack_channels_f32_3d"), "numbers of a tile"),
+    **dict.fromkeys(("add_up", "solve", "weigh"), "columns, terms and lanes of a fit"),
     "encode_symbols_f32_3d": "the state of the coder", "node_range": "nodes of a tree, 2^27 at most",
     **dict.fromkeys(
         (

@@ -166,6 +166,12 @@ def test_steps_classes_and_counts_take_no_more_than_on_a_lattice():
             assert get("interpolation").coarse(4).decode(data, values.shape, np.dtype("f4")).shape == values.shape
 
 
+def test_a_lattice_is_tried_on_parts_of_many_values():
+    classes = np.random.default_rng(0).integers(0, 5, (300, 300)).astype(np.float32)
+    for values in (classes, np.repeat(classes[:100], 3, axis=0)):
+        assert len(encoded(values, 0.3)) <= len(get("prequantised").encode(values, Tolerance(absolute=0.3))) + 1
+
+
 @pytest.mark.long
 def test_finer_coarse_grids_make_smooth_fields_smaller():
     x, y = np.meshgrid(np.linspace(-1, 1, 300), np.linspace(-1, 1, 300))
@@ -174,6 +180,30 @@ def test_finer_coarse_grids_make_smooth_fields_smaller():
     assert min(sizes[1:]) < 0.8 * sizes[0]
     assert len(encoded(waves, 0.6)) == min(sizes)
     assert get("interpolation").tuned(turbulent((64, 64)), Tolerance(absolute=1e-4)).finer == 0
+
+
+def test_weights_that_are_not_fitted_take_more_room_and_keep_the_bound():
+    values = turbulent((48, 48, 48))
+    fitted, usual = (get("interpolation", fitted=choice) for choice in (True, False))
+    data = usual.encode(values, Tolerance(absolute=0.05))
+    assert np.abs(fitted.decode(data, values.shape, values.dtype) - values).max() <= 0.05
+    assert 1 < len(data) / len(fitted.encode(values, Tolerance(absolute=0.05))) < 1.5
+
+
+def test_coarse_grids_are_finer_where_the_mean_error_counts():
+    y, x = np.meshgrid(np.linspace(-1, 1, 300), np.linspace(-1, 1, 300), indexing="ij")
+    waves, taken = np.sin(9 * x + 5 * y * y) * np.cos(7 * y) + 0.03 * turbulent((300, 300)), {}
+    for aim in ("bound", "psnr"):
+        points = []
+        for size in (0.3, 0.2, 0.13, 0.09, 0.06):
+            codec = get("interpolation", aim=aim).tuned(waves, Tolerance(absolute=size))
+            data = codec.encode(waves, Tolerance(absolute=size))
+            error = codec.decode(data, waves.shape, waves.dtype) - waves
+            assert np.abs(error).max() <= size
+            points.append((float(np.log(np.mean(error**2))), float(np.log(len(data)))))
+        taken[aim] = points
+    errors, sizes = zip(*sorted(taken["psnr"]), strict=True)
+    assert all(np.interp(error, errors, sizes) < size + 0.01 for error, size in taken["bound"] if error <= errors[-1])
 
 
 def test_a_field_takes_less_than_with_differences_of_a_lattice():
@@ -239,7 +269,8 @@ def test_values_out_of_reach_are_kept_as_they_are():
 @pytest.mark.parametrize(("options", "message"), [
     ({"frozen": (4,)}, "numbers from 0 to 3"), ({"frozen": (1, 1)}, "different axes"), ({"frozen": 1}, "got 1"),
     ({"frozen": (True,)}, "numbers from 0 to 3"),
-    ({"finer": 3}, "from 0 to 2"), ({"block": 5000}, "power of two"), ({"block": 64}, "from 4096"),
+    ({"finer": 5}, "from 0 to 4"), ({"fitted": 1}, "True or False"), ({"aim": "ssim"}, "'psnr'"),
+    ({"block": 5000}, "power of two"), ({"block": 64}, "from 4096"),
 ])
 def test_options_are_checked(options, message):
     with pytest.raises(WorkbenchError, match=message):

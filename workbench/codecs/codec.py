@@ -143,6 +143,10 @@ class Codec(ABC):
         """
         return self
 
+    def for_mean_errors(self) -> Self:
+        """The codec where mean errors count, such as a PSNR, and not the bound alone; by default as it is."""
+        return self
+
     def contradiction(self, data: bytes, decoded: Array, valid: Array, sound: Array) -> str | None:
         """What the bytes state beside the values, such as sums, and is not so of these; None if all is.
 
@@ -340,6 +344,8 @@ def _check_option(codec: Codec, field: dataclasses.Field) -> None:
     name = f"{codec.id}: {field.name}"
     if "enum" in limits and (hasattr(value, "shape") or value not in limits["enum"]):
         raise WorkbenchError(f"{name} must be one of {', '.join(map(repr, limits['enum']))}; got {value!r}")
+    if _json_type(field) == "boolean" and not isinstance(value, bool):
+        raise WorkbenchError(f"{name} must be True or False; got {value!r}")
     if not {"minimum", "maximum"} & set(limits) or (value is None and field.default is None):
         return
     low, high = limits.get("minimum", -math.inf), limits.get("maximum", math.inf)

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, NoReturn, Self
@@ -35,13 +36,13 @@ from workbench.codecs.interpolation_encoding import SAMPLED, Encoding
 from workbench.codecs.interpolation_grid import AXES, FINER, Axes
 from workbench.codecs.interpolation_model import Model, require_dimensions
 from workbench.codecs.interpolation_stream import BLOCK_BITS, INTERPOLATED, ON_LATTICE, Header, block_bits
-from workbench.codecs.lattice_numbers import LEAST_LEVEL
-from workbench.codecs.pcodec import LEVEL
+from workbench.codecs.lattice_numbers import LEAST_LEVEL, may_repeat, pack_numbers
 from workbench.codecs.pieces import InPieces, split
-from workbench.codecs.prequantised import Prequantised, lattice_step
+from workbench.codecs.prequantised import Prequantised, lattice_numbers, lattice_step
 from workbench.codecs.rounding import largest_magnitude
 from workbench.errors import WorkbenchError
 
+AIMS = ("bound", "psnr")
 TRIED_SAMPLED = 1000  # targets of a pass to which weights are fitted in a trial
 TRIED = 3 * 2**15     # values with which axes to freeze and steps are tried,
 TRIED_BITS = 13       # in blocks of so many targets
@@ -49,7 +50,10 @@ TRIED_FIRST = 1       # of the steps in `FINER`: where few bits are spent, its t
 FEW_BITS = 1.5        # of a value: where they are more, the finest steps of coarse grids are not tried
 LEAST_BYTES = 2000    # of a sample, which otherwise tells too little about a field: each piece is tried by itself
 LOOKED_AT = 4096      # values of a part, to see how rough it is
-NEARLY = 4            # repeats are looked for if a lattice without them takes at most so many times as much
+PROBED = 2**14        # values of each of a few parts that are tried on a lattice,
+PARTS = 4             # so many, which are spread over the whole
+SMALL = 8000          # bytes, of which those of a part tell too little
+MAY_PAY = 1.1         # a lattice is tried for all values if it takes no more than so many times as much for these
 COPIES = 2            # of a model in an archive: the root is there twice
 
 
@@ -83,9 +87,13 @@ class Interpolation(InPieces):
         minimum=1 << BLOCK_BITS[0], maximum=1 << BLOCK_BITS[-1],
     )
     finer: int | None = option(
-        None, "how much finer coarse grids are coded: 0 not, 1 up to 1.5 times, 2 up to 2 times (none: by trial)",
+        None, "how much finer coarse grids are coded: 0 not, 1 up to 1.5 times, 2 twice, 3 4, 4 8 times (none: by trial)",
         minimum=0, maximum=len(FINER) - 1,
     )
+    aim: str = option(
+        "bound", "what a trial compares sizes at: an equal bound, or an equal mean square error (psnr)", choices=AIMS
+    )
+    fitted: bool = option(True, "whether weights are fitted to each pass: not is twice as fast, and files are larger")
     model: str | None = option(None, "a trained model as text, used where it saves room (none: fitted weights alone)")
 
     def __post_init__(self) -> None:
@@ -115,7 +123,7 @@ class Interpolation(InPieces):
         crop = self._tried(sample, tolerance)
         if crop is None:
             return self
-        plan = self._plan(crop, tolerance.value)
+        plan = self._fixed or self._plan(crop, tolerance.value)
         if plan.bits < 8 * LEAST_BYTES:
             return self
         return replace(self, frozen=plan.frozen, finer=plan.finer, block=1 << plan.block_bits)
@@ -172,14 +180,25 @@ class Interpolation(InPieces):
             raise CodecFailed(f"frozen axes must be among the {values.ndim} of the field; got {self.frozen!r}")
         if values.min() == values.max():
             return _on_lattice(values, bound)
-        plan = self._plan(_part(values, bound), bound)
-        found = Encoding.of(values, plan.frozen, plan.block_bits, bound, step, SAMPLED, plan.finer).to_bytes()
+        plan = self._fixed or self._plan(_part(values, bound), bound)
+        sampled = SAMPLED if self.fitted else 0
+        found = Encoding.of(values, plan.frozen, plan.block_bits, bound, step, sampled, plan.finer).to_bytes()
         if self._trained is not None:
             require_dimensions(self._trained, values.ndim)
             modelled = Encoding.of(values, plan.frozen, plan.block_bits, bound, step, model=self._trained)
             found = _smaller(found, modelled.to_bytes())
-        quick = _on_lattice(values, bound, LEAST_LEVEL - 1)
-        return _smaller(found, _on_lattice(values, bound) if len(quick) < NEARLY * len(found) else quick)
+        return _smaller(found, _on_lattice(values, bound)) if _lattice_may_pay(values, bound, len(found)) else found
+
+    @property
+    def _frozen(self) -> Axes | None:
+        return self.frozen if self._trained is None else self._trained.frozen
+
+    @property
+    def _fixed(self) -> _Plan | None:
+        """The plan that the options state; None if they leave something open."""
+        if self._frozen is None or self.finer is None or self.block is None:
+            return None
+        return _Plan(self._frozen, self.finer, self.block.bit_length() - 1, math.inf)
 
     def _plan(self, crop: np.ndarray, bound: float) -> _Plan:
         """The axes to freeze, how much finer coarse steps are, and the size of blocks (its logarithm).
@@ -187,13 +206,12 @@ class Interpolation(InPieces):
         What the options leave open is decided by trial on a part. Axes are frozen from the roughest on, as long as that
         makes the trial smaller.
         """
-        fixed = self.frozen if self._trained is None else self._trained.frozen
-        if fixed is not None and self.finer is not None and self.block is not None:
-            return _Plan(fixed, self.finer, self.block.bit_length() - 1, math.inf)
+        fixed = self._frozen
         step, rough = lattice_step(bound, largest_magnitude(crop), crop.dtype), _by_roughness(crop, bound)
+        sampled = TRIED_SAMPLED if self.fitted else 0
 
         def bits_with(frozen: Axes, finer: int) -> float:
-            return Encoding.of(crop, frozen, TRIED_BITS, bound, step, TRIED_SAMPLED, finer).bits
+            return Encoding.of(crop, frozen, TRIED_BITS, bound, step, sampled, finer).bits
 
         tried = [tuple(sorted(rough[:count])) for count in range(crop.ndim)] if fixed is None else [fixed]
         best, finest, fewest = tried[0], TRIED_FIRST if self.finer is None else self.finer, math.inf
@@ -202,12 +220,41 @@ class Interpolation(InPieces):
             if bits >= fewest:
                 break
             best, fewest = frozen, bits
-        others = (0, 2) if fewest < FEW_BITS * crop.size else (0,)
-        for finer in others if self.finer is None else ():
-            if (bits := bits_with(best, finer)) < fewest:
-                finest, fewest = finer, bits
+        if self.finer is None and self.aim == "psnr":
+            finest, fewest = self._finest_at_equal_error(crop, bound, best)
+        elif self.finer is None:
+            for finer in range(len(FINER)) if fewest < FEW_BITS * crop.size else (0,):
+                bits = fewest if finer == TRIED_FIRST else bits_with(best, finer)
+                if bits < fewest:
+                    finest, fewest = finer, bits
+                elif finer > TRIED_FIRST:
+                    break
         block = block_bits(fewest, crop.size) if self.block is None else self.block.bit_length() - 1
         return _Plan(best, finest, block, fewest)
+
+    def _finest_at_equal_error(self, crop: np.ndarray, bound: float, frozen: Axes) -> tuple[int, float]:
+        """How much finer coarse grids should be for the fewest bits at the error that others have; and the bits.
+
+        Finer coarse grids leave smaller errors in all that is interpolated from them, so that the others can be coarser.
+        """
+        best, fewest, aim = 0, math.inf, None
+        for finer in range(len(FINER)):
+            points = []
+            for size in (bound, 2 * bound):
+                step = lattice_step(size, largest_magnitude(crop), crop.dtype)
+                sampled = TRIED_SAMPLED if self.fitted else 0
+                encoding = Encoding.of(crop, frozen, TRIED_BITS, size, step, sampled, finer)
+                points.append((math.log(encoding.mean_square(crop) or sys.float_info.min), math.log(encoding.bits)))
+            (near, bits), (far, fewer) = points
+            aim = near if aim is None else aim
+            there = bits + (fewer - bits) * (aim - near) / (far - near) if far > near else bits
+            if there < fewest:
+                best, fewest = finer, there
+        return best, math.exp(fewest)
+
+    def for_mean_errors(self) -> Self:
+        """The codec whose trials compare sizes at an equal mean square error."""
+        return replace(self, aim="psnr")
 
     def _decode_piece(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         if data[:1] == bytes([ON_LATTICE]):
@@ -253,9 +300,24 @@ class _OnLattice(Interpolation):
         return _on_lattice(values, tolerance.absolute_for(values))
 
 
-def _on_lattice(values: np.ndarray, bound: float, level: int = LEVEL) -> bytes:
+def _on_lattice(values: np.ndarray, bound: float) -> bytes:
     """A piece without interpolation."""
-    return bytes([ON_LATTICE]) + Prequantised(level=level)._encode_piece(values, Tolerance(absolute=bound))
+    return bytes([ON_LATTICE]) + Prequantised()._encode_piece(values, Tolerance(absolute=bound))
+
+
+def _lattice_may_pay(values: np.ndarray, bound: float, size: int) -> bool:
+    """Whether a lattice may need fewer bytes than these: so it is in some parts, or there are few values or bytes."""
+    if values.size <= PARTS * PROBED or size < SMALL:
+        return True
+    step, sizes = lattice_step(bound, largest_magnitude(values), values.dtype), cut_to(values.shape, PROBED)
+    parts = []
+    for part in range(PARTS):
+        starts = [(whole - side) * part // (PARTS - 1) for whole, side in zip(values.shape, sizes, strict=True)]
+        inside = tuple(slice(start, start + side) for start, side in zip(starts, sizes, strict=True))
+        parts.append(lattice_numbers(values[inside], step))
+    share = size * PARTS * math.prod(sizes) / values.size
+    packed = sum(len(pack_numbers(numbers, LEAST_LEVEL - 1)) for numbers in parts)
+    return packed < MAY_PAY * share or may_repeat(np.stack(parts), packed, share)
 
 
 def _smaller(one: bytes, other: bytes) -> bytes:

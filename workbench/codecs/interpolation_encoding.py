@@ -18,12 +18,13 @@ from workbench.codecs.codec import Tolerance
 from workbench.codecs.interpolation_fit import SURVEY, Sample, Weights
 from workbench.codecs.interpolation_grid import Axes, Pass, coarsest, every, four_axes, passes, steps_of
 from workbench.codecs.interpolation_model import Model, networks_of
-from workbench.codecs.interpolation_stream import Blocks, Coded, Header, blocks_of, kind_of, targets_before
+from workbench.codecs.interpolation_stream import Blocks, Coded, Header, blocks_of, blocks_together, kind_of, targets_before
 from workbench.codecs.prequantised import Prequantised
 from workbench.codecs.residuals import bits_of, counted
 
-SAMPLED = 3000        # targets of a pass to which its weights are fitted, at most
-RARE, MORE = 0.5, 4   # where a value takes fewer bits than this, so many times as many: most residuals tell nothing
+SAMPLED = 3000        # targets of a pass to which its weights are fitted, at most; with 0, they are the usual ones
+RARE, MORE = 0.5, 2   # where a value takes fewer bits than this, so many times as many: most residuals tell nothing
+IN_ROW = 4            # of these, next to each other, where they are so many
 LEAST_SAMPLED = 250   # with fewer, nothing is fitted
 MANY = 20_000         # targets of a pass that is worth the fit of a second location
 
@@ -73,6 +74,12 @@ class Encoding:
         side = len(self.coarse) + sum(len(weights.stored(of)) for weights, of, is_new in each if is_new)
         return bits_of(counted(self.coded.code), self.coded.value_bits) + 8 * side
 
+    def mean_square(self, values: np.ndarray) -> float:
+        """The mean square error of these values, which were encoded."""
+        with np.errstate(all="ignore"):
+            error = self.coded.value.astype(np.float64) - values.reshape(-1)
+            return float(np.mean(error * error))
+
     def to_bytes(self) -> bytes:
         """Everything."""
         side, body = Blocks.of(self.coded).to_bytes()
@@ -104,15 +111,17 @@ class _Encoder:
         start = self.latest.get(key := kind_of(of)) or Weights.usual(of)
         chosen, new = self._chosen(of, start)
         self.latest[key] = chosen
+        blocks = len(begin) - 1
+        together = blocks_together(blocks)
         backend.kernel("interpolation", "quantise_targets", self.value.dtype)(
-            len(begin) - 1, begin, of.description(), self._for_kernel(chosen), network, self.shape, self.bound, self.step,
-            self.original, self.value, self.deviation, code, number,
+            -(-blocks // together), together, blocks, begin, of.description, self._for_kernel(chosen), network,
+            self.shape, self.bound, self.step, self.original, self.value, self.deviation, code, number,
         )
         return chosen, new
 
     def _chosen(self, of: Pass, start: Weights) -> tuple[Weights, bool]:
         """New weights, if they save more than they take."""
-        if of.targets < 4 * LEAST_SAMPLED:
+        if of.targets < 4 * LEAST_SAMPLED or not self.sampled:
             return start, False
         sample = self._sample(of, start)
         if len(sample.offset) < LEAST_SAMPLED:
@@ -121,22 +130,19 @@ class _Encoder:
             located = [sample.located(start)]
             if of.targets >= MANY and self.sampled == SAMPLED:   # a trial is quicker without
                 located.append(Weights.linear(of, start))
-            found, sample = min((self._foreseen(of, each) for each in located), key=lambda pair: pair[1].bits(pair[0]))
-        self.rate = sample.bits(found)
-        saved = (sample.bits(start) - self.rate) * of.targets
+            samples = [self._sample(of, each) for each in located]   # with the deviations from each
+            tried = [sample.foreseen(each) for sample, each in zip(samples, located, strict=True)]
+            best = min(range(len(tried)), key=lambda number: tried[number][1])
+            found, self.rate = tried[best]
+            saved = (samples[best].bits(start) - self.rate) * of.targets
         return (found, True) if saved > 8 * len(found.stored(of)) else (start, False)
-
-    def _foreseen(self, of: Pass, located: Weights) -> tuple[Weights, Sample]:
-        """Weights with this location, and the sample that tells the deviations from it."""
-        sample = self._sample(of, located)
-        return sample.foreseen(located), sample
 
     def _sample(self, of: Pass, weights: Weights) -> Sample:
         """What is seen of some targets."""
         target = _spread_out(of.targets, self.sampled * (MORE if self.rate < RARE else 1))
-        seen = np.empty((len(target), SURVEY))
+        seen = np.empty((SURVEY, len(target)))
         backend.kernel("interpolation", "survey_targets", self.value.dtype)(
-            len(target), target, of.description(), self._for_kernel(weights), self.shape, self.step, self.original,
+            len(target), target, of.description, self._for_kernel(weights), self.shape, self.step, self.original,
             self.value, self.deviation, seen.reshape(-1),
         )
         return Sample.of_survey(of, seen, self.mean, self.step / 2)
@@ -146,10 +152,12 @@ class _Encoder:
 
 
 def _spread_out(targets: int, most: int) -> np.ndarray:
-    """At most so many of the targets, in no regular pattern."""
+    """At most so many of the targets, from places in no regular pattern; of many, a few in a row share lines of memory."""
     if targets <= most:
         return np.arange(targets)
-    return np.sort(np.arange(most, dtype=np.int64) * 2654435761 % targets)
+    in_row = IN_ROW if most >= SAMPLED else 1
+    places = np.sort(np.arange(most // in_row, dtype=np.int64) * 2654435761 % (targets // in_row))
+    return (places[:, None] * in_row + np.arange(in_row)).reshape(-1)
 
 
 def _mean(values: np.ndarray) -> float:

@@ -4,12 +4,14 @@ Both are linear in what is seen of a target's neighbours, so a few numbers descr
 the pass and stored. The location is fitted by least squares with the weights 1 / scale², because the values that cost
 most bits are those that are predicted best. The scale is a sum with weights that are not negative, fitted by maximum
 likelihood for residuals with a Laplace distribution: the updates of the Itakura-Saito factorisation, which keep the sign.
+The sums are in `kernels/interpolation_fit.cu`.
 
 Only the encoder fits. The decoder gets whole numbers, so that both compute with the same weights.
 """
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,20 +20,19 @@ from workbench import backend
 from workbench.codecs.codec import CodecFailed
 from workbench.codecs.interpolation_grid import AXES, PAIRS, Pass
 
-WEIGHTS = backend.constant("interpolation.cu", "WEIGHTS")
-SURVEY = backend.constant("interpolation.cu", "SURVEY")
+WEIGHTS = backend.constant("interpolation.cuh", "WEIGHTS")
+SURVEY = backend.constant("interpolation.cuh", "SURVEY")
 UNIT = 2.0**-12              # of the weights of a location
 SCALE_UNIT = 2.0**-6         # of the root of the weights of a scale, except of the first
-TERMS = 8                    # of a scale: one, three kinds of differences, four kinds of deviations
+TERMS = backend.constant("interpolation_fit.cu", "TERMS")   # of a scale: 1, three kinds of differences, four of deviations
 LEAST_SCALE = 0.02           # in units of the bound
 ROUNDS = 2                   # of least squares, each with the scales of the one before
-UPDATES = 8                  # of the weights of a scale, in each round,
-LAST_UPDATES = 2             # the last of them without overshooting
-OVERSHOOT = 3                # how much further the others go
+MOST_SHRINK = 0.97           # nearer to 1, nothing is tried
 PLAINER = 1.005              # a plainer location may take so much more, on the sample
 
 # What the first weight of a scale can be, in eighths of octaves: it alone is the scale where a field is equally rough.
 _CONSTANTS = np.ldexp(8.0 + np.arange(256) % 8, np.arange(256) // 8 - 14)
+_BETWEEN = (_CONSTANTS[1:] + _CONSTANTS[:-1]) / 2
 _ACROSS, _BEND, _BESIDE, _EARLIER = 1, AXES, 2 * AXES, 2 * AXES + PAIRS   # where these begin among a location's numbers
 
 
@@ -71,14 +72,11 @@ class Weights:
     @classmethod
     def rounded(cls, location: np.ndarray, scale: np.ndarray) -> Weights:
         """The nearest whole numbers."""
-        scale = np.nan_to_num(scale)
+        scale = np.where(np.isfinite(scale), scale, 0)
         whole = np.rint(np.sqrt(scale) / SCALE_UNIT)
-        whole[0] = np.searchsorted((_CONSTANTS[1:] + _CONSTANTS[:-1]) / 2, scale[0])
-        limits = np.iinfo(np.int16)
-        return cls(
-            np.clip(np.rint(location / UNIT), limits.min, limits.max).astype(np.int16),
-            np.clip(whole, 0, 255).astype(np.uint8),
-        )
+        whole[0] = np.searchsorted(_BETWEEN, scale[0])
+        nearest = np.minimum(np.maximum(np.rint(location / UNIT), -(2**15)), 2**15 - 1)
+        return cls(nearest.astype(np.int16), np.minimum(whole, 255).astype(np.uint8))
 
     @property
     def of_scale(self) -> np.ndarray:
@@ -118,6 +116,7 @@ class Weights:
             return found.astype(dtype)
 
 
+@functools.lru_cache(maxsize=1024)
 def _columns(of: Pass) -> np.ndarray:
     """The places of the numbers of a location that a pass uses for points of other passes."""
     odd = len(of.odd)
@@ -125,6 +124,7 @@ def _columns(of: Pass) -> np.ndarray:
     return np.array([*across, *bend, *range(_BESIDE, _BESIDE + len(of.pairs))])
 
 
+@functools.lru_cache(maxsize=1024)
 def _lines(of: Pass) -> np.ndarray:
     """The places of those for earlier points of the same pass."""
     return _EARLIER + np.array(of.lined, np.int64)
@@ -137,7 +137,7 @@ def _used(of: Pass) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """What was seen of some targets of a pass, in units of the bound."""
+    """What was seen of some targets of a pass, in units of the bound; `terms`, `earlier` and `scale` column by column."""
 
     of: Pass
     offset: np.ndarray     # of each value from the middle between its neighbours
@@ -150,11 +150,10 @@ class Sample:
     def of_survey(cls, of: Pass, seen: np.ndarray, mean: float, bound: float) -> Sample:
         """The part of what `survey_targets` wrote that has neighbours on both sides along the odd axes, and is finite."""
         with np.errstate(all="ignore"):
-            seen = seen[(seen[:, 19] == 1) & np.isfinite(seen).all(axis=1)]
-            scale = np.concatenate([np.ones((len(seen), 1)), seen[:, 12:15] / bound, seen[:, 15:19]], axis=1)
-            location, earlier = seen[:, 1 + _columns(of)] / bound, 2 * seen[:, 20 + np.array(of.lined, np.int64)]
-            columns = (np.asfortranarray(terms) for terms in (location, earlier, scale))   # sums over rows are quick
-            return cls(of, seen[:, 0] / bound, (seen[:, 1] - mean) / bound, *columns)
+            seen = seen.take(np.flatnonzero(seen[19]), axis=1)
+            scale = np.concatenate([np.ones((1, seen.shape[1])), seen[12:15] / bound, seen[15:19]])
+            location, earlier = seen[1 + _columns(of)] / bound, 2 * seen[20 + np.array(of.lined, np.int64)]
+            return cls(of, seen[0] / bound, (seen[1] - mean) / bound, location, earlier, scale)
 
     def deviation(self, weights: Weights) -> np.ndarray:
         """How far each value is from its location."""
@@ -162,59 +161,56 @@ class Sample:
         moved = _combined(self.terms, numbers[_columns(self.of)])
         return self.offset + self.middle - numbers[0] * (self.middle + moved)
 
-    def residual(self, weights: Weights) -> np.ndarray:
-        """What is left to code of each deviation."""
-        return self.deviation(weights) - _combined(self.earlier, weights.location[_lines(self.of)] * UNIT)
-
-    def scales(self, weights: Weights) -> np.ndarray:
-        """The scale of each."""
-        return np.maximum(_combined(self.scale, weights.of_scale), LEAST_SCALE)
-
     def bits(self, weights: Weights) -> float:
         """The bits of a value on average, if residuals have a Laplace distribution with these scales."""
-        return float(_laplace_bits(self.residual(weights), self.scales(weights)).mean())
+        found, own = np.empty(1), weights.location[_lines(self.of)] * UNIT
+        backend.kernel("interpolation_fit", "fit_bits")(
+            1, len(self.offset), len(own), self.earlier.reshape(-1), self.deviation(weights), self.scale.reshape(-1), own,
+            weights.of_scale, found,
+        )
+        return float(found[0])
 
     def located(self, start: Weights) -> Weights:
         """Weights of the location for which deviations are small, found from this start."""
-        location, scale = start.location * UNIT, start.of_scale
-        best, fewest = start, self.bits(start)
-        columns = _columns(self.of)
-        scale = _fitted_scale(self.scale, self.residual(start), scale)
+        location, best, fewest = start.location * UNIT, start, self.bits(start)
+        location[0], location[_lines(self.of)] = 1, 0
+        _, scale = self._fitted(self.terms[:0], self.deviation(start), start.of_scale)
         for _ in range(ROUNDS):
-            weight = 1 / np.maximum(_combined(self.scale, scale), LEAST_SCALE) ** 2
-            location = location.copy()
-            location[0] = 1
-            location[columns] = _least_squares(self.terms, self.offset, weight)
-            location[_lines(self.of)] = 0
-            scale = _fitted_scale(self.scale, self.offset - _combined(self.terms, location[columns]), scale)
+            location[_columns(self.of)], scale = self._fitted(self.terms, self.offset, scale)
             found = Weights.rounded(location, scale)
             if (bits := self.bits(found)) < fewest:
                 best, fewest = found, bits
         return self._shrunk(best, fewest)
 
-    def foreseen(self, start: Weights) -> Weights:
-        """The same weights of other passes, with those of earlier targets and of the scale that suit them."""
-        location, scale = start.location * UNIT, start.of_scale
+    def foreseen(self, start: Weights) -> tuple[Weights, float]:
+        """The same weights of other passes, with those of earlier targets and of the scale that suit them; and the bits."""
+        location, scale, best, fewest = start.location * UNIT, start.of_scale, start, self.bits(start)
         deviation = self.deviation(start)
-        best, fewest = start, self.bits(start)
         for _ in range(ROUNDS):
-            weight = 1 / np.maximum(_combined(self.scale, scale), LEAST_SCALE) ** 2
-            location = location.copy()
-            location[_lines(self.of)] = _least_squares(self.earlier, deviation, weight)
-            scale = _fitted_scale(self.scale, deviation - _combined(self.earlier, location[_lines(self.of)]), scale)
+            location[_lines(self.of)], scale = self._fitted(self.earlier, deviation, scale)
             found = Weights.rounded(location, scale)
             if (bits := self.bits(found)) < fewest:
                 best, fewest = found, bits
-        return best
+        return best, fewest
+
+    def _fitted(self, columns: np.ndarray, wanted: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Weights of columns with which their sum is near what is wanted, and those of a scale that suits what is left."""
+        found, scale = np.zeros(len(columns)), scale.copy()
+        backend.kernel("interpolation_fit", "fit_weights")(
+            1, len(wanted), len(columns), columns.reshape(-1), wanted, self.scale.reshape(-1), found, scale
+        )
+        return found, scale
 
     def _shrunk(self, best: Weights, fewest: float) -> Weights:
         """With a location nearer to the mean, where that saves a part of the bits."""
         numbers = best.location * UNIT
         interpolated = self.middle + _combined(self.terms, numbers[_columns(self.of)])
-        weight = 1 / self.scales(best) ** 2
+        weight = 1 / np.maximum(_combined(self.scale, best.of_scale), LEAST_SCALE) ** 2
         norm = float((weight * interpolated**2).sum())
         shrink = float((weight * interpolated * (self.offset + self.middle)).sum()) / norm if norm > 0 else 1.0
-        found = self._towards_mean(best, interpolated, min(max(shrink, 0.0), 1.0))
+        if shrink > MOST_SHRINK:
+            return best
+        found = self._towards_mean(best, interpolated, max(shrink, 0.0))
         none = self._towards_mean(best, interpolated, 0.0)
         if self.bits(none) < PLAINER * self.bits(found):   # white noise, whose correlations are those of the sample
             found = none
@@ -224,45 +220,12 @@ class Sample:
         numbers = best.location * UNIT
         numbers[0] = shrink
         residual = self.offset + self.middle - shrink * interpolated
-        return Weights.rounded(numbers, _fitted_scale(self.scale, residual, best.of_scale))
+        return Weights.rounded(numbers, self._fitted(self.terms[:0], residual, best.of_scale)[1])
 
-
-# Not `@`: the order in which BLAS adds up depends on the number of its threads, and bytes must not.
 
 def _combined(terms: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The terms of each row, weighted and added up."""
-    return np.asarray(np.einsum("ij,j->i", terms, weights))
-
-
-def _summed(terms: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Each term, weighted and added up over the rows."""
-    return np.asarray(np.einsum("ij,i->j", terms, weight))
-
-
-def _least_squares(terms: np.ndarray, wanted: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """The solution of weighted normal equations, kept near zero where they say nothing."""
-    weighted = terms * weight[:, None]
-    matrix, right = np.einsum("ij,ik->jk", terms, weighted), _summed(weighted, wanted)
-    if not (np.isfinite(matrix).all() and np.isfinite(right).all()):
-        return np.zeros(terms.shape[1])
-    diagonal = np.diag_indices_from(matrix)
-    matrix[diagonal] = matrix[diagonal] * (1 + 1e-6) + 1e-9 * float(np.trace(matrix)) + 1e-30
-    return np.asarray(np.linalg.solve(matrix, right))
-
-
-def _fitted_scale(terms: np.ndarray, residual: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """The weights of a scale that suit these residuals."""
-    size, weights = np.abs(residual), np.maximum(start, 1e-4)
-    for update in range(UPDATES):
-        scale = np.maximum(_combined(terms, weights), LEAST_SCALE)
-        factor = np.sqrt((_summed(terms, size / scale**2) + 1e-30) / (_summed(terms, 1 / scale) + 1e-30))
-        weights = weights * (factor**OVERSHOOT if update < UPDATES - LAST_UPDATES else factor)
-    return weights
-
-
-def _laplace_bits(residual: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """The bits of residuals that are coded in steps of 2, each with its scale."""
-    size = 2 * np.rint(np.abs(residual) / 2)
-    inner = 1 - np.exp(-1 / scale)
-    outer = 0.5 * np.exp(-(size - 1) / scale) * -np.expm1(-2 / scale)
-    return -np.log2(np.maximum(np.where(size == 0, inner, outer), 1e-30))
+    """The columns, weighted and added up; not by `@`, as the order in which BLAS adds up depends on its threads."""
+    found = np.zeros(terms.shape[1])
+    for column, weight in zip(terms, weights.tolist(), strict=True):
+        found += weight * column
+    return found

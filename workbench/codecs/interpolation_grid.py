@@ -11,6 +11,7 @@ ensemble. Such an axis is frozen: all its layers are refined together, and nothi
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator, Sequence
@@ -20,12 +21,12 @@ import numpy as np
 
 from workbench import backend
 
-AXES = backend.constant("interpolation.cu", "AXES")
-PAIRS = backend.constant("interpolation.cu", "PAIRS")
-DESCRIPTION = backend.constant("interpolation.cu", "DESCRIPTION")
+AXES = backend.constant("interpolation.cuh", "AXES")
+PAIRS = backend.constant("interpolation.cuh", "PAIRS")
+DESCRIPTION = backend.constant("interpolation.cuh", "DESCRIPTION")
 
 # How many times finer than the requested one the step of a pass is, by its spacing: 1, 2, 4, ...; then the last number.
-FINER = ((1.0,), (1.0, 1.2, 1.44, 1.5), (1.0, 1.5, 2.0))
+FINER = ((1.0,), (1.0, 1.2, 1.44, 1.5), (1.0, 1.5, 2.0), (1.0, 2.0, 3.0, 4.0), (1.0, 2.0, 4.0, 8.0))
 
 Axes = tuple[int, ...]
 
@@ -60,6 +61,7 @@ class Pass:
         """How many points it adds."""
         return math.prod(self.count)
 
+    @functools.cached_property
     def description(self) -> np.ndarray:
         """The numbers by which kernels know it."""
         numbers = np.zeros(DESCRIPTION, np.int64)
@@ -70,7 +72,7 @@ class Pass:
         for place, pair in enumerate(self.pairs):
             numbers[19 + place :: PAIRS][:3] = pair
         numbers[28:32] = sorted(range(AXES), key=lambda axis: (axis in self.layered, axis))
-        return numbers
+        return backend.read_only(numbers)
 
 
 def four_axes(shape: Sequence[int]) -> Axes:
@@ -97,8 +99,9 @@ def every(spacing: int, frozen: Axes) -> tuple[slice, ...]:
     return tuple(slice(None, None, 1 if axis in frozen else spacing) for axis in range(AXES))
 
 
-def passes(shape: Axes, frozen: Axes) -> list[Pass]:
-    """All passes over a grid with four axes, in their order.
+@functools.lru_cache(maxsize=64)
+def passes(shape: Axes, frozen: Axes) -> tuple[Pass, ...]:
+    """All passes over a grid with four axes, in their order; they are kept, as chunks of an array have few shapes.
 
     >>> [(each.spacing, each.odd, each.targets) for each in passes((1, 1, 4, 3), frozen=())]
     [(2, (2,), 1), (2, (3,), 1), (2, (2, 3), 1), (1, (2,), 4), (1, (3,), 2), (1, (2, 3), 2)]
@@ -108,13 +111,13 @@ def passes(shape: Axes, frozen: Axes) -> list[Pass]:
     while spacing:
         found += _of_spacing(shape, frozen, spacing)
         spacing //= 2
-    return found
+    return tuple(found)
 
 
 def steps_of(order: Sequence[Pass], step: float, finer: int) -> np.ndarray:
     """The step of each pass: finer ones for coarse grids, from which all others are interpolated.
 
-    QoZ (Liu et al., SC 2022) tunes error bounds by level in this way; here they are three fixed series.
+    QoZ (Liu et al., SC 2022) tunes error bounds by level in this way; here they are a few fixed series.
 
     >>> steps_of(passes((1, 1, 1, 9), frozen=()), 3.0, finer=2).tolist()
     [1.5, 1.5, 2.0, 3.0]

@@ -84,6 +84,11 @@ def blocks_of(passes: Sequence[Pass], block: int) -> tuple[np.ndarray, list[rang
     return np.array(begin, np.int64), groups
 
 
+def blocks_together(blocks: int) -> int:
+    """How many blocks of a pass a thread codes in turns: two where there are more than threads, which takes less time."""
+    return 2 if blocks > backend.threads() else 1
+
+
 def kind_of(of: Pass) -> int:
     """Passes that can use the same weights: those with the same odd axes and as many pairs."""
     return sum(1 << axis for axis in of.odd) | len(of.pairs) << 4
@@ -195,9 +200,10 @@ class Blocks:
         for group in blocks_of(passes, 1 << self.bits)[1]:
             if self.begin[group.start] >= end:
                 break
+            together = blocks_together(len(group))
             kernel(
-                len(group), arrays, block=group.start, passes=len(passes), step=steps, value=value.reshape(-1),
-                deviation=deviation, sound=sound,
+                -(-len(group) // together), arrays, together=together, block=group.start, end=group.stop,
+                passes=len(passes), step=steps, value=value.reshape(-1), deviation=deviation, sound=sound,
             )
             if not sound[group.start : group.stop].all():
                 self._refuse(group.start + int(np.argmin(sound[group.start : group.stop])), passes)
@@ -213,7 +219,7 @@ class Blocks:
 
 def described(passes: Sequence[Pass]) -> np.ndarray:
     """All passes, as kernels know them."""
-    return np.array([each.description() for each in passes], np.int64).reshape(-1)
+    return np.array([each.description for each in passes], np.int64).reshape(-1)
 
 
 def block_bits(bits: float, targets: int) -> int:

@@ -249,7 +249,7 @@ def _lessons(job: _Job, encoding: Encoding, odd: int, rng: np.random.Generator) 
         target = np.sort(rng.choice(of.targets, count, replace=False)).astype(np.int64)
         lesson, head = np.empty((count, LESSON), np.float32), encoding.header
         backend.kernel("interpolation", "survey_lessons", coded.value.dtype)(
-            count, target, of.description(), own.for_kernel(head.mean, head.step / 2, coded.value.dtype),
+            count, target, of.description, own.for_kernel(head.mean, head.step / 2, coded.value.dtype),
             coded.shape, head.step, job.values.reshape(-1), coded.value, encoding.deviation, lesson.reshape(-1),
         )
         lesson = lesson[(lesson[:, -1] == 1) & np.isfinite(lesson).all(axis=1)]

@@ -29,6 +29,7 @@ LEAST_LEVEL = 8          # of pcodec, at which repeats are looked for, too:
 MOST_BITS = 3            # in numbers that take no more, on average,
 TRIED = 2**16            # on so many of them,
 HOPELESS = 2             # unless the fastest preset of LZMA takes so many times what pcodec does,
+FASTER = 1.3             # times as many bytes as the smallest, at most, does the fastest preset make
 FASTEST, SMALLEST = 0, 6 | lzma.PRESET_EXTREME   # the presets
 RUN, LEAST_AGAIN = 16, 0.1  # or where more than such a share of runs of so many numbers occurs again,
 TAKEN_BITS = 6           # among one run in 2^6
@@ -161,6 +162,13 @@ def _recurring(flat: np.ndarray) -> float:
         changes += flat[at + step] != flat[at + step - 1]
     runs = runs[2 * changes >= RUN]
     return (len(runs) - len(np.unique(runs))) / max(len(at), 1)
+
+
+def may_repeat(numbers: np.ndarray, packed: int, enough: float) -> bool:
+    """Whether LZMA might need fewer bytes than are enough for these numbers, which pcodec packs into so many."""
+    if 8 * packed > MOST_BITS * numbers.size:
+        return False
+    return len(_lzma(_narrowed(numbers)[1], FASTEST)) < FASTER * enough
 
 
 def _narrowed(numbers: np.ndarray) -> tuple[bytes, np.ndarray]:

@@ -66,7 +66,7 @@ class Prequantised(InPieces):
         whole = bool(valid.all())
         given = values if whole else repeated(values, valid)
         step = lattice_step(tolerance.absolute_for(given), largest_magnitude(given), values.dtype)
-        numbers = _numbers(given, step)
+        numbers = lattice_numbers(given, step)
         if whole:
             return _HEADER.pack(numbers.itemsize, step) + pack_numbers(numbers, self.level)
         wide = numbers.astype(np.int64)
@@ -123,7 +123,7 @@ def lattice_step(tolerance: float, largest: float, dtype: np.dtype) -> float:
     return step
 
 
-def _numbers(values: np.ndarray, step: float) -> np.ndarray:
+def lattice_numbers(values: np.ndarray, step: float) -> np.ndarray:
     """The nearest lattice number of each value, in 32 bits where they fit."""
     scaled = np.divide(values, step, dtype=np.float64)
     np.rint(scaled, out=scaled)

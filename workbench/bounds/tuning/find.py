@@ -125,6 +125,8 @@ def find_bound(
         options = _Options(order, beside, (*promises(keep), *wanted.promises), chunk_values)
         original, wanted = Original(measured), wanted.for_data(source)
         chosen = chosen_candidate(original, codec, wanted, limits, order, expert, beside)
+        if any(isinstance(each, PSNR) for each in wanted.targets):
+            chosen = dataclasses.replace(chosen, codec=chosen.codec.for_mean_errors())
         search = _Search(wanted, original, chosen, limits, options, most, progress, watch, aimed)
         notes = _cheapest(search) if wanted.promises else _bracketed(search)
         if isinstance(codec, str) and codec == "auto" and expert is None and not wanted.predictable:
