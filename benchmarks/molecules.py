@@ -8,7 +8,7 @@ every decoded coordinate of the latter is compared. XTC rounds in float32, so it
 
 The code lengths are order-0 entropies of what is coded of a bond (offset to an earlier atom, distance, angle), and the
 logarithm of the volume that is left. Tables are not included, so the lengths of small systems are too short. The coder
-`molecules` learns on the way, and takes turns into account.
+`molecules` learns on the way, and takes dihedral angles into account.
 """
 
 from __future__ import annotations

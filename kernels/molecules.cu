@@ -1,9 +1,10 @@
-// Cells of atoms in the order of a file, each placed by earlier atoms of its molecule: lengths, angles and turns of bonds.
+// Cells of atoms in the order of a file, each placed by earlier atoms of its molecule: bond lengths, bond angles and
+// dihedral angles, as in a Z-matrix, but with bonds that the encoder finds and means that are learned.
 //
 // An atom is attached to one of the 31 atoms before it, mostly one that it is bonded to: the encoder takes the one from
 // which it is coded shortest. The distance to it has a class, an eighth of an octave. Two more earlier atoms that are
-// attached nearby span a frame. In it, atoms in the same situation (the same classes around them) have nearly the same
-// length, angle and turn, with means and mean deviations that are learned on the way. They give a point, and a variance
+// attached nearby span a local frame. In it, atoms in the same situation (the same classes around them) have nearly the
+// same length, angle and dihedral angle, with means and mean deviations that are learned. They give a point, and a variance
 // along three directions; so they give a mean and a variance of x, of y given x, and of z given both, and the
 // differences from these means are coded. Where a length alone is known, x is coded first, then the place on the circle
 // that is left. So bonds of fixed length take the bits of a sphere, not those of a ball. An atom that is near no other
@@ -16,21 +17,27 @@
 
 static const i32 OFFSET_BITS = 5;            // an atom is attached to one of the last 2^5 - 1 before it, or 0: to none
 static const i32 LENGTH_BITS = 8;            // of the class of a distance
-static const i32 TURN_BITS = 5;              // of the class of a turn: 32 to a whole one
-static const i32 OFFSETS = 1024, LENGTHS = 256, TURNS = 2048;   // contexts of each
+static const i32 DIHEDRAL_BITS = 5;          // of the class of a dihedral angle: 32 around
+static const i32 OFFSETS = 1024, LENGTHS = 256, DIHEDRALS = 2048;   // contexts of each
 static const i32 SCALES = 64;                // of differences: half octaves of the variance
 static const i32 FRACTIONS = 4, NEAR = 8;    // chances of small differences, by the fraction of the mean
 static const i32 FAR = 136, MANTISSA = 40;   // chances of large ones, first of their lengths
 static const i32 CHANCES = 174592;           // of all these
-static const i32 SITUATIONS = 8192, MEANS = 7;
-static const i32 SEEN = 57344;               // of both
+static const i32 SITUATIONS = 8192, ENTRIES = 7;   // of each: see the enumeration below
+static const i32 MEANS = 57344;              // of all situations
+static const float MOST_COUNTED = 200;       // atoms; with more, means follow the latest
 static const i32 LINKS = 4;                  // numbers of each atom's attachment
 static const i32 REACH = 9;                  // classes between the lengths of bonds that make a frame
 static const i64 MOST_CELLS = 1073741824;    // along an axis
-static const u64 WHOLE = 1ULL << 48;         // the range of the coder
+static const u64 FULL_RANGE = 1ULL << 48;    // the range of the coder
 static const double BIN = 8;                 // the largest width of a bin on a circle, in cells
-static const double MOST_GAIN = 256;          // how much likelier an expected bond is than any as long, at most
+static const double MOST_GAIN = 256;         // how much likelier an expected bond is than any as long, at most
 static const double LEAST_VARIANCE = 0.08;   // from rounding to cells
+
+static_assert(CHANCES == (OFFSETS << OFFSET_BITS) + (LENGTHS << LENGTH_BITS) + (DIHEDRALS << DIHEDRAL_BITS) +
+                             SCALES * (FRACTIONS * NEAR + FAR),
+              "the chances of offsets, lengths, dihedral angles and differences");
+static_assert(MEANS == SITUATIONS * ENTRIES, "the means of all situations");
 
 namespace {
 
@@ -38,8 +45,9 @@ struct Vector {
     double x, y, z;
 };
 
-// Means over the atoms seen in a situation, and mean deviations. `along` is the cosine of the angle between bond and axis.
-enum { COUNT, LENGTH, LENGTH_OFF, ALONG, ALONG_OFF, TURN, TURN_OFF };
+// Of a situation: how many atoms were in it, means over them, and mean deviations. ALONG is the cosine of the angle between
+// bond and axis.
+enum { COUNT, LENGTH, LENGTH_OFF, ALONG, ALONG_OFF, DIHEDRAL, DIHEDRAL_OFF };
 
 // Of an atom: what it is attached to, the class of the distance, which atom was attached to the same one before, and which
 // atom is the latest attached to it; -1 for none.
@@ -53,8 +61,8 @@ struct Encoder {
 
     DEVICE_METHOD void carry()
     {
-        if (low < WHOLE) return;
-        low -= WHOLE;
+        if (low < FULL_RANGE) return;
+        low -= FULL_RANGE;
         for (u16* word = out; word > begin;)
             if (++*--word) break;
     }
@@ -65,7 +73,7 @@ struct Encoder {
         for (; range >> 32 == 0; range <<= 16) {
             if (out < end) *out++ = (u16)(low >> 32);
             else fits = false;
-            low = low << 16 & (WHOLE - 1);
+            low = low << 16 & (FULL_RANGE - 1);
         }
     }
 
@@ -124,7 +132,7 @@ struct Decoder {
     DEVICE_METHOD u64 even(u64, u64 count)
     {
         range /= count;
-        const u64 found = code / range, value = found < count ? found : count - 1;
+        const u64 part = code / range, value = part < count ? part : count - 1;
         code -= value * range;
         settle();
         return value;
@@ -137,22 +145,22 @@ struct Atoms {
     i32* link;
     const i64 *last, *period;
     u32* chance;
-    float* seen;
+    float* means;
     i32 recent[4];
 };
 
-// The atom that a bond starts from, the two that span a frame with it (-1 for none), the frame, and what stands for the
-// situation, with the classes of all of them and without.
+// The atom that a bond starts from, the two that span a frame with it (-1 for none), the frame, and hashes of the
+// situation: of the classes of all of them, and of the atom's own class alone.
 struct Frame {
     i32 base, axis, side;
     Vector along, across, third;
     u32 situation, wide;
 };
 
-// A point near which an atom is expected, with variances along three directions; its length, cosine and turn.
+// A point near which an atom is expected, with variances along three directions; its length, cosine and dihedral angle.
 struct Guess {
     Vector direction[3];
-    double variance[3], length, along, turn;
+    double variance[3], length, along, dihedral;
 };
 
 }   // namespace
@@ -167,7 +175,7 @@ DEVICE double magnitude(double value) { return value < 0 ? -value : value; }
 DEVICE double larger(double a, double b) { return a > b ? a : b; }
 
 // The whole number at or below a value, within what differences of cells can have; 0 for NaN, as of damaged bytes.
-DEVICE i64 whole(double value)
+DEVICE i64 floored(double value)
 {
     const double most = 8.0 * (double)MOST_CELLS;
     return !(value > -most) ? 0 : value < most ? (i64)floor(value) : 0;
@@ -222,7 +230,7 @@ DEVICE double angle_of(double x, double y)
 DEVICE void direction_at(double angle, double* x, double* y, double* speed)
 {
     const double within = angle < 0 ? angle + 4 : angle >= 4 ? angle - 4 : angle;
-    const i32 quarter = (i32)whole(within) & 3;
+    const i32 quarter = (i32)floored(within) & 3;
     const double part = within - quarter, rest = 1 - part, size = 1 / sqrt(part * part + rest * rest);
     *x = (quarter == 0 ? rest : quarter == 1 ? -part : quarter == 2 ? -rest : part) * size;
     *y = (quarter == 0 ? part : quarter == 1 ? rest : quarter == 2 ? -part : -rest) * size;
@@ -239,9 +247,9 @@ DEVICE u32 learned(u32 chance, u32 bit)
 
 template <class Coder> DEVICE u32 bit(Coder* coder, u32* chance, u32 value)
 {
-    const u32 found = coder->bit(*chance >> 16, value);
-    *chance = learned(*chance, found);
-    return found;
+    const u32 coded = coder->bit(*chance >> 16, value);
+    *chance = learned(*chance, coded);
+    return coded;
 }
 
 // The chances of a symbol in a narrow context and in a wide one. The narrow one counts more the more often it was met.
@@ -260,10 +268,10 @@ template <class Coder> DEVICE u32 symbol(Coder* coder, Pair chances, u32 value, 
 {
     u32 node = 1;
     for (i32 k = bits - 1; k >= 0; --k) {
-        const u32 found = coder->bit(share_of(chances, node), value >> k & 1);
-        chances.narrow[node] = learned(chances.narrow[node], found);
-        chances.wide[node] = learned(chances.wide[node], found);
-        node = 2 * node + found;
+        const u32 coded = coder->bit(share_of(chances, node), value >> k & 1);
+        chances.narrow[node] = learned(chances.narrow[node], coded);
+        chances.wide[node] = learned(chances.wide[node], coded);
+        node = 2 * node + coded;
     }
     return node - (1u << bits);
 }
@@ -271,26 +279,26 @@ template <class Coder> DEVICE u32 symbol(Coder* coder, Pair chances, u32 value, 
 // How likely a number is.
 DEVICE double likelihood(Pair chances, u32 value, i32 bits)
 {
-    double found = 1;
+    double product = 1;
     u32 node = 1;
     for (i32 k = bits - 1; k >= 0; --k) {
         const u32 one = value >> k & 1, share = share_of(chances, node);
-        found *= (double)(one ? share : 65536 - share) * (1.0 / 65536);
+        product *= (double)(one ? share : 65536 - share) * (1.0 / 65536);
         node = 2 * node + one;
     }
-    return found;
+    return product;
 }
 
 // A number below `count` of which nothing is known.
 template <class Coder> DEVICE u64 even(Coder* coder, u64 value, u64 count)
 {
     const i32 length = bit_length(count), shift = length > 24 ? length - 24 : 0;
-    u64 found = coder->even(value >> shift, ((count - 1) >> shift) + 1) << shift;
+    u64 coded = coder->even(value >> shift, ((count - 1) >> shift) + 1) << shift;
     for (i32 at = 0; at < shift; at += 16) {
         const i32 bits = shift - at < 16 ? shift - at : 16;
-        found |= coder->even(value >> at & ((1ULL << bits) - 1), 1ULL << bits) << at;
+        coded |= coder->even(value >> at & ((1ULL << bits) - 1), 1ULL << bits) << at;
     }
-    return found;
+    return coded;
 }
 
 // A size from 1 on: its length, some bits with chances, the rest without.
@@ -307,9 +315,9 @@ template <class Coder> DEVICE i64 size_from_one(Coder* coder, u32* chance, i64 s
 // A whole number with an expected mean and variance. At small scales it matters where between numbers the mean is.
 template <class Coder> DEVICE i64 number_near(Coder* coder, u32* chance, i64 value, double mean, double variance)
 {
-    const i64 middle = whole(mean + 0.5);
+    const i64 middle = floored(mean + 0.5);
     const double off = mean - (double)middle;
-    const i32 scale = scale_of(variance), eighth = scale > 20 ? 0 : (i32)whole(8 * magnitude(off));
+    const i32 scale = scale_of(variance), eighth = scale > 20 ? 0 : (i32)floored(8 * magnitude(off));
     u32* near = chance + (scale * FRACTIONS + (eighth < 0 ? 0 : eighth < 3 ? eighth : 3)) * NEAR;
     u32* far = chance + (SCALES * FRACTIONS) * NEAR + scale * FAR;
     const i64 difference = off < 0 ? middle - value : value - middle;
@@ -337,20 +345,20 @@ DEVICE Vector point_near(Coder* coder, u32* chance, Vector value, Vector mean, c
         xz += wide.x * to.z;
         yz += wide.y * to.z;
     }
-    Vector found = value;
+    Vector point = value;
     if (!x_known) {
-        found.x = (double)number_near(coder, chance, (i64)value.x, mean.x, xx);
-        const double off = (found.x - mean.x) / xx;
+        point.x = (double)number_near(coder, chance, (i64)value.x, mean.x, xx);
+        const double off = (point.x - mean.x) / xx;
         mean.y += xy * off;
         mean.z += xz * off;
         yy -= xy * xy / xx;
         zz -= xz * xz / xx;
         yz -= xy * xz / xx;
     }
-    found.y = (double)number_near(coder, chance, (i64)value.y, mean.y, yy);
-    mean.z += yz * ((found.y - mean.y) / yy);
-    found.z = (double)number_near(coder, chance, (i64)value.z, mean.z, zz - yz * yz / yy);
-    return found;
+    point.y = (double)number_near(coder, chance, (i64)value.y, mean.y, yy);
+    mean.z += yz * ((point.y - mean.y) / yy);
+    point.z = (double)number_near(coder, chance, (i64)value.z, mean.z, zz - yz * yz / yy);
+    return point;
 }
 
 // From one atom to another, the short way round.
@@ -380,19 +388,19 @@ DEVICE Pair chances_of_length(const Atoms& atoms, i32 offset)
     return {chance + (narrow % LENGTHS << LENGTH_BITS), chance + (wide % LENGTHS << LENGTH_BITS)};
 }
 
-DEVICE Pair chances_of_turn(const Atoms& atoms, const Frame& frame)
+DEVICE Pair chances_of_dihedral(const Atoms& atoms, const Frame& frame)
 {
     u32* chance = atoms.chance + (OFFSETS << OFFSET_BITS) + (LENGTHS << LENGTH_BITS);
-    return {chance + (frame.situation % TURNS << TURN_BITS), chance + (frame.wide % TURNS << TURN_BITS)};
+    return {chance + (frame.situation % DIHEDRALS << DIHEDRAL_BITS), chance + (frame.wide % DIHEDRALS << DIHEDRAL_BITS)};
 }
 
 DEVICE u32* chances_of_differences(const Atoms& atoms)
 {
-    return atoms.chance + (OFFSETS << OFFSET_BITS) + (LENGTHS << LENGTH_BITS) + (TURNS << TURN_BITS);
+    return atoms.chance + (OFFSETS << OFFSET_BITS) + (LENGTHS << LENGTH_BITS) + (DIHEDRALS << DIHEDRAL_BITS);
 }
 
-// What stands for the classes around an atom. The frame is of one of five kinds.
-DEVICE void name_situation(const Atoms& atoms, i32 atom, u32 kind, i32 beside_axis, i32 beside_side, Frame* frame)
+// The hashes of the situation. `kind` says how the frame was chosen.
+DEVICE void hash_situation(const Atoms& atoms, i32 atom, u32 kind, i32 beside_axis, i32 beside_side, Frame* frame)
 {
     const i32* own = atoms.link + atom * LINKS;
     u32 hash = mixed(mixed(3, (u32)own[CLASS]), kind);
@@ -434,7 +442,7 @@ DEVICE void choose_frame(const Atoms& atoms, i32 atom, Frame* frame)
         if (first >= 0 && size <= atoms.link[first * LINKS + CLASS] + REACH) frame->side = first;
         kind = 4;
     }
-    name_situation(atoms, atom, kind, attached ? own[BASE] : before, kind == 2 ? beyond : frame->side, frame);
+    hash_situation(atoms, atom, kind, attached ? own[BASE] : before, kind == 2 ? beyond : frame->side, frame);
 }
 
 // The frame in numbers; an atom that gives no direction is left out.
@@ -469,75 +477,81 @@ template <class Coder> DEVICE double bin_on_circle(Coder* coder, double angle, d
     i32 bits = 0;
     while (bits < 28 && radius * 1.57 > BIN * (double)(1LL << bits)) ++bits;
     const double bins = (double)(1LL << bits);
-    const i64 bin = whole(angle * bins), most = (4LL << bits) - 1;
+    const i64 bin = floored(angle * bins), most = (4LL << bits) - 1;
     *deviation = 0.289 / bins;
     return ((double)even(coder, (u64)(bin < 0 ? 0 : bin < most ? bin : most), 4ULL << bits) + 0.5) / bins;
 }
 
-// What is expected of a situation: the mean of what was seen and of a guess, which counts as `weight` atoms.
-DEVICE double expected(const float* seen, i32 which, double guess, double weight)
+// What is expected of a situation: the mean of what was measured and of a guess, which counts as `weight` atoms.
+DEVICE double expected(const float* means, i32 which, double guess, double weight)
 {
-    const double count = (double)seen[COUNT];
-    return (count * (double)seen[which] + weight * guess) / (count + weight);
+    const double count = (double)means[COUNT];
+    return (count * (double)means[which] + weight * guess) / (count + weight);
 }
 
-DEVICE void see(float* seen, i32 which, double value, double mean)
+DEVICE void update_mean(float* means, i32 which, double value, double mean)
 {
-    const double share = 1 / ((double)seen[COUNT] + 1);
-    seen[which] = (float)((double)seen[which] + (value - (double)seen[which]) * share);
-    seen[which + 1] = (float)((double)seen[which + 1] + (magnitude(value - mean) - (double)seen[which + 1]) * share);
+    const double share = 1 / ((double)means[COUNT] + 1);
+    means[which] = (float)((double)means[which] + (value - (double)means[which]) * share);
+    means[which + 1] = (float)((double)means[which + 1] + (magnitude(value - mean) - (double)means[which + 1]) * share);
+}
+
+// The means of bonds of this class without a frame.
+DEVICE float* means_in_shell(const Atoms& atoms, i32 size)
+{
+    return atoms.means + mixed(4, (u32)size) % SITUATIONS * ENTRIES;
 }
 
 // A bond of which the length alone is expected.
-template <class Coder> DEVICE Vector bond_in_shell(Coder* coder, const Atoms& atoms, Vector value, i32 size, u32 situation)
+template <class Coder> DEVICE Vector bond_in_shell(Coder* coder, const Atoms& atoms, Vector value, i32 size)
 {
-    float* seen = atoms.seen + situation % SITUATIONS * MEANS;
+    float* means = means_in_shell(atoms, size);
     const double shortest = length_of(size), width = length_of(size + 1) - shortest, reach = floor(shortest + width) + 1;
-    const double length = seen[COUNT] > 0 ? (double)seen[LENGTH] : shortest + 0.5 * width;
-    const double off = larger(expected(seen, LENGTH_OFF, 0.25 * width, 2), 0.3);
-    Vector found = value;
-    found.x = (double)even(coder, (u64)whole(value.x + reach), 2 * (u64)reach + 1) - reach;
-    const double square = length * length - found.x * found.x, least = 2 * length * off;
+    const double length = means[COUNT] > 0 ? (double)means[LENGTH] : shortest + 0.5 * width;
+    const double off = larger(expected(means, LENGTH_OFF, 0.25 * width, 2), 0.3);
+    Vector bond = value;
+    bond.x = (double)even(coder, (u64)floored(value.x + reach), 2 * (u64)reach + 1) - reach;
+    const double square = length * length - bond.x * bond.x, least = 2 * length * off;
     const double radius = square > 0 ? sqrt(square) : 0, known = sqrt(larger(square, least));
     double deviation, speed, y, z;
     direction_at(bin_on_circle(coder, angle_of(value.y, value.z), known, &deviation), &y, &z, &speed);
     const double outward = 1.25 * off * length / known, around = known * speed * deviation;
     const Vector direction[3] = {{0, y, z}, {0, -z, y}, {0, 0, 0}};
     const double variance[3] = {outward * outward, around * around, 0};
-    const Vector mean = {found.x, radius * y, radius * z};
-    found = point_near(coder, chances_of_differences(atoms), found, mean, direction, variance, true);
-    see(seen, LENGTH, sqrt(dot(found, found)), length);
-    seen[COUNT] += seen[COUNT] < 200;
-    return found;
+    const Vector mean = {bond.x, radius * y, radius * z};
+    bond = point_near(coder, chances_of_differences(atoms), bond, mean, direction, variance, true);
+    update_mean(means, LENGTH, sqrt(dot(bond, bond)), length);
+    means[COUNT] += means[COUNT] < MOST_COUNTED;
+    return bond;
 }
 
-// The numbers seen in a situation, with the class of the turn if there is one.
-DEVICE float* seen_in_frame(const Atoms& atoms, const Frame& frame, u32 turn)
+// The means of a situation, with the class of the dihedral angle if there is one.
+DEVICE float* means_in_frame(const Atoms& atoms, const Frame& frame, u32 dihedral)
 {
-    return atoms.seen + mixed(frame.situation, frame.side < 0 ? 64 : turn) % SITUATIONS * MEANS;
+    return atoms.means + mixed(frame.situation, frame.side < 0 ? 64 : dihedral) % SITUATIONS * ENTRIES;
 }
 
-// What is expected of a bond in a frame. Without a third atom, the turn is `middle`, with this deviation.
-DEVICE Guess guess_in_frame(const Frame& frame, const float* seen, i32 size, u32 turn, double middle, double deviation)
+// What is expected of a bond in a frame. Without a third atom, the dihedral angle is `middle`, with this deviation.
+DEVICE Guess guess_in_frame(const Frame& frame, const float* means, i32 size, u32 dihedral, double middle, double deviation)
 {
     Guess guess;
     const double shortest = length_of(size), width = length_of(size + 1) - shortest;
-    guess.length = seen[COUNT] > 0 ? (double)seen[LENGTH] : shortest + 0.5 * width;
-    guess.along = expected(seen, ALONG, -0.3, 0.5);
-    guess.turn = expected(seen, TURN, 0, 0.5);
-    const double length_off = 1.25 * expected(seen, LENGTH_OFF, 0.2 * width, 3);
-    const double along_off = expected(seen, ALONG_OFF, 0.05, 3);
+    guess.length = means[COUNT] > 0 ? (double)means[LENGTH] : shortest + 0.5 * width;
+    guess.along = expected(means, ALONG, -0.3, 0.5);
+    guess.dihedral = expected(means, DIHEDRAL, 0, 0.5);
+    const double length_off = 1.25 * expected(means, LENGTH_OFF, 0.2 * width, 3);
+    const double along_off = expected(means, ALONG_OFF, 0.05, 3);
     const double sine = sqrt(larger(1 - guess.along * guess.along, 0));
     if (frame.side >= 0) {
-        middle = 0.125 * turn + guess.turn;
-        deviation = 1.25 * expected(seen, TURN_OFF, 0.03, 3);
+        middle = 0.125 * dihedral + guess.dihedral;
+        deviation = 1.25 * expected(means, DIHEDRAL_OFF, 0.03, 3);
     }
-    double cosine, sine_of_turn, speed;
-    direction_at(middle, &cosine, &sine_of_turn, &speed);
-    const Vector out = cosine * frame.across + sine_of_turn * frame.third;
+    double cosine, dihedral_sine, speed;
+    direction_at(middle, &cosine, &dihedral_sine, &speed);
+    const Vector out = cosine * frame.across + dihedral_sine * frame.third;
     guess.direction[0] = guess.along * frame.along + sine * out;
     guess.direction[1] = guess.along * out - sine * frame.along;
-    guess.direction[2] = cosine * frame.third - sine_of_turn * frame.across;
+    guess.direction[2] = cosine * frame.third - dihedral_sine * frame.across;
     const double lever = 1.25 * along_off / larger(sine, sqrt(along_off)) * guess.length;
     const double around = guess.length * larger(sine, 0.05) * speed * deviation;
     guess.variance[0] = length_off * length_off;
@@ -546,33 +560,34 @@ DEVICE Guess guess_in_frame(const Frame& frame, const float* seen, i32 size, u32
     return guess;
 }
 
-DEVICE u32 turn_class(double angle) { return (u32)whole(8 * angle + 0.5) & 31; }
+DEVICE u32 dihedral_class(double angle) { return (u32)floored(8 * angle + 0.5) & 31; }
 
-// A bond in a frame: its length, its angle to the axis and its turn around it are expected.
+// A bond in a frame: its length, its angle to the axis and its dihedral angle are expected.
 template <class Coder>
 DEVICE Vector bond_in_frame(Coder* coder, const Atoms& atoms, Vector value, i32 size, const Frame& frame)
 {
     const bool turned = frame.side >= 0;
     const double angle = angle_of(dot(value, frame.across), dot(value, frame.third));
-    const u32 turn = turned ? symbol(coder, chances_of_turn(atoms, frame), turn_class(angle), TURN_BITS) : 0;
-    float* seen = seen_in_frame(atoms, frame, turn);
+    const u32 own = dihedral_class(angle);
+    const u32 dihedral = turned ? symbol(coder, chances_of_dihedral(atoms, frame), own, DIHEDRAL_BITS) : 0;
+    float* means = means_in_frame(atoms, frame, dihedral);
     double middle = 0, deviation = 0;
     if (!turned) {
-        const double along = expected(seen, ALONG, -0.3, 0.5), longest = length_of(size + 1);
+        const double along = expected(means, ALONG, -0.3, 0.5), longest = length_of(size + 1);
         middle = bin_on_circle(coder, angle, longest * sqrt(larger(1 - along * along, 0.0025)), &deviation);
     }
-    const Guess guess = guess_in_frame(frame, seen, size, turn, middle, deviation);
+    const Guess guess = guess_in_frame(frame, means, size, dihedral, middle, deviation);
     const Vector mean = guess.length * guess.direction[0];
     u32* chance = chances_of_differences(atoms);
-    const Vector found = point_near(coder, chance, value, mean, guess.direction, guess.variance, false);
-    const double length = sqrt(dot(found, found));
-    if (length < 1) return found;   // of damaged bytes
-    see(seen, LENGTH, length, guess.length);
-    see(seen, ALONG, dot(found, frame.along) / length, guess.along);
-    const double off = angle_of(dot(found, frame.across), dot(found, frame.third)) - 0.125 * turn;
-    if (turned) see(seen, TURN, off > 2 ? off - 4 : off < -2 ? off + 4 : off, guess.turn);
-    seen[COUNT] += seen[COUNT] < 200;
-    return found;
+    const Vector bond = point_near(coder, chance, value, mean, guess.direction, guess.variance, false);
+    const double length = sqrt(dot(bond, bond));
+    if (length < 1) return bond;   // of damaged bytes
+    update_mean(means, LENGTH, length, guess.length);
+    update_mean(means, ALONG, dot(bond, frame.along) / length, guess.along);
+    const double off = angle_of(dot(bond, frame.across), dot(bond, frame.third)) - 0.125 * dihedral;
+    if (turned) update_mean(means, DIHEDRAL, off > 2 ? off - 4 : off < -2 ? off + 4 : off, guess.dihedral);
+    means[COUNT] += means[COUNT] < MOST_COUNTED;
+    return bond;
 }
 
 // Attaches an atom to the one `offset` before it.
@@ -600,15 +615,14 @@ DEVICE double likelihood_of_place(const Atoms& atoms, i32 atom, Vector bond, i32
     choose_frame(atoms, atom, &frame);
     span_frame(atoms, &frame);
     if (frame.axis < 0) {
-        const float* seen = atoms.seen + mixed(4, (u32)size) % SITUATIONS * MEANS;
-        const double off = expected(seen, LENGTH_OFF, 0.02 * length_of(size), 2);
+        const double off = expected(means_in_shell(atoms, size), LENGTH_OFF, 0.02 * length_of(size), 2);
         return 0.01 / (dot(bond, bond) * (4 * off + 1));
     }
     const double angle = angle_of(dot(bond, frame.across), dot(bond, frame.third));
-    const u32 turn = turn_class(angle);
-    const Guess guess = guess_in_frame(frame, seen_in_frame(atoms, frame, turn), size, turn, angle, 1.6);
+    const u32 dihedral = dihedral_class(angle);
+    const Guess guess = guess_in_frame(frame, means_in_frame(atoms, frame, dihedral), size, dihedral, angle, 1.6);
     const Vector off = bond - guess.length * guess.direction[0];
-    double share = frame.side < 0 ? 1 : likelihood(chances_of_turn(atoms, frame), turn, TURN_BITS), far = 0;
+    double share = frame.side < 0 ? 1 : likelihood(chances_of_dihedral(atoms, frame), dihedral, DIHEDRAL_BITS), far = 0;
     for (i32 k = 0; k < 3; ++k) {
         const double variance = guess.variance[k] + LEAST_VARIANCE, along = dot(off, guess.direction[k]);
         share /= sqrt(6.3 * variance);
@@ -623,7 +637,7 @@ DEVICE i32 best_offset(const Atoms& atoms, i32 atom)
     const Pair chance = chances_of_offset(atoms);
     double best = likelihood(chance, 0, OFFSET_BITS);
     for (i32 axis = 0; axis < 3; ++axis) best /= (double)atoms.last[axis] + 1;
-    i32 found = 0;
+    i32 chosen = 0;
     for (i32 offset = 1; offset < 1 << OFFSET_BITS && offset <= atom; ++offset) {
         const Vector bond = between(atoms, atom - offset, atom);
         const double square = dot(bond, bond);
@@ -637,10 +651,10 @@ DEVICE i32 best_offset(const Atoms& atoms, i32 atom)
         detach(atoms, atom);
         if (total > best) {
             best = total;
-            found = offset;
+            chosen = offset;
         }
     }
-    return found;
+    return chosen;
 }
 
 // One atom. A decoder knows neither `offset` nor `bond`.
@@ -660,17 +674,18 @@ template <class Coder> DEVICE Vector code_bond(Coder* coder, Atoms* atoms, i32 a
     Frame frame;
     choose_frame(*atoms, atom, &frame);
     span_frame(*atoms, &frame);
-    if (frame.axis < 0) return bond_in_shell(coder, *atoms, bond, size, mixed(4, (u32)size));
+    if (frame.axis < 0) return bond_in_shell(coder, *atoms, bond, size);
     return bond_in_frame(coder, *atoms, bond, size, frame);
 }
 
 // What a run has: chances and situations for one block at a time.
-DEVICE Atoms fresh_atoms(i64 run, i64 block, const i32* cell, const i64* last, const i64* period, u32* chance, float* seen,
+DEVICE Atoms fresh_atoms(i64 run, i64 block, const i32* cell, const i64* last, const i64* period, u32* chance, float* means,
                          i32* link)
 {
-    Atoms atoms = {cell, link + run * block * LINKS, last, period, chance + run * CHANCES, seen + run * SEEN, {0, 0, 0, 0}};
+    Atoms atoms = {cell,   link + run * block * LINKS, last, period, chance + run * CHANCES, means + run * MEANS,
+                   {0, 0, 0, 0}};
     for (i32 k = 0; k < CHANCES; ++k) atoms.chance[k] = 1u << 31;
-    for (i32 k = 0; k < SEEN; ++k) atoms.seen[k] = 0;
+    for (i32 k = 0; k < MEANS; ++k) atoms.means[k] = 0;
     attach(atoms, 0, 0, 0);
     return atoms;
 }
@@ -679,17 +694,17 @@ DEVICE Atoms fresh_atoms(i64 run, i64 block, const i32* cell, const i64* last, c
 // each block.
 KERNEL(encode_molecules)(i64 runs, i64 blocks, i64 n, i64 piece, i64 block, const i32* cell SIZE(n * 3),
                          const i64* last SIZE(3), const i64* period SIZE(3), u32* chance SIZE(runs * 174592),
-                         float* seen SIZE(runs * 57344),
-                         i32* link SIZE(runs * block * 4), i64 slot, u16* words SIZE(blocks * slot), i64* used SIZE(blocks))
+                         float* means SIZE(runs * 57344), i32* link SIZE(runs * block * 4), i64 slot,
+                         u16* words SIZE(blocks * slot), i64* used SIZE(blocks))
 {
     const i64 each = blocks_of_piece(piece, block);
     FOR_EACH(r, runs) {
         const i64 end = chunk_begin(r + 1, runs, blocks);
         for (i64 b = chunk_begin(r, runs, blocks); b < end; ++b) {
             const Span at = block_at(b, n, piece, block, each);
-            Atoms atoms = fresh_atoms(r, block, cell + at.begin * 3, last, period, chance, seen, link);
+            Atoms atoms = fresh_atoms(r, block, cell + at.begin * 3, last, period, chance, means, link);
             u16* begin = words + b * slot;
-            Encoder coder = {0, WHOLE, begin, begin, begin + slot, true};
+            Encoder coder = {0, FULL_RANGE, begin, begin, begin + slot, true};
             for (i32 i = 1; i < (i32)(at.end - at.begin); ++i) {
                 i32 offset = best_offset(atoms, i);
                 code_bond(&coder, &atoms, i, &offset, between(atoms, i - offset, i));
@@ -707,15 +722,15 @@ KERNEL(encode_molecules)(i64 runs, i64 blocks, i64 n, i64 piece, i64 block, cons
 KERNEL(decode_molecules)(i64 runs, i64 blocks, i64 n, i64 piece, i64 block, const i64* first SIZE(blocks * 3),
                          const i64* last SIZE(3), const i64* period SIZE(3), const i64* word_first SIZE(blocks + 1),
                          const u16* words SIZE(LAST(word_first)), u32* chance SIZE(runs * 174592),
-                         float* seen SIZE(runs * 57344), i32* link SIZE(runs * block * 4), i32* cell SIZE(n * 3))
+                         float* means SIZE(runs * 57344), i32* link SIZE(runs * block * 4), i32* cell SIZE(n * 3))
 {
     const i64 each = blocks_of_piece(piece, block);
     FOR_EACH(r, runs) {
         const i64 end = chunk_begin(r + 1, runs, blocks);
         for (i64 b = chunk_begin(r, runs, blocks); b < end; ++b) {
             const Span at = block_at(b, n, piece, block, each);
-            Atoms atoms = fresh_atoms(r, block, cell + at.begin * 3, last, period, chance, seen, link);
-            Decoder coder = {0, WHOLE, words + word_first[b], words + word_first[b + 1]};
+            Atoms atoms = fresh_atoms(r, block, cell + at.begin * 3, last, period, chance, means, link);
+            Decoder coder = {0, FULL_RANGE, words + word_first[b], words + word_first[b + 1]};
             coder.open();
             i32* own = cell + at.begin * 3;
             for (i32 axis = 0; axis < 3; ++axis) own[axis] = (i32)first[b * 3 + axis];
@@ -724,7 +739,7 @@ KERNEL(decode_molecules)(i64 runs, i64 blocks, i64 n, i64 piece, i64 block, cons
                 const Vector bond = code_bond(&coder, &atoms, i, &offset, {0, 0, 0});
                 const double step[3] = {bond.x, bond.y, bond.z};
                 for (i32 axis = 0; axis < 3; ++axis) {
-                    i64 here = offset ? own[(i - offset) * 3 + axis] + whole(step[axis])
+                    i64 here = offset ? own[(i - offset) * 3 + axis] + floored(step[axis])
                                       : (i64)even(&coder, 0, (u64)last[axis] + 1);
                     if (period[axis] && here >= period[axis]) here -= period[axis];
                     if (period[axis] && here < 0) here += period[axis];

@@ -36,8 +36,8 @@ SMALL = {   # the functions whose products stay small, and why
         "cells of a block of 2^15 particles, and rows of a table",
     ),
     **dict.fromkeys(
-        ("attach", "between", "bond_in_shell", "chances_of_length", "chances_of_offset", "chances_of_turn", "choose_frame",
-         "detach", "likelihood_of_place", "name_situation", "number_near", "seen_in_frame", "size_from_one", "symbol",
+        ("attach", "between", "chances_of_dihedral", "chances_of_length", "chances_of_offset", "choose_frame", "detach",
+         "hash_situation", "means_in_frame", "means_in_shell", "number_near", "size_from_one", "symbol",
          "encode_molecules_f32_3d", "decode_molecules_f32_3d"),
         "atoms of a block of 2^13, and rows of a table",
     ),

@@ -14,7 +14,7 @@ from workbench.codecs import CodecFailed, Tolerance
 from workbench.codecs.curve import Lattice
 from workbench.codecs.lattice import LatticeCodec
 from workbench.codecs.lattice_stream import Stream
-from workbench.codecs.molecules import BLOCK, MOST_CELLS, CodedMolecules
+from workbench.codecs.molecules import BLOCK_ATOMS, MOST_CELLS, CodedMolecules
 from workbench.codecs.together import Pieces
 
 
@@ -27,7 +27,7 @@ def coded(cells: np.ndarray, of: Lattice, piece: int | None = None) -> list[Code
 
 
 def firsts(cells: np.ndarray, piece: int | None = None) -> np.ndarray:
-    starts = Pieces.of(len(cells), piece or len(cells)).block_starts(BLOCK)[:-1]
+    starts = Pieces.of(len(cells), piece or len(cells)).block_starts(BLOCK_ATOMS)[:-1]
     return cells[starts].astype(np.int64)
 
 
@@ -69,7 +69,7 @@ def test_any_cells_come_back(seed, count, last, periodic, kind):
 def test_pieces_have_the_bytes_of_single_arrays_on_any_number_of_threads():
     of = lattice(2999)
     cells = (water(7000, side=2.8) * 900 + 100).astype(np.int32)
-    piece = BLOCK + 100
+    piece = BLOCK_ATOMS + 100
     with backend.using_threads(1):
         alone = [coded(cells[a : a + piece], of)[0].to_bytes() for a in range(0, len(cells), piece)]
     with backend.using_threads(3):

@@ -6,7 +6,8 @@ particle over any code that keeps the order, and the differences are small where
 be kept, the differences between the cells of successive particles are stored. Either way the numbers go to one of three
 coders (`entropy.py`, `packing.py`). In free order `coder="small"` also codes the keys themselves (`counts.py`), which takes
 2 to 5% less room and several times as long, and keeps what is smaller. In kept order, chunks whose first particles look
-like atoms of molecules are coded by bonds (`molecules.py`), which takes a fifth to a half less room, and ten times as long.
+like atoms of molecules are coded by bonds (`molecules.py`), which mostly takes a fifth to a half less room, and ten times as
+long.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from workbench.codecs.counts import CodedCounts
 from workbench.codecs.curve import Lattice
 from workbench.codecs.entropy import sampled_blocks
 from workbench.codecs.lattice_stream import CODERS, COUNTS, MOLECULES, ORDERS, Coded, Numbers, Stream, decoded
-from workbench.codecs.molecules import BLOCK, CodedMolecules
+from workbench.codecs.molecules import BLOCK_ATOMS, CodedMolecules
 from workbench.codecs.packing import PackedIntegers
 from workbench.codecs.together import Pieces
 from workbench.data import Particles
@@ -35,8 +36,8 @@ SAMPLED = 8    # one block in so many decides between coders
 SMALL = 2**16  # few numbers are not represented by a part
 TRIED = "context", "pcodec"
 ALL_CODERS = "auto", "small", *CODERS, COUNTS, MOLECULES
-FIRST = 1024   # particles of a chunk with which molecules are looked for
-WORTH = 0.95   # of the usual size: the most that molecules may take, as they take longer
+FIRST = 1024   # particles of a chunk, on which the coder of molecules is tried
+WORTH = 0.95   # of the size of deltas: the most that molecules may take there, as they take longer
 
 
 @dataclass(frozen=True)
@@ -182,24 +183,24 @@ class LatticeCodec(ParticleCodec):
         return way(lattice, part, Pieces.of(len(part), pieces.length))
 
     def _are_molecules(self, lattice: Lattice, positions: Array, pieces: Pieces) -> list[bool]:
-        """Which pieces take less room as molecules: the first of their particles, or all if asked for the smallest."""
-        all_of_them = self.coder == "small"
-        part = positions if all_of_them else _beginnings(positions, pieces, FIRST)
-        of = pieces if all_of_them else Pieces.of(len(part), min(FIRST, pieces.length))
-        molecules = CodedMolecules.of_pieces(lattice.cells(part), of, lattice)
-        steps, _ = lattice.steps(part, of, self.block)
-        most = 1 if all_of_them else WORTH
-        deltas = zip(*self._sizes(steps, of, self.block, signs=True), strict=True)
+        """Which pieces take less room as molecules, by their first particles; by all of them with `coder="small"`."""
+        sample, taken, most = positions, pieces, 1.0
+        if self.coder != "small":
+            sample, most = _beginnings(positions, pieces, FIRST), WORTH
+            taken = Pieces.of(len(sample), min(FIRST, pieces.length))
+        molecules = CodedMolecules.of_pieces(lattice.cells(sample), taken, lattice)
+        steps, _ = lattice.steps(sample, taken, self.block)
+        deltas = zip(*self._sizes(steps, taken, self.block, signs=True), strict=True)
         return [_length(one) < most * min(sizes) for one, sizes in zip(molecules, deltas, strict=True)]
 
     def _as_molecules(self, lattice: Lattice, positions: Array, pieces: Pieces) -> Iterator[Stream]:
-        """The cells of each piece, by lengths, angles and turns of bonds."""
+        """The cells of each piece, by bond lengths, bond angles and dihedral angles."""
         cells = lattice.cells(positions)
         coded = CodedMolecules.of_pieces(cells, pieces, lattice)
-        begin = backend.namespace(cells).asarray(pieces.block_starts(BLOCK)[:-1])
+        begin = backend.namespace(cells).asarray(pieces.block_starts(BLOCK_ATOMS)[:-1])
         first = backend.to_host(cells[begin]).astype(np.int64)
-        for number, (items, own) in enumerate(zip(pieces, pieces.blocks_by_piece(BLOCK), strict=True)):
-            yield Stream("keep", True, lattice, BLOCK, items.stop - items.start, first[own], coded[number], None)
+        for number, (items, own) in enumerate(zip(pieces, pieces.blocks_by_piece(BLOCK_ATOMS), strict=True)):
+            yield Stream("keep", True, lattice, BLOCK_ATOMS, items.stop - items.start, first[own], coded[number], None)
 
     def _as_deltas(self, lattice: Lattice, positions: Array, pieces: Pieces) -> Iterator[Stream]:
         """The deltas from one particle to the next, of each piece."""
@@ -253,12 +254,10 @@ def _length(coded: Coded) -> int:
 
 def _beginnings(positions: Array, pieces: Pieces, rows: int) -> Array:
     """The first so many rows of each piece."""
-    if pieces.length <= rows or len(pieces) == 1:
-        return positions[:rows] if len(pieces) == 1 else positions
-    whole = len(positions) // pieces.length
-    first = positions[: whole * pieces.length].reshape(whole, pieces.length, -1)[:, :rows]
-    rest = positions[whole * pieces.length :][:rows]
-    return backend.namespace(positions).concatenate([first.reshape(-1, positions.shape[1]), rest])
+    if pieces.length <= rows:
+        return positions
+    parts = [positions[items][:rows] for items in pieces]
+    return parts[0] if len(parts) == 1 else backend.namespace(positions).concatenate(parts)
 
 
 def _check_shape(positions: Array) -> None:

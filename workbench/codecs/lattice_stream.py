@@ -19,7 +19,7 @@ from workbench.codecs import curve
 from workbench.codecs.codec import CodecFailed
 from workbench.codecs.counts import CodedCounts
 from workbench.codecs.entropy import CodedIntegers, Layout, joined
-from workbench.codecs.molecules import BLOCK, CodedMolecules
+from workbench.codecs.molecules import BLOCK_ATOMS, CodedMolecules
 from workbench.codecs.packing import PackedIntegers, PcodecIntegers, block_items
 from workbench.codecs.pcodec import pack_integers, unpack_integers
 
@@ -175,8 +175,8 @@ def _counts(
 
 def _molecules(part: memoryview, free: bool, count: int, block: int, lattice: curve.Lattice) -> CodedMolecules:
     """Cells coded as molecules, of a lattice that allows it."""
-    if free or block != BLOCK or not CodedMolecules.suits(lattice):
-        raise CodecFailed(f"molecules are cells in kept order, in blocks of {BLOCK:,}; this stream has others")
+    if free or block != BLOCK_ATOMS or not CodedMolecules.suits(lattice):
+        raise CodecFailed(f"molecules are cells in kept order, in blocks of {BLOCK_ATOMS:,}; this stream has others")
     return CodedMolecules.from_bytes(part, count)
 
 

@@ -1,10 +1,11 @@
 """Cells of atoms in their own order, each placed by earlier atoms of its molecule: a coder of the lattice codec.
 
 Atoms of a molecule are near each other in a file, and their bonds have nearly fixed lengths and angles. A delta from one
-atom to the next knows the size of a bond only: it takes as many bits as a ball has cells. Here an atom takes the bits of a
-sphere, of a circle or of a place on it, as far as lengths and angles are known (`kernels/molecules.cu`). Nothing need be
-known of the molecules: which atoms are bonded is found by the encoder, and lengths, angles and turns are learned on the
-way, in each block anew. XTC, the format of GROMACS, codes small differences in runs, but no lengths and angles.
+atom to the next takes as many bits as a ball of the size of a bond has cells. Here an atom is described as in a Z-matrix,
+by bond length, bond angle and dihedral angle: it takes the bits of a sphere, of a circle or of an arc, as far as these are
+known (`kernels/molecules.cu`). No topology is needed: the encoder finds which atoms to place others by, and means of
+lengths and angles are learned in each block. XTC, the format of GROMACS, codes runs of small differences, but no lengths
+and angles.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from workbench.codecs.entropy import starts
 from workbench.codecs.pcodec import pack_integers, unpack_integers
 from workbench.codecs.together import Pieces
 
-BLOCK = 8192           # atoms in a block: fewer would learn too little
+BLOCK_ATOMS = 8192     # in a block: fewer would learn too little
 CHANCES = backend.constant("molecules.cu", "CHANCES")
-SEEN = backend.constant("molecules.cu", "SEEN")
+MEANS = backend.constant("molecules.cu", "MEANS")
 LINKS = backend.constant("molecules.cu", "LINKS")
 MOST_CELLS = backend.constant("molecules.cu", "MOST_CELLS")
 MOST_RUNS = 256        # on a GPU: each has 1 MB of its own
@@ -66,11 +67,11 @@ class CodedMolecules(CheckedBlocks):
         xp = backend.namespace(cells)
         sums = crc32_of_blocks([(words, xp.asarray(first))], xp.arange(len(first) - 1, dtype=np.int64))
         words, sums = backend.to_host(words), backend.to_host(sums)
-        found = []
-        for items, own in zip(pieces, pieces.blocks_by_piece(BLOCK), strict=True):
+        coded = []
+        for items, own in zip(pieces, pieces.blocks_by_piece(BLOCK_ATOMS), strict=True):
             at = first[own.start : own.stop + 1]
-            found.append(cls(items.stop - items.start, words[at[0] : at[-1]], at - at[0], sums[own]))
-        return found
+            coded.append(cls(items.stop - items.start, words[at[0] : at[-1]], at - at[0], sums[own]))
+        return coded
 
     @classmethod
     def cells_of_pieces(cls, coded: Sequence[CodedMolecules], first: np.ndarray, lattice: Lattice, xp: Any = np) -> Array:
@@ -82,9 +83,9 @@ class CodedMolecules(CheckedBlocks):
         word_first = [one.word_first[:-1] + at for one, at in zip(coded, ahead, strict=False)]
         words = xp.asarray(np.concatenate([one.words for one in coded]))
         cells = xp.empty((pieces.count, 3), xp.int32)
-        runs, given = _given(cells, pieces, lattice)
+        runs, shared = _arguments(cells, pieces, lattice)
         backend.kernel("molecules", "decode_molecules")(
-            runs, given, first=xp.asarray(first.reshape(-1)), words=words, cell=cells,
+            runs, shared, first=xp.asarray(first.reshape(-1)), words=words, cell=cells,
             word_first=xp.asarray(np.append(np.concatenate(word_first), ahead[-1])),
         )
         return cells
@@ -109,7 +110,7 @@ class CodedMolecules(CheckedBlocks):
     @classmethod
     def from_bytes(cls, data: bytes | memoryview, count: int) -> CodedMolecules:
         """The cells of so many atoms that `to_bytes` wrote."""
-        view, body, blocks = memoryview(data), _HEADER.size + _CHECKSUM.size, -(-count // BLOCK)
+        view, body, blocks = memoryview(data), _HEADER.size + _CHECKSUM.size, -(-count // BLOCK_ATOMS)
         if len(view) < body:
             raise CodecFailed(f"coded molecules have a header of {body} bytes; got {len(view)}")
         sizes, words = _HEADER.unpack_from(view)
@@ -122,31 +123,31 @@ class CodedMolecules(CheckedBlocks):
         lengths = np.full(1, words) if blocks == 1 else unpack_integers(bytes(view[body : ends[1]]), blocks, np.uint32)
         first = starts(lengths)
         if first[-1] != words:
-            raise CodecFailed(f"coded molecules promise {first[-1]:,} words; got {words:,}")
+            raise CodecFailed(f"the blocks of coded molecules must have {words:,} words together; got {first[-1]:,}")
         sums, coded = np.frombuffer(view[ends[1] : ends[2]], "<u4"), np.frombuffer(view[ends[2] :], "<u2")
         return cls(count, np.require(coded, requirements="A"), first, np.require(sums, requirements="A"))
 
 
-def _given(cells: Array, pieces: Pieces, lattice: Lattice) -> tuple[int, dict[str, Any]]:
-    """How many blocks are worked on at once; the layout, the lattice, and what each of these learns."""
-    xp, blocks = backend.namespace(cells), pieces.blocks(BLOCK)
+def _arguments(cells: Array, pieces: Pieces, lattice: Lattice) -> tuple[int, dict[str, Any]]:
+    """How many blocks are coded at once, and what both kernels need: layout, lattice, room for what each block learns."""
+    xp, blocks = backend.namespace(cells), pieces.blocks(BLOCK_ATOMS)
     runs = min(blocks, MOST_RUNS) if backend.on_device(cells) else backend.chunks(blocks, cells)
     return runs, {
-        "blocks": blocks, "n": len(cells), "piece": pieces.length, "block": BLOCK,
+        "blocks": blocks, "n": len(cells), "piece": pieces.length, "block": BLOCK_ATOMS,
         "last": xp.asarray(lattice.last, xp.int64), "period": xp.asarray(lattice.period, xp.int64),
-        "chance": xp.empty(runs * CHANCES, xp.uint32), "seen": xp.empty(runs * SEEN, xp.float32),
-        "link": xp.empty(runs * BLOCK * LINKS, xp.int32),
+        "chance": xp.empty(runs * CHANCES, xp.uint32), "means": xp.empty(runs * MEANS, xp.float32),
+        "link": xp.empty(runs * BLOCK_ATOMS * LINKS, xp.int32),
     }
 
 
 def _words(cells: Array, pieces: Pieces, lattice: Lattice) -> tuple[Array, np.ndarray]:
     """The words of all blocks, and where those of each block begin."""
-    xp, blocks = backend.namespace(cells), pieces.blocks(BLOCK)
-    slot = min(BLOCK, pieces.length) * (3 * max(lattice.last).bit_length() + ROOM) // 16 + 8
-    runs, given = _given(cells, pieces, lattice)
+    xp, blocks = backend.namespace(cells), pieces.blocks(BLOCK_ATOMS)
+    slot = min(BLOCK_ATOMS, pieces.length) * (3 * max(lattice.last).bit_length() + ROOM) // 16 + 8
+    runs, shared = _arguments(cells, pieces, lattice)
     while True:
         slots, used = xp.empty(blocks * slot, xp.uint16), xp.empty(blocks, xp.int64)
-        backend.kernel("molecules", "encode_molecules")(runs, given, cell=cells, slot=slot, words=slots, used=used)
+        backend.kernel("molecules", "encode_molecules")(runs, shared, cell=cells, slot=slot, words=slots, used=used)
         sizes = backend.to_host(used)
         if sizes.min(initial=0) >= 0:
             break
