@@ -6,8 +6,8 @@ particle over any code that keeps the order, and the differences are small where
 be kept, the differences between the cells of successive particles are stored. Either way the numbers go to one of three
 coders (`entropy.py`, `packing.py`). In free order `coder="small"` also codes the keys themselves (`counts.py`), which takes
 2 to 5% less room and several times as long, and keeps what is smaller. In kept order, chunks whose first particles look
-like atoms of molecules are coded by bonds (`molecules.py`), which mostly takes a fifth to a half less room, and ten times as
-long.
+like atoms of molecules are coded by bonds (`molecules.py`), which mostly takes a fifth to a half less room, and ten times
+as long.
 """
 
 from __future__ import annotations

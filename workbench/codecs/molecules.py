@@ -46,7 +46,8 @@ class CodedMolecules(CheckedBlocks):
     >>> lattice = Lattice((0.0, 0.0, 0.0), 0.01, (999, 999, 999), (10.0, 10.0, 10.0))
     >>> cells = np.cumsum(np.full((100, 3), 5), axis=0, dtype=np.int32)
     >>> coded, = CodedMolecules.of_pieces(cells, Pieces.of(100, 100), lattice)
-    >>> bool((CodedMolecules.cells_of_pieces([coded], cells[:1], lattice) == cells).all()), len(coded.to_bytes()) < 100
+    >>> again = CodedMolecules.cells_of_pieces([coded], cells[:1].astype(np.int64), lattice)
+    >>> bool((again == cells).all()), len(coded.to_bytes()) < 100
     (True, True)
     """
 
@@ -75,7 +76,7 @@ class CodedMolecules(CheckedBlocks):
 
     @classmethod
     def cells_of_pieces(cls, coded: Sequence[CodedMolecules], first: np.ndarray, lattice: Lattice, xp: Any = np) -> Array:
-        """The cells of equal pieces (the last may be shorter), together; `first` has the first cells of all blocks."""
+        """The cells of equal pieces (the last may be shorter), together; `first` has the first cell of each block."""
         for one in coded:
             one._check(np.arange(len(one.checksums)))
         pieces = Pieces.of(sum(one.count for one in coded), coded[0].count)
