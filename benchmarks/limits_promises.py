@@ -47,7 +47,7 @@ def main() -> None:
         ocean(Path(path), name)
 
 
-def told(promise: str, measured: str, target: str) -> None:
+def print_row(promise: str, measured: str, target: str) -> None:
     """One row."""
     print(f"| {promise} | {measured} | {target} |", flush=True)
 
@@ -63,7 +63,7 @@ def masks(fields: int) -> None:
         found = wb.rate_distortion(wb.Field(values, mask=land if seed % 4 == 0 else None), regions=1)
         true = region_spectrum(model, ~land)
         near += abs(found.rate(0.01) - true.rate(0.01)) < 0.03
-    told("coasts over NaN or 1e20: within 0.03 bit", f"{near} of {fields}", "95%")
+    print_row("coasts over NaN or 1e20: within 0.03 bit", f"{near} of {fields}", "95%")
 
 
 def holes() -> None:
@@ -78,7 +78,7 @@ def holes() -> None:
         model = Autoregressive(1.0, (0.95,) * inside.ndim)
         true, found = spectrum_of_points(model, np.argwhere(inside)), region_spectrum(model, inside)
         worst = max((found.rate(d) - true.rate(d) for d in DISTORTIONS), key=abs)
-        told(f"{name}: rate above dense eigenvalues", f"{worst:+.4f}, at most {found.slack:.3f} said", "0.02, or said")
+        print_row(f"{name}: rate above dense eigenvalues", f"{worst:+.4f}, at most {found.slack:.3f} said", "0.02, or said")
 
 
 def converses(cases: int) -> None:
@@ -96,7 +96,7 @@ def converses(cases: int) -> None:
         true = spectrum_of_points(model, np.argwhere(inside))
         distortion = float(random.choice([1e-6, 1e-4, 1e-2, 0.1]))
         above += converse(found, distortion, 0.01) > achievable(true, distortion, 0.01)
-    told("converses above an achievable rate", f"{above} of {cases}", "none")
+    print_row("converses above an achievable rate", f"{above} of {cases}", "none")
 
 
 def intervals(fields: int) -> None:
@@ -114,18 +114,18 @@ def intervals(fields: int) -> None:
                 width.append(high - low)
         every.append(inside / fields)
         shares = " ".join(f"{share:.2f}" for share in inside / fields)
-        told(f"interval: {name}", f"{shares}; bias {np.mean(bias):+.4f}, width {np.mean(width):.4f}", "0.90")
+        print_row(f"interval: {name}", f"{shares}; bias {np.mean(bias):+.4f}, width {np.mean(width):.4f}", "0.90")
         if name in EARLIER_WIDTHS and fields >= EARLIER_FIELDS:
             wider.append(np.mean(width[: EARLIER_FIELDS * len(DISTORTIONS)]) / EARLIER_WIDTHS[name])
-            told(f"width over that of the version before: {name}", f"{wider[-1]:.2f}", "2.5")
-    told("interval: all", f"{np.mean(every):.3f}", "0.93")
+            print_row(f"width over that of the version before: {name}", f"{wider[-1]:.2f}", "2.5")
+    print_row("interval: all", f"{np.mean(every):.3f}", "0.93")
     if wider:
-        told("width over that of the version before: mean of these kinds", f"{np.mean(wider):.2f}", "2.5")
+        print_row("width over that of the version before: mean of these kinds", f"{np.mean(wider):.2f}", "2.5")
 
 
 def borders(fields: int) -> None:
     """What the second look at cells at borders changes: cells on the wrong side, and the error of the rate."""
-    for name, (layout, models) in FOUND.items():
+    for name, (layout, models) in REGIONS.items():
         true, wrong, misses = wb.limits.piecewise(layout, models).spectrum(), [], []
         for seed in range(fields):
             field, _ = KINDS[name](seed)
@@ -138,7 +138,7 @@ def borders(fields: int) -> None:
                 misses.append([rate - true.rate(1e-3) for rate in rates])
         (before, after), (off, better) = 100 * np.mean(wrong, axis=0), np.mean(misses, axis=0)
         cells = f"cells on the wrong side {before:.2f}% before, {after:.2f}% after"
-        told(f"borders: {name}, {len(wrong)} fields", f"{cells}; rate at 1e-3 {off:+.4f}, {better:+.4f}", "less")
+        print_row(f"borders: {name}, {len(wrong)} fields", f"{cells}; rate at 1e-3 {off:+.4f}, {better:+.4f}", "less")
 
 
 def speed() -> None:
@@ -152,7 +152,7 @@ def speed() -> None:
             _ = limits.converse(0.01)
             clock, processor = time.perf_counter() - start, time.process_time() - used
             name = f"{' x '.join(map(str, shape))}, {len(models)} regions"
-            told(name, f"{clock:.1f} s ({processor:.1f} s of processors)", f"{target:g} s")
+            print_row(name, f"{clock:.1f} s ({processor:.1f} s of processors)", f"{target:g} s")
 
 
 def ocean(path: Path, name: str) -> None:
@@ -162,7 +162,7 @@ def ocean(path: Path, name: str) -> None:
     eb = 0.03 * float(np.std(np.asarray(field.values)[np.asarray(field.valid)], dtype=np.float64))
     figures = [limits.rate(eb**2 / 3), *limits.interval(eb**2 / 3), limits.pointwise(eb), limits.instance(eb),
                limits.price_of_one_model(eb**2 / 3)]
-    told(f"{path.name} {name}: largest figure", f"{max(figures):.2f}; {len(limits.warnings)} warnings", "64")
+    print_row(f"{path.name} {name}: largest figure", f"{max(figures):.2f}; {len(limits.warnings)} warnings", "64")
 
 
 def coast(shape: tuple[int, ...], seed: int, share: float) -> np.ndarray:
@@ -173,7 +173,7 @@ def coast(shape: tuple[int, ...], seed: int, share: float) -> np.ndarray:
     return np.asarray(heights < np.quantile(heights, share))
 
 
-def turned(degrees: float) -> tuple[tuple[float, float], tuple[float, float]]:
+def rotated(degrees: float) -> tuple[tuple[float, float], tuple[float, float]]:
     """Directions at this angle to the axes."""
     angle = np.deg2rad(degrees)
     return (float(np.cos(angle)), float(np.sin(angle))), (-float(np.sin(angle)), float(np.cos(angle)))
@@ -215,7 +215,7 @@ STRIPES = np.arange(2 * SIDE) // 16 % 2 * np.ones((2 * SIDE, 1), int)
 RING = (np.abs(np.hypot(*np.ogrid[-SIDE:SIDE, -SIDE:SIDE]) - 70) < 16).astype(int)
 CHECKER = np.add.outer(np.arange(2 * SIDE) // 32, np.arange(2 * SIDE) // 32) % 2
 TEXTURES = [Autoregressive(1.0, (0.95, 0.95)), Autoregressive(1.0, (0.5, 0.5))]
-FOUND = {
+REGIONS = {
     "halves, found": (HALVES, TEXTURES),
     "stripes of 16, found": (STRIPES, TEXTURES),
     "ring, found": (RING, TEXTURES),
@@ -232,10 +232,10 @@ KINDS = {
     "Matérn 2.5": of_one_kind(Matern(1.0, (4.0, 4.0), 2.5), (SIDE, SIDE)),
     "Matérn 1.0": of_one_kind(Matern(1.0, (6.0, 6.0), 1.0), (SIDE, SIDE)),
     "Matérn 0.8": of_one_kind(Matern(1.0, (8.0, 5.0), 0.8), (SIDE, SIDE)),
-    "Matérn 0.7, 3:1 at 30°": of_one_kind(Matern(1.0, (7.5, 2.5), 0.7, directions=turned(30)), (SIDE, SIDE)),
-    "Matérn 0.7, 3:1 at 30°, 64²": of_one_kind(Matern(1.0, (7.5, 2.5), 0.7, directions=turned(30)), (64, 64)),
-    "Matérn 1.5 and 1% noise, 2:1 at 45°": of_one_kind(Matern(0.99, (6.0, 3.0), 1.5, 0.01, turned(45)), (SIDE, SIDE)),
-    **{name: of_regions(layout, models) for name, (layout, models) in FOUND.items()},
+    "Matérn 0.7, 3:1 at 30°": of_one_kind(Matern(1.0, (7.5, 2.5), 0.7, directions=rotated(30)), (SIDE, SIDE)),
+    "Matérn 0.7, 3:1 at 30°, 64²": of_one_kind(Matern(1.0, (7.5, 2.5), 0.7, directions=rotated(30)), (64, 64)),
+    "Matérn 1.5 and 1% noise, 2:1 at 45°": of_one_kind(Matern(0.99, (6.0, 3.0), 1.5, 0.01, rotated(45)), (SIDE, SIDE)),
+    **{name: of_regions(layout, models) for name, (layout, models) in REGIONS.items()},
 }
 
 

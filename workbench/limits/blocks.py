@@ -3,10 +3,9 @@
 A box is diagonalised axis by axis (`axis.py`). This is exact if the covariance is separable, plus a nugget. Otherwise the
 product basis gives the diagonal of the covariance only, as a transform code in this basis sees it, and its rate is never
 below that of the true eigenvalues (Schur-Horn theorem). Its standing waves are sums of waves of both signs along each axis,
-so where these differ in power (structures across the axes), their mean is split in the ratio of the powers. What remains is
-small: small boxes are diagonalised as they are. What the off-diagonal
-part changes in them is a matter of their faces, and is carried over to large boxes in proportion to faces per cell; the
-`slack` of the spectrum says how far it may be off.
+so where these differ in power (structures across the axes), their mean is split in the ratio of the powers. Small boxes are
+diagonalised as they are. What the off-diagonal part changes in them is a matter of their faces, and is carried over to
+large boxes in proportion to faces per cell; the `slack` of the spectrum says how far it may be off.
 
 Independently coded tiles are many boxes. Regions of other shapes are the subject of `shapes.py`.
 """

@@ -51,7 +51,10 @@ class Correlation(ABC):
         return True
 
     def power_at(self, *frequencies: np.ndarray) -> np.ndarray:
-        """The power without nugget, up to a factor, at these angular frequencies of the lattice: of what is not even."""
+        """The power without nugget, up to a factor, at angular frequencies, one array per axis as of `np.ix_`.
+
+        Only covariances that are not `even` need it.
+        """
         raise NotImplementedError
 
     @property
@@ -118,7 +121,7 @@ class Autoregressive(Correlation):
         return True
 
     def at(self, *lags: int | np.ndarray) -> np.ndarray:
-        """The covariance without nugget at these distances in grid steps."""
+        """The covariance without nugget at these lags in grid steps."""
         total = np.asarray(self.signal)
         for rho, lag in zip(self.rhos, self._distances(lags), strict=True):
             total = total * np.power(rho, lag)
@@ -163,7 +166,7 @@ class Matern(Correlation):
         return len(self.lengths)
 
     def at(self, *lags: int | np.ndarray) -> np.ndarray:
-        """The covariance without nugget at these distances in grid steps."""
+        """The covariance without nugget at these lags in grid steps."""
         squares: np.ndarray = np.zeros(())
         for length, lag in zip(self.lengths, self._along_directions(self._distances(lags)), strict=True):
             squares = squares + (lag / length) ** 2
@@ -224,7 +227,6 @@ class Matern(Correlation):
             values = 2 ** (1 - nu) / gamma(nu) * x**nu * kve(nu, x) * np.exp(-x)
         return np.where(np.isfinite(values), values, x < 1)   # the limits, where K_nu is not finite
 
-
     def _interpolated(self, x: np.ndarray) -> np.ndarray:
         """The same for many distances, from a table; accurate to 1e-9, and faster than Bessel functions."""
         from scipy.interpolate import CubicSpline
@@ -282,7 +284,7 @@ class Sampled(Correlation):
         return self.values.ndim
 
     def at(self, *lags: int | np.ndarray) -> np.ndarray:
-        """The covariance without nugget at these distances in grid steps."""
+        """The covariance without nugget at these lags in grid steps."""
         given, known = self._distances(lags), np.ones((), bool)   # type: Sequence[np.ndarray], np.ndarray
         places = [lag + points // 2 if self.centred else lag for lag, points in zip(given, self.values.shape, strict=True)]
         for place, points in zip(places, self.values.shape, strict=True):
@@ -296,7 +298,7 @@ class Sampled(Correlation):
         return not self.centred
 
     def power_at(self, *frequencies: np.ndarray) -> np.ndarray:
-        """The power without nugget at these frequencies, each along its own axis; at least a small share of the largest."""
+        """The power without nugget at these angular frequencies; at least a small share of the largest."""
         total: np.ndarray = self.values.astype(np.complex128)
         for wave, points in zip(frequencies, self.values.shape, strict=True):
             total = np.tensordot(total, np.exp(-1j * np.outer(np.arange(points) - points // 2, wave.ravel())), (0, 0))
@@ -334,7 +336,7 @@ class Even(Correlation):
         return self.whole.dimensions
 
     def at(self, *lags: int | np.ndarray) -> np.ndarray:
-        """The covariance without nugget at these distances."""
+        """The covariance without nugget at these lags."""
         first, *others = self._distances(lags)
         signs = product((1, -1), repeat=len(others))
         turned = [self.whole.at(first, *(sign * lag for sign, lag in zip(each, others, strict=True))) for each in signs]

@@ -16,7 +16,7 @@ from workbench.limits.correlation import Autoregressive, Correlation, Matern, Sa
 from workbench.limits.periodogram import Periodogram, SignedPeriodogram
 
 FURTHEST = {1: 2, 2: 2, 3: 1, 4: 1}   # lag of a measured covariance, in sides of a block
-TURNED = 2.5   # of the logarithm of the scaling between two axes
+OFF_DIAGONAL = 2.5   # largest entry, for a pair of axes, of the logarithm of the matrix that scales lags
 LEAST_NOISE, MOST_NOISE = 1e-9, 1e2   # of the variance of the correlated part
 Bounds = list[tuple[float, float]]
 
@@ -125,12 +125,12 @@ class FreeMatern:
 
 
 @dataclass(frozen=True)
-class TurnedMatern:
+class RotatedMatern:
     """A Matérn field of any smoothness whose directions are not those of the axes, started from a fitted one.
 
-    The matrix that scales a lag is the exponential of a symmetric one, whose entries are the parameters: the logarithms of
-    the lengths, where the directions are the axes, and a number for each pair of axes. So they may be anything, and no
-    direction is undefined where lengths are equal. The last is the logarithm of the smoothness.
+    The matrix that scales a lag is the exponential of a symmetric one, whose entries are the parameters: on the diagonal,
+    the logarithms of the lengths if the directions are the axes; beside it, a number for each pair of axes. So they need no
+    constraints, and equal lengths leave none undefined, as they would an angle. The last is ln of the smoothness.
     """
 
     start: Matern
@@ -143,9 +143,9 @@ class TurnedMatern:
         return [np.concatenate([logs, np.zeros(pairs), [np.log(self.start.smoothness)]])]
 
     def bounds(self, seen: Periodogram) -> Bounds:
-        """Lengths as of other Matérn fields, up to ratios of about 100 to 1."""
+        """Lengths as of other Matérn fields; their ratio at 45° is at most exp(5), about 150."""
         *others, smoothness = FreeMatern(self.start.smoothness, ()).bounds(seen)
-        return [*others, *[(-TURNED, TURNED)] * (len(seen.side) * (len(seen.side) - 1) // 2), smoothness]
+        return [*others, *[(-OFF_DIAGONAL, OFF_DIAGONAL)] * (len(seen.side) * (len(seen.side) - 1) // 2), smoothness]
 
     def covariance(self, parameters: np.ndarray) -> Matern:
         """The member with these parameters."""

@@ -7,13 +7,13 @@ sandwich estimator). The same scatter decides whether a misfit is significant.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from workbench.limits.correlation import Autoregressive, Correlation, Matern
-from workbench.limits.families import FAMILIES, Family, Noisy, Prewhitened, TurnedMatern, Wider
+from workbench.limits.families import FAMILIES, Family, Noisy, Prewhitened, RotatedMatern, Wider
 from workbench.limits.misfit import Misfit, misfit
 from workbench.limits.periodogram import Periodogram
 
@@ -23,7 +23,7 @@ STEP = 1e-4           # of a parameter, for finite differences
 LEAST_GAIN = 1e-6     # of the deviance: the search ends below it
 PASSES = 40
 HOPELESS = 0.02       # of the deviance behind the best family: no wider family is tried
-ACROSS = 0.002        # bits per sample that waves across the axes cost: with more, other directions are fitted
+WORTH_DIRECTIONS = 0.002   # bits per sample that a misfit by direction costs: with more, other directions are fitted
 FEWEST = 8            # cells, and frequencies, below which nothing but a variance can be fitted
 
 
@@ -47,33 +47,35 @@ def fit(seen: Periodogram, cells: int, seed: int = 0) -> Fit:
     if min(cells, seen.multiplicity.sum()) < FEWEST:
         return _white(seen)
     price = np.log(cells) / _independent(seen, cells)
-    found: dict[str, tuple[float, Family, np.ndarray]] = {}
-    for family in (*FAMILIES, *map(Noisy, FAMILIES)):
-        deviance, best = min((_search(family, seen, start) for start in family.starts(seen)), key=lambda run: run[0])
-        found[family.name] = (deviance + price * len(best), family, best)
-    for family, start in _wider(found):
-        deviance, best = _search(family, seen, start)
-        found[family.name] = (deviance + price * len(best), family, best)
+    families: list[Family] = [*FAMILIES, *map(Noisy, FAMILIES)]
+    found = {family.name: _likeliest(family, seen, family.starts(seen), price) for family in families}
+    found |= {family.name: _likeliest(family, seen, [start], price) for family, start in _wider(found)}
     deviances = {name: deviance for name, (deviance, _, _) in found.items()}
     fitted = price * min(found.values(), key=lambda run: run[0])[2].size   # parameters that sampling corrects
     deviances["as sampled"] = _of_the_other_half(_prewhitened(found, seen)) + fitted
-    even = _of_name(min(deviances, key=lambda each: deviances[each]), found, deviances, seen, seed)
-    if seen.signed is None or not (even.misfit.of_direction and even.misfit.bits > ACROSS):
-        return even
-    if (turned := _turned(found, seen)) is not None:
-        family, start = turned
-        deviance, best = _search(family, seen.signed, start)
-        found[family.name] = (deviance + price * len(best), family, best)
+    along_axes = _fit_of(min(deviances, key=lambda each: deviances[each]), found, deviances, seen, seed)
+    if seen.signed is None or not (along_axes.misfit.of_direction and along_axes.misfit.bits > WORTH_DIRECTIONS):
+        return along_axes
+    if (rotated := _rotated(found, seen)) is not None:
+        family, start = rotated
+        found[family.name] = _likeliest(family, seen.signed, [start], price)
         deviances[family.name] = found[family.name][0]
     deviances["as sampled, by direction"] = _of_the_other_half(_prewhitened(found, seen.signed)) + fitted
     name = min(deviances, key=lambda each: deviances[each])
-    return even if name == even.family else _of_name(name, found, deviances, seen.signed, seed)
+    return along_axes if name == along_axes.family else _fit_of(name, found, deviances, seen.signed, seed)
 
 
-Runs = Mapping[str, tuple[float, Family, np.ndarray]]   # the deviance of each family, the family, and its best parameters
+Member = tuple[float, Family, np.ndarray]   # the deviance with the price of parameters, the family, the parameters
+Runs = Mapping[str, Member]                 # by the name of the family
 
 
-def _of_name(name: str, found: Runs, deviances: Mapping[str, float], seen: Periodogram, seed: int) -> Fit:
+def _likeliest(family: Family, seen: Periodogram, starts: Sequence[np.ndarray], price: float) -> Member:
+    """The most likely member of a family that is found from these starts."""
+    deviance, best = min((_search(family, seen, start) for start in starts), key=lambda run: run[0])
+    return deviance + price * len(best), family, best
+
+
+def _fit_of(name: str, found: Runs, deviances: Mapping[str, float], seen: Periodogram, seed: int) -> Fit:
     """The fit of the family of this name, or of the measured covariance; judged by frequencies of either sign."""
     random = np.random.default_rng(seed)
     if name in found:
@@ -96,14 +98,14 @@ def _prewhitened(found: Runs, seen: Periodogram) -> Prewhitened:
     return Prewhitened.of(seen, family.covariance(best), _expected(family, best, seen))
 
 
-def _turned(found: Runs, seen: Periodogram) -> Wider | None:
+def _rotated(found: Runs, seen: Periodogram) -> Wider | None:
     """Matérn fields of any direction, with noise, and the place of the best one along the axes there; None without one."""
     members = [(deviance, family.covariance(best)) for deviance, family, best in found.values()]
     matern = [(deviance, each) for deviance, each in members if isinstance(each, Matern)]
     if not matern:
         return None
     _, best = min(matern, key=lambda each: each[0])
-    family = TurnedMatern(replace(best, nugget=0.0))
+    family = RotatedMatern(replace(best, nugget=0.0))
     noise = np.log(max(best.nugget / best.signal, 1e-4))
     return Noisy(family), np.append(family.starts(seen)[0], noise)
 

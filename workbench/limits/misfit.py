@@ -2,8 +2,8 @@
 
 With enough data every model is rejected. So a misfit has two figures: the probability that it is chance, and the bits per
 sample that a coder with the true spectrum would save over a coder with the fitted one. Bands of frequency do not see that
-waves along one diagonal are stronger than those along the other, and bands of direction do not see much else: of the two,
-the one that counts is the significant one that costs more.
+waves along one diagonal are stronger than those along the other; bands of direction see that, but are few in frequency. So
+both are compared, and of those that are significant, the one that costs more counts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CHANCE = 1e-3    # the greatest probability of a misfit that counts
 
 @dataclass(frozen=True, eq=False)
 class Misfit:
-    """Ratios of measured to expected power in bands, from long to short waves."""
+    """Ratios of measured to expected power in bands, from long to short waves; also by direction, if `of_direction`."""
 
     waves: tuple[str, ...]   # what the waves of each band are
     ratios: np.ndarray
@@ -62,14 +62,16 @@ def misfit(seen: Periodogram, expected: np.ndarray, free: int) -> Misfit:
     frequency, used = np.sqrt(sum(wave**2 for wave in seen.frequencies)), seen.multiplicity > 0
     order = np.sort(np.repeat(frequency[used], seen.multiplicity[used].astype(int)))
     band, waves = _bands(order, frequency, BANDS)
-    found = _compared(seen, expected, free, band, waves)
+    by_frequency = _in_bands(seen, expected, free, band, waves)
     if not isinstance(seen, SignedPeriodogram):
-        return found
+        return by_frequency
     band, waves = _bands(order, frequency, BANDS_OF_DIRECTION)
     direction, names = _directions(seen.frequencies)
     both = tuple(f"{each} that run {name}" for each in waves for name in names)
-    other = _compared(seen, expected, free, band * len(names) + direction, both, of_direction=True)
-    return other if other.significant and not (found.significant and found.bits > other.bits) else found
+    by_direction = _in_bands(seen, expected, free, band * len(names) + direction, both, of_direction=True)
+    if not by_direction.significant or (by_frequency.significant and by_frequency.bits > by_direction.bits):
+        return by_frequency
+    return by_direction
 
 
 def _bands(order: np.ndarray, frequency: np.ndarray, count: int) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -96,16 +98,16 @@ def _direction(first: int, signs: int, axes: range) -> str:
     return f"mostly along axis {first}, {' and '.join(others)}"
 
 
-def _compared(
+def _in_bands(
     seen: Periodogram, expected: np.ndarray, free: int, band: np.ndarray, waves: tuple[str, ...], of_direction: bool = False
 ) -> Misfit:
     """The misfit by these bands; those without frequencies are left out."""
     place, multiplicity = band.ravel(), seen.multiplicity.ravel()
     shares = np.bincount(place, multiplicity, len(waves))
-    there = shares > 0
+    occupied = shares > 0
     weights = np.zeros((len(waves), place.size))
     weights[place, np.arange(place.size)] = multiplicity
-    weights, shares = weights[there], shares[there]
+    weights, shares = weights[occupied], shares[occupied]
     by_block = seen.blocks.reshape(len(seen.weights), -1) @ (weights / expected.ravel() / shares[:, None]).T
     ratios = seen.weights @ by_block
     in_theory = 2 * (35 / 18) ** len(seen.side) / shares * np.sum(seen.weights**2)
@@ -114,7 +116,7 @@ def _compared(
     deviations = (ratios - 1) / np.sqrt(variance)
     lost = np.maximum(ratios - 1 - np.log(np.maximum(ratios, 1e-12)) - 0.5 * variance, 0)
     bits = 0.5 * LOG2E * float(lost @ shares / shares.sum())
-    named = tuple(name for name, used in zip(waves, there, strict=True) if used)
+    named = tuple(name for name, used in zip(waves, occupied, strict=True) if used)
     return Misfit(named, ratios, np.sqrt(variance), _probability(deviations, len(shares) - free), bits,
                   shares / shares.sum(), weights @ expected.ravel() / shares, of_direction)
 

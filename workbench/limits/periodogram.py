@@ -81,7 +81,7 @@ class Periodogram:
 
 @dataclass(frozen=True, eq=False)
 class SignedPeriodogram(Periodogram):
-    """The same at frequencies of either sign along all axes but the last; `window` has lags of either sign, 0 to -1."""
+    """The same at frequencies of either sign along all axes but the last; `window` has lags in the order of `fftfreq`."""
 
     def expected(self, covariance: Covariance) -> np.ndarray:
         """The expectation of `power` for a field with this covariance."""
@@ -191,7 +191,7 @@ def _product(factors: list[np.ndarray]) -> np.ndarray:
 
 
 def _window(weight: np.ndarray) -> np.ndarray:
-    """The autocorrelation of a weight at lags of either sign, 0 to -1; 1 at lag 0."""
+    """The autocorrelation of a weight at lags of either sign, in the order of `fftfreq`; 1 at lag 0."""
     axes, sides = tuple(range(weight.ndim)), [2 * length for length in weight.shape]
     seen = np.fft.irfftn(np.abs(np.fft.rfftn(weight, sides, axes)) ** 2, sides, axes)
     return np.asarray(seen / seen.flat[0])
