@@ -197,7 +197,7 @@ class Pipeline:
         return self.resume(run, self.interventions(given, seed, trial))
 
     def results(self, run: Run, each: Sequence[Interventions]) -> list[Results | Detected | StageFailed]:
-        """The results of a finished run with each of several changes, or the error that a stage has raised.
+        """The results of a finished run with each of several changes, or the error that a stage or a change has raised.
 
         They are those of `resume`, bit for bit. Stages compute several runs at once if they can.
 
@@ -207,7 +207,7 @@ class Pipeline:
         [2.0, 0.0]
         """
         given = {site: run.raw[site] for site in self.inputs}
-        size = len(each) if any(stage.together for stage in self.stages) else 1
+        size = max(len(each), 1) if any(stage.together for stage in self.stages) else 1
         found: list[Results | Detected | StageFailed] = []
         for start in range(0, len(each), size):
             runs = [Computation(self, at, run) for at in each[start : start + size]]

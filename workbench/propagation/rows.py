@@ -20,17 +20,17 @@ FIRST = 64   # values of a slice that are compared before all of it: most that d
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Slices of an array of this shape, by their numbers in rising order."""
+    """Slices of an array of this shape, by their indices in rising order."""
 
     shape: tuple[int, ...]
     axis: int
-    numbers: np.ndarray
+    indices: np.ndarray
 
     @classmethod
     def of(cls, where: Any, shape: tuple[int, ...], axis: int) -> Rows:
         """The slices that hold what may have changed: flat indices, slices along this or another axis, or None for any.
 
-        >>> Rows.of(np.array([1, 7]), (2, 5), 1).numbers.tolist(), Rows.of(None, (2, 5), 0).numbers.tolist()
+        >>> Rows.of(np.array([1, 7]), (2, 5), 1).indices.tolist(), Rows.of(None, (2, 5), 0).indices.tolist()
         ([1, 2], [0, 1])
         """
         if isinstance(where, Rows) and where.axis == axis:
@@ -40,24 +40,24 @@ class Rows:
         return cls(shape, axis, np.unique(np.unravel_index(backend.to_host(where), shape)[axis]))
 
     def __len__(self) -> int:
-        return len(self.numbers)
+        return len(self.indices)
 
     def joined(self, other: Any) -> Rows:
         """These slices, and those of another place where the same array may have changed."""
         found = Rows.of(other, self.shape, self.axis)
-        return Rows(self.shape, self.axis, np.union1d(self.numbers, found.numbers))
+        return Rows(self.shape, self.axis, np.union1d(self.indices, found.indices))
 
     def differing(self, old: Array, new: Array) -> Rows:
         """Those of the slices whose bits differ."""
         one, other = first_axis(old, self.axis), first_axis(new, self.axis)
         xp = backend.namespace(old, new)
-        start = (xp.asarray(self.numbers), *(slice(1),) * (one.ndim - 2), slice(FIRST))
+        start = (xp.asarray(self.indices), *(slice(1),) * (one.ndim - 2), slice(FIRST))
         same = _equal(one[start], other[start])
         if not same.any():
             return self
-        unclear = xp.asarray(self.numbers[same])
+        unclear = xp.asarray(self.indices[same])
         same[same] = _equal(one[unclear], other[unclear])
-        return Rows(self.shape, self.axis, self.numbers[~same])
+        return Rows(self.shape, self.axis, self.indices[~same])
 
 
 def first_axis(array: Array, axis: int) -> Array:

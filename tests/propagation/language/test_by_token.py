@@ -77,6 +77,7 @@ def test_what_does_not_reach_the_end_is_the_run_itself(lm):
     stuck = StuckAt("block 1 q", bit=0, index=0, to=int(run["block 1 q"].view(np.uint32)[0, 0] & 1))
     (found,) = pipeline.results(run, changes(pipeline, [stuck]))
     assert found["logits"] is run.raw["logits"]
+    assert pipeline.results(run, []) == []
 
 
 def test_logits_after_the_last_token_are_those_of_all(lm, monkeypatch):
@@ -100,7 +101,7 @@ def test_earlier_tokens_are_not_computed_again(lm):
     assert calls == [count, SIZES[0], SIZES[0]]   # both are compared, and one call is made for twelve rows
     for ((made, rows),) in found:
         assert made[-6:].tobytes() == changed["block 2 attention norm"][-6:].tobytes()
-        assert rows.numbers.tolist() == where[0].numbers.tolist()
+        assert rows.indices.tolist() == where[0].indices.tolist()
     assert not token_errors(run, changed).errors[:, :5].any()
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-TELLING = 0.5
-MEANS_NOTHING = ", which says next to nothing: rely on the measured divergence, or take a finer score_step"
+MOST_SHIFT = 0.5   # of attention: a larger bound of it says next to nothing
+UNINFORMATIVE = ", which says next to nothing: rely on the measured divergence, or take a finer score_step"
 
 
 @dataclass(frozen=True)
@@ -36,15 +36,15 @@ class Certificate:
         return math.tanh(self.score_bound / 2)
 
     @property
-    def telling(self) -> bool:
-        """Whether the bound says anything: at a half, attention may move from any token to another."""
-        return self.attention_bound < TELLING
+    def informative(self) -> bool:
+        """Whether the bound says anything: from a half on, most of the attention may move to other tokens."""
+        return self.attention_bound < MOST_SHIFT
 
     def __str__(self) -> str:
         return (
             f"{self.checked:,} keys and values within their bounds (the largest errors are {self.key_error:.3f} and "
             f"{self.value_error:.3f} of them); no score moves by more than {self.score_bound:.3g}, no softmax by "
-            f"more than {self.attention_bound:.3g} in total variation{'' if self.telling else MEANS_NOTHING}"
+            f"more than {self.attention_bound:.3g} in total variation{'' if self.informative else UNINFORMATIVE}"
         )
 
 

@@ -24,7 +24,7 @@ from workbench.propagation.caches.steps import limits, multiples, restored, step
 from workbench.propagation.language.arithmetic import attention_weights, mixed, rotated, scores
 
 Turns = Callable[[int, int], Array]   # (first, count) -> the rotation at these positions, as `LanguageModel.turns`
-ROTATED = 1 + 2**-5   # what rounding of the rotation may add to a bound of keys up to 32,767 steps from zero
+ROTATION_ROUNDING = 1 + 2**-5   # times a bound: what rounding of the rotation may add, of keys up to 32,767 steps from zero
 STEP_BITS = 16   # of a key's step, stored once for each channel of a layer
 
 
@@ -115,18 +115,18 @@ class UnrotatedLayer(StreamLayer):
     def __init__(self, layer: int, steps: np.ndarray, share: float, block: int, turns: Turns) -> None:
         super().__init__(layer, steps, share, block)
         self.turns, pairs = turns, self.key_limits.reshape(len(steps), 2, -1)
-        self.key_limits = np.tile(np.sqrt((pairs**2).sum(axis=1)), 2) * ROTATED
+        self.key_limits = np.tile(np.sqrt((pairs**2).sum(axis=1)), 2) * ROTATION_ROUNDING
 
     def code(self, keys: np.ndarray, values: np.ndarray) -> Coded:
         """Code the next blocks, and compare each number with the original, before the rotation and after it."""
         first = len(self.blocks) // 2 * self.block
         cos, sin = self._turns_from(first, keys)
         coded = super().code(rotated(keys.astype(np.float64), np.stack([cos, -sin])), values)
-        found = self.turned(first, coded.keys)
-        self.key_error = max(self.key_error, self._error("key", keys, found, self.key_limits[:, None, :]))
-        return coded._replace(keys=found)
+        decoded = self.rotated_keys(first, coded.keys)
+        self.key_error = max(self.key_error, self._error("key", keys, decoded, self.key_limits[:, None, :]))
+        return coded._replace(keys=decoded)
 
-    def turned(self, first: int, keys: np.ndarray) -> np.ndarray:
+    def rotated_keys(self, first: int, keys: np.ndarray) -> np.ndarray:
         """Decoded keys after the rotation, of tokens from this position on."""
         return rotated(keys.astype(np.float64), self._turns_from(first, keys)).astype(np.float32)
 

@@ -110,7 +110,7 @@ def _decoded_layer(
     coded = StreamLayer(*stated) if turns is None else UnrotatedLayer(*stated, turns)
     decoded = restored(by_token(keys, heads), key_steps[:, None, :])
     if isinstance(coded, UnrotatedLayer):
-        decoded = coded.turned(0, decoded)
+        decoded = coded.rotated_keys(0, decoded)
     both = np.stack([decoded, restored(by_token(values, heads), value_steps[None, :, None])])
     coded.go_on_after(parts, (known_keys, known_values), float(limits(value_steps).max()), (errors[0], errors[1]))
     return both, coded, score_bound

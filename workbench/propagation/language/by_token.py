@@ -127,7 +127,7 @@ def _whole(made: Array, axis: int) -> list[tuple[Array, Where]]:
 
 def _changed_tokens(inputs: Sequence[Array], where: Sequence[Where]) -> np.ndarray:
     """The tokens of which any input differs from that of the run before."""
-    found = [Rows.of(each, array.shape, 0).numbers for array, each in zip(inputs, where, strict=True)]
+    found = [Rows.of(each, array.shape, 0).indices for array, each in zip(inputs, where, strict=True)]
     return found[0] if len(found) == 1 else np.unique(np.concatenate(found))
 
 

@@ -128,7 +128,7 @@ def _relative(original: Run, changed: Run, site: str) -> np.ndarray:
     if changed.raw[site] is original.raw[site]:
         return found
     one, other = first_axis(original[site], axis), first_axis(changed[site], axis)
-    rows = Rows.of(None, one.shape, 0).differing(one, other).numbers
+    rows = Rows.of(None, one.shape, 0).differing(one, other).indices
     with np.errstate(all="ignore"):
         shape = len(rows), math.prod(one.shape[1:])
         before, after = (to_host(each)[rows].astype(np.float64).reshape(shape) for each in (one, other))
