@@ -127,14 +127,8 @@ class TorchPipeline(Pipeline):
         values: dict[str, Any] = dict(before.raw) if before else {}
         notes: dict[str, Any] = {}
         computed: list[str] = []
-        source = np.asarray(given[INPUT])
         findings: dict[str, Any] = {}
-        if INPUT in at:
-            done = changed_by(INPUT, source, at[INPUT])
-            source, notes[INPUT] = done.values, done.notes
-        if INPUT in self.checks:
-            source, _, findings[INPUT] = checked(self.checks[INPUT], [], source, None)
-        values[INPUT] = source
+        source = values[INPUT] = self._placed(INPUT, np.asarray(given[INPUT]), at, notes, findings)
 
         def watch(site: str, name: str, output: Any) -> Any:
             tensor = _tensor_in(output)
@@ -146,14 +140,8 @@ class TorchPipeline(Pipeline):
             array = _to_array(tensor)
             if before is not None and array.shape != before[site].shape:
                 raise WorkbenchError(f"{site!r} must keep its shape {before[site].shape}; got {array.shape}")
-            given = array
-            if site in at:
-                done = changed_by(site, array, at[site])
-                array, notes[site] = done.values, done.notes
-            if site in self.checks:
-                array, _, findings[site] = checked(self.checks[site], [], array, None)
-            values[site] = array
-            return None if array is given else _replaced(output, tensor, _like(array, tensor))
+            placed = values[site] = self._placed(site, array, at, notes, findings)
+            return None if placed is array else _replaced(output, tensor, _like(placed, tensor))
 
         with self._lock, self._hooked(watch), self._prefix(at, before) as skipped:
             try:
@@ -163,6 +151,17 @@ class TorchPipeline(Pipeline):
             except Exception as error:
                 raise StageFailed(f"module {self.name} raised {type(error).__name__}: {error}") from error
         return Run(self, values, tuple(site for site in computed if site not in skipped), notes, findings)
+
+    def _placed(
+        self, site: str, array: np.ndarray, at: Interventions, notes: dict[str, Any], findings: dict[str, Any]
+    ) -> np.ndarray:
+        """The array at a site after the intervention and the checks there, which are noted."""
+        if site in at:
+            done = changed_by(site, array, at[site])
+            array, notes[site] = done.values, done.notes
+        if site in self.checks:
+            array, _, findings[site] = checked(self.checks[site], [], array, None)
+        return array
 
     def _forward(self, array: np.ndarray) -> None:
         torch = _torch()
