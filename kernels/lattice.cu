@@ -170,8 +170,8 @@ KERNEL(reaches_box)(i64 n, const u64* first SIZE(n), const u64* final SIZE(n), c
 }
 
 // In the original order: the deltas from cell to cell, the short way round in a periodic box, with the sign in the lowest
-// bit. `period` is the number of cells around, or 0; each block starts from its own cells in `first`. A run is walked through
-// in order, so that each cell is computed once; a GPU's runs have one particle, for reads beside each other.
+// bit. `period` is the number of cells around, or 0; each block starts from its own cells in `first`. A run is walked
+// through in order, so that each cell is computed once; a GPU's runs have one particle, for reads beside each other.
 KERNEL(cell_steps)(i64 runs, i64 n, i64 piece, i64 block, const real* position SIZE(n * D), const double* origin SIZE(D),
                    double cells_per_length, const i64* last SIZE(D), const i64* period SIZE(D), u64* steps SIZE(n * D),
                    i64 blocks, i64* first SIZE(blocks * D))

@@ -1,18 +1,18 @@
 // Numbers of particles predicted from those of the particles around them: velocities, potentials, temperatures.
 //
-// The particles are sorted along a Hilbert curve, which has no jumps, so that boxes around successive particles are small. In
-// the first step every 2^k-th of them is known, and each step halves this distance: the particles between two known ones are
-// predicted from the nearest known ones, by a linear fit with weights that fall with the squared distance. So a particle has
-// neighbours on all sides, and the particles of a step do not depend on each other. The scale of a residual is expected from how
-// far the neighbours are from the fit, from what the fits have missed at the neighbours themselves, and from the distances; it
-// names the table with which rANS codes the residual (residuals.cuh).
+// The particles are sorted along a Hilbert curve, which has no jumps, so that boxes around successive particles are small.
+// In the first step every 2^k-th of them is known, and each step halves this distance: the particles between two known ones
+// are predicted from the nearest known ones, by a linear fit with weights that fall with the squared distance. So a
+// particle has neighbours on all sides, and the particles of a step do not depend on each other. The scale of a residual is
+// expected from how far the neighbours are from the fit, from what the fits have missed at the neighbours themselves, and
+// from the distances; it names the table with which rANS codes the residual (residuals.cuh).
 //
-// The decoder repeats this arithmetic: sums are in a fixed order, there is no fused multiply-add, and logarithms are read off
-// the exponent.
+// The decoder repeats this arithmetic: sums are in a fixed order, there is no fused multiply-add, and logarithms are read
+// off the exponent.
 //
-// The search for neighbours is exact. Particles 16 k to 16 k + 15 are in a box; a box of the next tier encloses two boxes, and so
-// on. In a step in which every s-th particle is between known ones, a box of 16 s particles has eight that are known: these
-// boxes are the leaves of the search.
+// The search for neighbours is exact. Particles 16 k to 16 k + 15 are in a box; a box of the next tier encloses two boxes,
+// and so on. In a step in which every s-th particle is between known ones, a box of 16 s particles has eight that are
+// known: these boxes are the leaves of the search.
 #include "portable.cuh"
 #include "residuals.cuh"
 
@@ -40,8 +40,8 @@ struct Nearest {
 
 }  // namespace
 
-// The place of each particle on a Hilbert curve through cells, 2^bits along an axis, by Skilling's method: from the highest bit
-// on, the lower bits of the coordinates are reflected and exchanged as the curve turns; then they are a Gray code.
+// The place of each particle on a Hilbert curve through cells, 2^bits along an axis, by Skilling's method: from the highest
+// bit on, the lower bits of the coordinates are reflected and exchanged as the curve turns; then they are a Gray code.
 KERNEL(curve_keys)(i64 n, const real* position SIZE(n * D), const double* lower SIZE(D), double cells_per_length, i32 bits,
                    u64* key SIZE(n))
 {
@@ -169,7 +169,8 @@ DEVICE ALWAYS_INLINE void search(const Known& known, i32 root, i64 box, const do
     }
 }
 
-// The nearest known particles. The search goes from the leaf of the particle itself, which has most of them, to ever larger boxes.
+// The nearest known particles. The search goes from the leaf of the particle itself, which has most of them, to ever larger
+// boxes.
 DEVICE Nearest nearest_to(const Known& known, i64 i, const double* place)
 {
     Nearest nearest;
@@ -194,7 +195,8 @@ DEVICE double octave_of(double value)
 
 // The share of each neighbour in the fit at the place itself: a weight, corrected for the neighbours' being on one side.
 // Slopes are damped, so that few neighbours, or neighbours on a plane, do no harm. `offset` is in units of the spacing.
-DEVICE ALWAYS_INLINE void shares_of(i32 count, const double* weight, double offset[][DIMENSIONS], double size, double* share)
+DEVICE ALWAYS_INLINE void shares_of(i32 count, const double* weight, double offset[][DIMENSIONS], double size,
+                                    double* share)
 {
     double centre[DIMENSIONS], matrix[DIMENSIONS][DIMENSIONS], slope[DIMENSIONS];
     for (i32 a = 0; a < DIMENSIONS; ++a) {
@@ -228,11 +230,12 @@ DEVICE ALWAYS_INLINE void shares_of(i32 count, const double* weight, double offs
 // A whole number near `value`, within what residuals can have; 0 for NaN.
 DEVICE i32 whole(double value)
 {
-    return !(value > -1073741824.0) ? (value == value ? -1073741824 : 0) : value < 1073741824.0 ? (i32)rint(value) : 1073741824;
+    if (value != value) return 0;
+    return !(value > -1073741824.0) ? -1073741824 : value < 1073741824.0 ? (i32)rint(value) : 1073741824;
 }
 
-// The context of component `c` of a particle. `quarters` is the scale of its residual in quarters of an octave, expected without
-// the sizes of the residuals of the components before, whose sum is `before`.
+// The context of component `c` of a particle. `quarters` is the scale of its residual in quarters of an octave, expected
+// without the sizes of the residuals of the components before, whose sum is `before`.
 DEVICE i32 context_of(float quarters, i32 c, i64 before)
 {
     const double moved = c == 0 ? 0 : 0.376 * octave_of((double)before / (double)c + 0.5);
@@ -290,15 +293,16 @@ KERNEL(expect)(i64 n, i64 particles, i64 spacing, i32 leaf, i32 tiers, const i64
 
 // The code of each residual (context * SYMBOLS + symbol), and the residual.
 KERNEL(code_residuals)(i64 n, i64 particles, i64 spacing, i32 components, const i32* number SIZE(particles * components),
-                       const i32* expected SIZE(n * components), const float* scale SIZE(expected), u16* code SIZE(expected),
-                       i64* residual SIZE(expected), float* missed SIZE(particles))
+                       const i32* expected SIZE(n * components), const float* scale SIZE(expected),
+                       u16* code SIZE(expected), i64* residual SIZE(expected), float* missed SIZE(particles))
 {
     (void)particles;   // states a size
     FOR_EACH(j, n) {
         const i64 i = (2 * j + 1) * spacing;
         i64 sizes = 0;
         for (i32 c = 0; c < components; ++c) {
-            const i64 at = j * components + c, off = (i64)number[i * components + c] - expected[at], size = off < 0 ? -off : off;
+            const i64 at = j * components + c, off = (i64)number[i * components + c] - expected[at];
+            const i64 size = off < 0 ? -off : off;
             residual[at] = off;
             code[at] = (u16)(context_of(scale[at], c, sizes) * SYMBOLS + symbol_of(size));
             sizes += size;
@@ -322,15 +326,17 @@ KERNEL(write_signs)(i64 blocks, const i64* begin SIZE(blocks + 1), const u16* co
     }
 }
 
-// The numbers of the particles of one step, in blocks from `block` on, each of `length` residuals. `sound` says of each block
-// whether its code ended where it should. Whatever the input, nothing is read outside what `word_first` and `rest_first` delimit.
+// The numbers of the particles of one step, in blocks from `block` on, each of `length` residuals. `sound` says of each
+// block whether its code ended where it should. Whatever the input, nothing is read outside what `word_first` and
+// `rest_first` delimit.
 KERNEL(decode_residuals)(i64 blocks, i64 block, i64 length, i64 n, i64 particles, i64 spacing, i32 components,
                          const i32* expected SIZE(n * components), const float* scale SIZE(expected),
                          const i64* word_first SIZE(rest_first), const u16* words SIZE(LAST(word_first)),
                          const i64* rest_first SIZE(>= block + blocks + 1), const u32* rest SIZE(LAST(rest_first)),
                          const u8* row SIZE(64), const u8* symbol_at SIZE(CEIL(frequency, 256) * 4096),
                          const u32* frequency SIZE(>= 256), const u32* start SIZE(frequency),
-                         i32* number SIZE(particles * components), float* missed SIZE(particles), u8* sound SIZE(>= block + blocks))
+                         i32* number SIZE(particles * components), float* missed SIZE(particles),
+                         u8* sound SIZE(>= block + blocks))
 {
     (void)particles;
     FOR_EACH(k, blocks) {
