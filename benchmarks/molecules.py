@@ -84,10 +84,10 @@ def measured(positions: np.ndarray, repeats: int) -> list[str]:
     context, pcodec, auto, small = (8 * len(data) / count for data in coded)
     sz3 = 8 * len(wb.codecs.get("columns", codec={"id": "sz3"}).encode(positions, aim)) / count
     xtc = 8 * xtc_bytes(positions) / count
-    there = processor_seconds(lambda: codecs[2].encode(positions, aim), repeats)
-    back = processor_seconds(lambda: codecs[2].decode(coded[2], positions.shape, positions.dtype), repeats)
+    write = processor_seconds(lambda: codecs[2].encode(positions, aim), repeats)
+    read = processor_seconds(lambda: codecs[2].decode(coded[2], positions.shape, positions.dtype), repeats)
     bits = [f"{each:.2f}" for each in (xtc, sz3, min(context, pcodec), auto, small, auto / xtc)]
-    return [*bits, *(f"{1e6 * seconds / count:.2f}" for seconds in (there, back))]
+    return [*bits, *(f"{1e6 * seconds / count:.2f}" for seconds in (write, read))]
 
 
 def xtc_bytes(positions: np.ndarray) -> int:
@@ -134,7 +134,7 @@ def code_lengths(positions: np.ndarray) -> list[float]:
 
 
 def entropy(values: np.ndarray, context: np.ndarray | None = None) -> float:
-    """The bits of each value, in bits, given its context."""
+    """The empirical entropy of each value, in bits, given its context."""
     if context is not None:
         return entropy(np.stack([context, values], axis=-1)) - entropy(context)
     _, counts = np.unique(values, axis=0, return_counts=True)
