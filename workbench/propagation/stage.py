@@ -43,8 +43,8 @@ class Stage:
     each output, its new value and the flat indices that may have changed, given the inputs and outputs before and the
     indices that have changed in each input (None: any); it returns None where it cannot, and its values must be those of
     the function, bit for bit. `together(cases)` does the same for several runs, for stages that compute these faster
-    together: each case has the four arguments of `update`, and gets the same, never None. `verify(inputs, output)` compares an
-    output with its inputs by checksums, and returns it corrected, with what was found (`wb.propagation.protected`).
+    together: each case has the four arguments of `update`, and gets the same, never None. `verify(inputs, output)` compares
+    an output with its inputs by checksums, and returns it corrected, with what was found (`wb.propagation.protected`).
     `categorical` outputs are labels: their error is the share that differs, and they have no derivative.
 
     >>> Stage("double", lambda x: 2 * x, linear=True)
