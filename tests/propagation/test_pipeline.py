@@ -52,6 +52,21 @@ def test_work_ends_where_the_bits_are_as_before():
     assert len(seen) == 1
 
 
+def test_a_stage_that_computes_several_runs_and_fails_in_one_fails_in_that_one_alone():
+    def rooted(x):
+        if x.min() < 0:
+            raise ValueError("no real root")
+        return np.sqrt(x)
+
+    stage = Stage("root", rooted, together=lambda cases: [[(rooted(inputs[0]), None)] for inputs, *_ in cases])
+    pipeline = Pipeline([stage])
+    changes = [{"input": np.full(1, value)} for value in (4.0, -1.0, 9.0)]
+    two, failed, three = pipeline.results(pipeline.run(np.ones(1)), changes)
+    assert (two["root"], three["root"]) == (2.0, 3.0)
+    assert isinstance(failed, StageFailed)
+    assert "no real root" in str(failed)
+
+
 @given(st.integers(0, 2**32), st.sampled_from(["input", "low", "high", "joined"]))
 @settings(max_examples=60, deadline=None)
 def test_resuming_gives_the_bits_of_a_whole_run(seed, site):

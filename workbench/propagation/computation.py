@@ -133,7 +133,13 @@ def compute(
 
 
 def _together(stage: Stage, runs: Sequence[Computation]) -> Sequence[Any]:
-    """What the stage returns in each run; None where it is to be computed alone."""
+    """What the stage returns in each run; None where it is to be computed alone.
+
+    So are all where the stage fails for one of them: it then fails again in that run, and in no other.
+    """
     if stage.together is None or not runs:
         return [None] * len(runs)
-    return stage.together([run.case(stage) for run in runs])
+    try:
+        return stage.together([run.case(stage) for run in runs])
+    except Exception:
+        return [None] * len(runs)

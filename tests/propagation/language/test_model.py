@@ -98,6 +98,8 @@ def test_texts_that_are_refused(lm, text, message):
 def test_generation_that_is_refused(lm):
     with pytest.raises(wb.WorkbenchError, match="at most 128 tokens; got 137"):
         lm.generate("a" * 100, tokens=37)
+    with pytest.raises(wb.WorkbenchError, match="at most 128 tokens; got 160"):   # as a cache with turns may ask for
+        lm.turns(96, 64)
     with pytest.raises(wb.WorkbenchError, match="tokens must be"):
         lm.generate(TEXT, tokens=0)
 

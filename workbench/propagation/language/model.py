@@ -143,7 +143,8 @@ class LanguageModel:
         return table[backend.namespace(table).asarray(tokens)]
 
     def turns(self, first: int, count: int) -> Array:
-        """The rotation at so many positions."""
+        """The rotation at so many positions, of those that the model was made for."""
+        self.require_room(first + count)
         return backend.namespace(self._turns).ascontiguousarray(self._turns[:, first : first + count])
 
     @cached_property
