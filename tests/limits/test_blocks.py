@@ -395,6 +395,7 @@ def test_nonsense_is_refused(nonsense, complaint):
 @pytest.mark.parametrize(("lengths", "smoothness", "nugget", "shape", "directions"), [
     ((9.0, 3.0), 0.7, 0.0, (34, 36), ((0.6, 0.8), (-0.8, 0.6))),
     ((9.0, 3.0), 2.5, 1e-6, (34, 36), ((0.8, -0.6), (0.6, 0.8))),
+    ((100.0, 1.0), 1.5, 1e-4, (44, 45), ((0.96, 0.28), (-0.28, 0.96))),
     ((4.0, 2.0, 2.0), 0.7, 0.01, (11, 10, 12), ((0.6, 0.8, 0.0), (-0.48, 0.36, 0.8), (0.64, -0.48, 0.6))),
 ])
 def test_waves_of_either_sign_have_the_eigenvalues_of_structures_across_the_axes(
@@ -404,7 +405,7 @@ def test_waves_of_either_sign_have_the_eigenvalues_of_structures_across_the_axes
     true, found, even = dense_spectrum(across, shape), block_spectrum(across, shape), block_spectrum(Even(across), shape)
     assert found.size == pytest.approx(true.size)
     for distortion in (0.5, 0.1, 0.01, 1e-3, 1e-5):
-        assert found.rate(distortion) == pytest.approx(true.rate(distortion), abs=0.006 + found.slack)
+        assert -0.005 < found.rate(distortion) - true.rate(distortion) < found.slack
     assert even.rate(1e-3) > true.rate(1e-3) + 0.04   # what a model without directions costs
 
 
@@ -415,4 +416,4 @@ def test_a_centred_table_has_the_spectrum_of_its_model():
     table = Sampled(across.at(lags[:, None], lags) * np.multiply.outer(fade, fade), 1e-3, centred=True)
     true, found = dense_spectrum(table, (34, 36)), block_spectrum(table, (34, 36))
     for distortion in (0.3, 0.01, 1e-4):
-        assert found.rate(distortion) == pytest.approx(true.rate(distortion), abs=0.006 + found.slack)
+        assert found.rate(distortion) == pytest.approx(true.rate(distortion), abs=found.slack)

@@ -36,6 +36,8 @@ SLAB = 2**20           # lags at a time
 DENSE_BOX = 1024       # points of a box that is not separable, below which its full matrix is diagonalised
 PIECE = {2: 24, 3: 8, 4: 5}   # side of the box in which the product basis is compared with the eigenvalues
 UNSURE = 0.5           # share of the correction of a larger box by which it may be wrong
+UNSURE_ACROSS = 1.0    # the same for structures across the axes, whose corrections fall more slowly than faces per cell
+LEAST_UNSURE = 0.01    # bits that the ratio of the powers of signs may be off beside it
 REMEMBERED = 32        # spectra of small boxes
 DENSE = 2048           # points of a box whose full matrix is computed
 SMALLEST = 1e-16       # of the largest variance: replaces a variance that rounding made negative
@@ -210,7 +212,8 @@ def _box(correlation: Correlation, shape: Sequence[int]) -> Spectrum:
     share = sum(1 / length for length in shape) / sum(1 / length for length in piece)
     ratios = share * log_ratios(_small_box(correlation, piece), product_spectrum(correlation, piece))
     saved = np.cumsum(-ratios[::-1]).max(initial=0.0) / (2 * len(ratios)) * LOG2E   # at most, in bits
-    return replace(moved(whole, ratios), slack=UNSURE * float(saved))
+    slack = UNSURE * saved if correlation.even else UNSURE_ACROSS * saved + LEAST_UNSURE
+    return replace(moved(whole, ratios), slack=float(slack))
 
 
 @functools.lru_cache(maxsize=REMEMBERED)
