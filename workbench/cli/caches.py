@@ -82,4 +82,7 @@ def _steps(text: str) -> tuple[float, float]:
 def _published(text: str) -> tuple[str, ...]:
     if text in ("all", "none"):
         return tuple(BASELINES) if text == "all" else ()
-    return tuple(name.strip() for name in text.split(",") if name.strip())
+    names = tuple(name.strip() for name in text.split(","))
+    if unknown := [name for name in names if name not in BASELINES]:
+        raise argparse.ArgumentTypeError(f"expected all, none, or some of {', '.join(BASELINES)}; got {unknown[0]!r}")
+    return names
