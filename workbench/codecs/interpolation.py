@@ -23,7 +23,7 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, NoReturn, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
@@ -95,6 +95,11 @@ class Interpolation(InPieces):
     )
     fitted: bool = option(True, "whether weights are fitted to each pass: not is twice as fast, and files are larger")
     model: str | None = option(None, "a trained model as text, used where it saves room (none: fitted weights alone)")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The configuration, without the usual values of options that decoding does not read: documents stay small."""
+        usual = {"aim": "bound", "fitted": True}
+        return {name: value for name, value in super().to_dict().items() if name not in usual or usual[name] != value}
 
     def __post_init__(self) -> None:
         super().__post_init__()
