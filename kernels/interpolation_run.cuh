@@ -4,9 +4,9 @@
 // is found for a run of targets first, in loops whose steps do not depend on each other; a processor takes several steps at once.
 #pragma once
 
-// A device function with a long body that several places call: it is not written out at each of them.
+// A function with a long body that several places call: a processor's code has it once.
 #ifdef __CUDACC__
-#define DEVICE_ONCE static __device__ __noinline__
+#define DEVICE_ONCE DEVICE
 #else
 #define DEVICE_ONCE static
 #endif
@@ -204,10 +204,11 @@ DEVICE void go_along(const Pass& pass, const Grid& grid, const Row& row, i32 n, 
     go_on(pass, grid, place);
 }
 
-// Whether the targets of a pass are looked at in runs: no network corrects them, and rows are not too short.
+// Whether the targets of a pass are looked at in runs: no network corrects them, and rows are not too short. A thread of a GPU
+// takes one step at a time anyway, and a run would fill its registers.
 DEVICE bool in_rows(const Pass& pass, const Row& row, const float* network)
 {
-    return !(network[0] > 0) && pass.count[row.axis] >= LEAST_ROW;
+    return ON_CPU && !(network[0] > 0) && pass.count[row.axis] >= LEAST_ROW;
 }
 
 DEVICE void look_at_run(const Pass& pass, const Grid& grid, const Row& row, const Place& place, i64 known, i32 n,
