@@ -2,7 +2,7 @@
 
 import pytest
 
-from browser.notebook_page import NotebookPage, eventually
+from browser.notebook_page import InUse, NotebookPage, eventually
 from browser.panels import CHARTS
 
 pytestmark = pytest.mark.long
@@ -35,7 +35,13 @@ def test_closed_panels_are_let_go(notebook: NotebookPage) -> None:
     open_and_close(notebook, 2 * KINDS)   # which load libraries
     before = notebook.in_use()
     open_and_close(notebook, 2 * KINDS)
-    after = notebook.in_use()
-    assert after.nodes - before.nodes < OF_ONE_PANEL, (before, after)
-    assert after.listeners - before.listeners < 100, (before, after)
-    assert after.megabytes < 1.05 * before.megabytes, (before, after)
+    eventually(lambda: let_go(before, notebook.in_use()))   # what is under way holds closed panels for a moment
+
+
+def let_go(before: InUse, after: InUse) -> bool:
+    print(before, after)   # for who reads a failure
+    return (
+        after.nodes - before.nodes < OF_ONE_PANEL
+        and after.listeners - before.listeners < 100
+        and after.megabytes < 1.05 * before.megabytes
+    )
