@@ -195,7 +195,7 @@ def test_the_same_shards_are_in_memory_in_folders_and_in_zip_files(case, tmp_pat
     for suffix in (".zarr", ".zip"):
         again = wb.open(archive.save(tmp_path / f"a{suffix}"))
         assert parts(again) == parts(archive)
-        assert again.nbytes == archive.nbytes == again.store.nbytes
+        assert again.nbytes == archive.nbytes == sum(map(again.store.size, again.store.keys()))
         assert again.damage() == []
         assert again.verify().passed
         assert again.verify(original).passed
@@ -255,9 +255,9 @@ class Seen(DirectoryStore):
         super().__init__(path)
         self.reads = []
 
-    def read(self, key, begin=0, size=None):
+    def read(self, key, begin=0, size=None, most=None):
         self.reads.append((key, begin, size))
-        return super().read(key, begin, size)
+        return super().read(key, begin, size, most)
 
 
 @pytest.mark.parametrize("name", ["free", "field"])

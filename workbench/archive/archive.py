@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import math
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,6 +81,7 @@ class Archive(Statistics, Algebra):
         isolate: bool = True,
         patience: float | None = None,
         damaged: bool = False,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> Archive:
         """The archive at a path; `wb.open` opens all other known formats too.
 
@@ -89,17 +90,35 @@ class Archive(Statistics, Algebra):
         the clock another process may take for each second of processor time (3 unless given): more on a busy machine.
         `damaged=True` opens the readable part of an archive that cannot be opened otherwise: a truncated zip file, or a
         folder with missing files. `damage()` then lists the lost parts, and `salvage()` returns the rest.
+        `path` may be an address: `https://...`, or one that fsspec knows, such as `s3://...`. What is read needs its chunks
+        alone. `storage_options` are `headers` and `timeout` of HTTP, or what fsspec takes, such as `{"anon": True}`.
         """
-        return cls(open_store(path, damaged), Trust(codecs, most_bytes, isolate, patience), damaged)
+        return cls(open_store(path, damaged, storage_options), Trust(codecs, most_bytes, isolate, patience), damaged)
 
     def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
         """Write one file (`x.zip`) or a directory (`x.zarr` or `x`), completely or not at all.
 
         Only the parts of the archive are written. Damaged documents are repaired from the root.
         """
+        return write(path, self._parts(), overwrite)
+
+    def upload(self, address: str, overwrite: bool = False, storage_options: Mapping[str, Any] | None = None) -> str:
+        """Write one file to an object store, such as `s3://bucket/x.zip`, completely or not at all; returns its address.
+
+        >>> import workbench as wb
+        >>> wb.compress(np.linspace(0, 1, 100), wb.Absolute(0.01), "prequantised").upload("memory://x.zip", overwrite=True)
+        'memory://x.zip'
+        >>> wb.open("memory://x.zip")
+        Archive(100 values, float64, prequantised, ... bytes, ...)
+        """
+        from workbench.archive.remote.sending import upload
+
+        return upload(address, self._parts(), overwrite, storage_options)
+
+    def _parts(self) -> Iterator[tuple[str, bytes]]:
+        """All parts by their keys, in the order of a zip file."""
         documents = self.documents
-        parts = ((key, documents[key] if key in documents else self.store.read(key)) for key in in_order(self._keys))
-        return write(path, parts, overwrite)
+        return ((key, documents[key] if key in documents else self.store.read(key)) for key in in_order(self._keys))
 
     @functools.cached_property
     def _keys(self) -> list[str]:

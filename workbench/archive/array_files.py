@@ -30,9 +30,11 @@ def require_plausible(layout: ArrayLayout, store: Store, damaged: bool = False) 
     """Refuse an array that is too large for the bytes of its chunks.
 
     At most 2^20 values per byte, plus 2^26, are accepted, and at most 64 chunks for each one that the files can hold. The
-    first few files justify nearly every array; otherwise all are listed. Each chunk must justify the memory for its values
-    (`read_chunk`). When `damaged`, any number of chunks may be missing.
+    first few files justify nearly every array; otherwise all are listed. Small ones need none. Each chunk must justify
+    the memory for its values (`read_chunk`). When `damaged`, any number of chunks may be missing.
     """
+    if _unjustified(layout, store, [], damaged) is None:
+        return
     sizes = [store.size(key, missing=0) for key in itertools.islice(layout.file_keys(), FIRST_FILES)]
     if _unjustified(layout, store, sizes, damaged):
         sizes = [store.size(key) for key in store.keys() if key.startswith(f"{layout.name}/c/")]   # noqa: SIM118
@@ -74,11 +76,11 @@ def read_index(store: Store, layout: ArrayLayout, shard: Index) -> ShardIndex:
 def read_chunk(store: Store, layout: ArrayLayout, index: Index, shard: ShardIndex | None = None) -> bytes:
     """The bytes of a chunk, after checking their number and the shape that the frame claims; `shard` is where it is."""
     key, extent, file = layout.chunk_key(index), layout.chunk_extent(index), layout.shard_key(layout.shard_of(index))
-    begin, size = (0, store.size(key)) if shard is None else shard.place(layout.slot_of(index))
+    begin, size = (0, None) if shard is None else shard.place(layout.slot_of(index))
     most = BYTES_OF_SMALL_CHUNK + EXPANSION * math.prod(extent) * layout.dtype.itemsize
-    if size > most:
+    if size is not None and size > most:
         raise Damaged(key, f"it must have at most {most:,} bytes; it has {size:,}")
-    data = store.read(file, begin, size)
+    data = store.read(file, begin, size, most)
     if (claimed := shape_of(data, key)) != extent:
         raise Damaged(key, f"it must hold values of shape {extent}; it claims {claimed}")
     return data

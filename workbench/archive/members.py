@@ -8,6 +8,7 @@ chunks and documents have checksums of their own.
 
 from __future__ import annotations
 
+import io
 import mmap
 import re
 import stat
@@ -53,17 +54,20 @@ class Listing:
 
 def listed(path: Path) -> Listing:
     """The members by the directory of the zip file. Members that cannot be parts of an archive are left out."""
+    return listed_in(path, path.name, "not an archive, or an incomplete zip file", f"check the path; if it is one, {HINT}")
+
+
+def listed_in(file: Path | io.RawIOBase, name: str, else_it_is: str, advice: str) -> Listing:
+    """The same, of a file that is open or not yet; and what is said of one that is no zip file."""
     try:
-        with zipfile.ZipFile(path) as opened:
+        with zipfile.ZipFile(file) as opened:
             end = opened.start_dir
             members = [member for member in opened.infolist() if not member.is_dir() and _may_be_part(member)]
     except (OSError, WorkbenchError):
         raise
     except Exception as error:   # a forged zip file can make the standard library raise anything
-        raise WorkbenchError(
-            f"{path.name} is not an archive, or an incomplete zip file ({error}): check the path; if it is one, {HINT}"
-        ) from None
-    _check_members(path.name, members, end)
+        raise WorkbenchError(f"{name} is {else_it_is} ({error}): {advice}") from None
+    _check_members(name, members, end)
     return Listing([Member(member.filename, member.header_offset, member.file_size) for member in members], end)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from workbench.archive.archive import Archive
@@ -28,15 +28,18 @@ def read(
     isolate: bool = True,
     patience: float | None = None,
     damaged: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Archive | CollectionOfArchives:
     """The archive, with nothing decoded yet; when `damaged`, its readable part."""
     trust: dict[str, Any] = {"codecs": codecs, "most_bytes": most_bytes, "isolate": isolate, "patience": patience}
-    return opened(source.path, **trust, damaged=damaged)
+    return opened(source.place, damaged, storage_options, **trust)
 
 
-def opened(path: str | os.PathLike[str], damaged: bool = False, **trust: Any) -> Archive | CollectionOfArchives:
-    """The archive at a path, of one array or of many members."""
-    store = open_store(path, damaged)
+def opened(
+    path: str | os.PathLike[str], damaged: bool = False, storage_options: Mapping[str, Any] | None = None, **trust: Any
+) -> Archive | CollectionOfArchives:
+    """The archive at a path or an address, of one array or of many members."""
+    store = open_store(path, damaged, storage_options)
     known = intact_root(store, damaged)
     kind = CollectionOfArchives if is_collection(known.root) else Archive
     return kind(store, Trust(**trust), damaged, known)
@@ -49,6 +52,7 @@ def snapshot(
     most_bytes: int | None = None,
     isolate: bool = True,
     patience: float | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Snapshot:
     """The particles of an archive, to be decoded chunk by chunk."""
     first = sources[0]
@@ -56,13 +60,17 @@ def snapshot(
         raise WorkbenchError(f"{sources[1].name}: an archive is a whole snapshot; open several by wb.open_series(...)")
     allowed = None if codecs is None else tuple(codecs)
     trust: dict[str, Any] = {"codecs": allowed, "most_bytes": most_bytes, "isolate": isolate, "patience": patience}
-    archive = opened(first.path, **trust)
+    archive = opened(first.place, storage_options=storage_options, **trust)
     if isinstance(archive, CollectionOfArchives):
         raise WorkbenchError(f"{first.name} holds {len(archive)} members: open it by wb.open(...), and choose one by name")
-    table = archive.content.table(archive, first.path.absolute(), trust)
+    table = archive.content.table(archive, first, {**trust, "storage_options": storage_options})
     cell = None if archive.box is None else Cell(archive.box)
     metadata = archive.attributes.get("metadata", {})
     return Snapshot.of(first.name, [table], cell, metadata)
 
 
-ARCHIVE = Format("archive", "Lossbench archive (folder or zip)", lambda source: is_archive(source.path), read, snapshot)
+def _is_archive(source: Source) -> bool:
+    return source.address is not None or is_archive(source.path)
+
+
+ARCHIVE = Format("archive", "Lossbench archive (folder or zip)", _is_archive, read, snapshot, reads_addresses=True)

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from workbench import backend
 from workbench.archive.recognition import is_archive
+from workbench.data.readers.address import is_address
 from workbench.errors import WorkbenchError
 
 NO_SECOND_NAMES = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)   # of file systems without hard links
@@ -25,6 +26,10 @@ NO_FLUSHING = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)   # of a folder, on net
 
 def target_of(path: str | os.PathLike[str]) -> Path:
     """The target with links resolved, in a directory that exists."""
+    if is_address(path):
+        raise WorkbenchError(
+            f"an archive is written to a path of this machine, and then sent by archive.upload({path!r}); got that address"
+        )
     try:
         target = Path(path).expanduser().resolve()
         here, fits = target == Path.cwd(), target.name and target.parent.is_dir()

@@ -7,7 +7,7 @@ deflated, in the folder of the data, under a name that Zarr ignores. A reader ta
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -97,14 +97,10 @@ def read_root(store: Store, damaged: bool = False, known: IntactRoot | None = No
 
 
 def intact_root(store: Store, damaged: bool = False) -> IntactRoot:
-    """The root, or the first of its copies that is intact."""
-    copies = [key for key in copy_keys() if store.size(key, missing=0)]
-    if store.size(ROOT, missing=-1) < 0 and not (copies and damaged):
-        hint = f"; a copy of it exists: {HINT}" if copies else ""
-        raise WorkbenchError(f"{store.name} is not an archive: it has no {ROOT}{hint}")
+    """The root, or the first of its copies that is intact; copies are looked for where they are needed."""
     damage: list[Damaged] = []
     first: WorkbenchError | None = None
-    for key in [ROOT, *copies]:
+    for key in _roots(store, damaged):
         try:
             root = document.unsealed(read_document(store, key), key)
         except WorkbenchError as error:
@@ -116,11 +112,23 @@ def intact_root(store: Store, damaged: bool = False) -> IntactRoot:
     raise first
 
 
+def _roots(store: Store, damaged: bool) -> Iterator[str]:
+    """The keys of the root and of its copies."""
+    missing = store.size(ROOT, missing=-1) < 0
+    if not missing:
+        yield ROOT
+    copies = [key for key in copy_keys() if store.size(key, missing=0)]
+    if missing and not (copies and damaged):
+        hint = f"; a copy of it exists: {HINT}" if copies else ""
+        raise WorkbenchError(f"{store.name} is not an archive: it has no {ROOT}{hint}")
+    if missing:
+        yield ROOT
+    yield from copies
+
+
 def read_document(store: Store, key: str) -> dict[str, Any]:
     """The JSON document at a key."""
-    if (size := store.size(key)) > document.MOST_BYTES:
-        raise WorkbenchError(f"{key} must have at most {document.MOST_BYTES:,} bytes; it has {size:,}")
-    return document_of(store.read(key, 0, size), key)
+    return document_of(store.read(key, most=document.MOST_BYTES), key)
 
 
 def document_of(data: bytes, key: str) -> dict[str, Any]:

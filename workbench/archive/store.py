@@ -1,9 +1,10 @@
 """Storage of the parts of an archive, bytes by keys such as `positions/c/3/0`: in memory, a directory or a zip file.
 
-An archive may come from anywhere. A key is a plain relative path of plain names. The members of a zip file are listed when
-it is opened, and must be stored without compression, once, within the file. A directory is not listed: it may have many
-files on a slow disk, and its documents say which. No link in it is followed, wherever on the way to a file. A read returns
-exactly the number of bytes that is asked for, which is compared with the size before anything is allocated.
+Those of other machines are in `remote/`. An archive may come from anywhere. A key is a plain relative path of plain names.
+The members of a zip file are listed when it is opened, and must be stored without compression, once, within the file. A
+directory is not listed: it may have many files on a slow disk, and its documents say which. No link in it is followed,
+wherever on the way to a file. A read returns exactly the number of bytes that is asked for, which is compared with the size
+before anything is allocated.
 
 Stores hold no open files. So they need no closing, can be pickled, and any number of threads may read at once. They detect
 a file that was replaced after opening.
@@ -19,11 +20,12 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, Protocol, TypeVar
+from typing import IO, Any, Protocol, TypeVar
 
 from workbench.archive.frame import Damaged
 from workbench.archive.key import is_key, require_key
 from workbench.archive.members import LOCAL_HEADER, LOCAL_SIGNATURE, listed, scanned
+from workbench.data.readers.address import is_address
 from workbench.errors import WorkbenchError
 
 Result = TypeVar("Result")
@@ -42,8 +44,8 @@ class Store(Protocol):
     def in_memory(self) -> bool:
         """Whether this process made the bytes, and holds them."""
 
-    def read(self, key: str, begin: int = 0, size: int | None = None) -> bytes:
-        """The bytes of this key, or so many of them from this place on."""
+    def read(self, key: str, begin: int = 0, size: int | None = None, most: int | None = None) -> bytes:
+        """The bytes of this key, or so many of them from this place on; more than `most` are damage, and are not read."""
 
     def size(self, key: str, missing: int | None = None) -> int:
         """How many bytes there are, without reading them; `missing` where there is no such part."""
@@ -51,12 +53,9 @@ class Store(Protocol):
     def keys(self) -> list[str]:
         """All keys, sorted."""
 
-    @property
-    def nbytes(self) -> int:
-        """The size of all parts together."""
 
 
-class _Listed:
+class Listed:
     """The common part of stores in which the size of every part is known from the beginning."""
 
     in_memory = False
@@ -76,18 +75,14 @@ class _Listed:
         """All keys, sorted."""
         return sorted(self._sizes)
 
-    @property
-    def nbytes(self) -> int:
-        """The size of all parts together."""
-        return sum(self._sizes.values())
 
 
-class MemoryStore(_Listed):
+class MemoryStore(Listed):
     """An archive that is not written yet, or that is being made in memory.
 
     >>> store = MemoryStore({"zarr.json": b"{}", "positions/c/0/0": b"LBC1"})
-    >>> store.keys(), store.nbytes
-    (['positions/c/0/0', 'zarr.json'], 6)
+    >>> store.keys(), store.size("positions/c/0/0")
+    (['positions/c/0/0', 'zarr.json'], 4)
     """
 
     in_memory = True
@@ -120,9 +115,9 @@ class MemoryStore(_Listed):
         self._entries.pop(key, None)
         self._sizes.pop(key, None)
 
-    def read(self, key: str, begin: int = 0, size: int | None = None) -> bytes:
+    def read(self, key: str, begin: int = 0, size: int | None = None, most: int | None = None) -> bytes:
         """The bytes of this key."""
-        begin, end = _range(key, begin, size, self.size(key))
+        begin, end = range_of(key, begin, size, self.size(key), most)
         data = self._entries[key]
         return data if end - begin == len(data) else data[begin:end]
 
@@ -149,9 +144,9 @@ class DirectoryStore:
             raise self._missing(key)
         return size
 
-    def read(self, key: str, begin: int = 0, size: int | None = None) -> bytes:
+    def read(self, key: str, begin: int = 0, size: int | None = None, most: int | None = None) -> bytes:
         """The bytes of this key."""
-        data = self._reached(key, partial(_bytes_at, key, begin, size))
+        data = self._reached(key, partial(_bytes_at, key, begin, size, most))
         if data is None:
             raise self._missing(key)
         return data
@@ -161,11 +156,6 @@ class DirectoryStore:
         with _still_there(self.name):
             return sorted(key for key, _ in _files(self.path))
 
-    @property
-    def nbytes(self) -> int:
-        """The size of all parts together: lists the directory."""
-        with _still_there(self.name):
-            return sum(size for _, size in _files(self.path))
 
     def _reached(self, key: str, use: Callable[[int, str], Result | None]) -> Result | None:
         """What `use` makes of the folder of a part and of its name there; links are not followed. None if there is none."""
@@ -190,7 +180,7 @@ class DirectoryStore:
         return Damaged(key, f"it is missing from {self.name}, where links are not followed")
 
 
-class ZipStore(_Listed):
+class ZipStore(Listed):
     """An archive as one zip file whose members are stored without compression.
 
     When `damaged`, the members are found by their own headers and not by the directory at the end of the file.
@@ -207,10 +197,10 @@ class ZipStore(_Listed):
         self._offsets = {member.key: member.offset for member in listing.members}
         super().__init__(self.path.name, {member.key: member.size for member in listing.members})
 
-    def read(self, key: str, begin: int = 0, size: int | None = None) -> bytes:
+    def read(self, key: str, begin: int = 0, size: int | None = None, most: int | None = None) -> bytes:
         """The bytes of this key."""
         whole = self.size(key)
-        begin, end = _range(key, begin, size, whole)
+        begin, end = range_of(key, begin, size, whole, most)
         try:
             with ExitStack() as opened:
                 with _still_there(self.name):
@@ -230,13 +220,21 @@ class ZipStore(_Listed):
             raise _unreadable(key, error) from None
 
 
-def open_store(path: str | os.PathLike[str], damaged: bool = False) -> Store:
-    """The store at a path: a directory, or a zip file. When `damaged`, its readable part.
+def open_store(
+    path: str | os.PathLike[str], damaged: bool = False, storage_options: Mapping[str, Any] | None = None
+) -> Store:
+    """The store at a path: a directory, or a zip file; or that at an address. When `damaged`, its readable part.
 
     >>> open_store("no/such.zarr")
     Traceback (most recent call last):
     workbench.errors.WorkbenchError: there is no archive no/such.zarr: check the path
     """
+    if is_address(path):
+        from workbench.archive.remote.stores import remote_store  # which few need
+
+        return remote_store(path, damaged, storage_options)
+    if storage_options is not None:
+        raise WorkbenchError(f"storage_options are for addresses such as s3://bucket/x.zip; got the path {path}")
     try:
         place = Path(path).expanduser()
         is_folder, is_file = place.is_dir(), place.is_file()
@@ -276,14 +274,14 @@ def _size_at(folder: int, name: str) -> int | None:
     return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
-def _bytes_at(key: str, begin: int, size: int | None, folder: int, name: str) -> bytes | None:
+def _bytes_at(key: str, begin: int, size: int | None, most: int | None, folder: int, name: str) -> bytes | None:
     """Some bytes of a plain file in a folder."""
     with ExitStack() as opened:
         file = _descriptor(name, os.O_NOFOLLOW | os.O_NONBLOCK, opened, folder)   # no pipe is waited for
         status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode):
             return None
-        begin, end = _range(key, begin, size, status.st_size)
+        begin, end = range_of(key, begin, size, status.st_size, most)
         with open(file, "rb", buffering=0, closefd=False) as stream:
             stream.seek(begin)
             return _read(stream, end - begin, key)
@@ -310,11 +308,17 @@ def _unreadable(key: str, error: OSError) -> Damaged:
     return Damaged(key, f"it cannot be read ({error.strerror or error})")
 
 
-def _range(key: str, begin: int, size: int | None, whole: int) -> tuple[int, int]:
-    """From where to where so many bytes are read of the whole; all of them, if `size` is None."""
+def range_of(key: str, begin: int, size: int | None, whole: int, most: int | None = None) -> tuple[int, int]:
+    """From where to where so many bytes are read of the whole; all of them, if `size` is None.
+
+    >>> range_of("values/c/0", 2, 3, 10), range_of("values/c/0", 0, None, 10)
+    ((2, 5), (0, 10))
+    """
     end = whole if size is None else begin + size
     if not 0 <= begin <= end <= whole:
         raise Damaged(key, f"it must have {end:,} bytes; it has {whole:,}")
+    if most is not None and end - begin > most:
+        raise Damaged(key, f"it must have at most {most:,} bytes; it has {end - begin:,}")
     return begin, end
 
 

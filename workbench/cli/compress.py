@@ -14,6 +14,7 @@ from typing import Any
 
 from workbench.archive import Archive, Dataset, compress
 from workbench.archive.recognition import is_archive, require_suffix
+from workbench.archive.remote.sending import free_place
 from workbench.archive.request import ORDERS
 from workbench.cli.archives import describe_archive, print_archive, sizes
 from workbench.cli.bounds import Rules, add_bounds, chosen_rules
@@ -30,6 +31,7 @@ from workbench.cli.target import add_target, require_free
 from workbench.cli.workers import add_workers, in_chunks, wants_workers, workers_of
 from workbench.clusters import KeepClusters
 from workbench.data.readers import left_out
+from workbench.data.readers.address import is_address
 from workbench.errors import GuaranteeBroken, SeveralArrays, WorkbenchError
 from workbench.guarantees import Absolute, Bound, Relative, Safeguard
 from workbench.run.chunked_field import ChunkedField
@@ -104,7 +106,7 @@ def run(options: argparse.Namespace) -> int:
         seconds = time.perf_counter() - start
         if not on_workers:
             progress(None, f"writing {options.out}")
-            archive.save(options.out, options.overwrite)
+            (archive.upload if is_address(options.out) else archive.save)(options.out, options.overwrite)
     limit = archive.certificate[archive.data.layout.name].limit
     scale = scale or {"limit": None if limit is None or limit.relative else limit.value}
     outcome = {"file": options.file, "out": options.out, **_outcome(archive, seconds), **scale}
@@ -183,6 +185,11 @@ def _rule(text: str) -> tuple[str, float]:
 
 def require_target(options: argparse.Namespace) -> None:
     """Refuse an output that cannot be written, before any work."""
+    if is_address(options.out):
+        if wants_workers(options):
+            raise WorkbenchError(f"workers write to a path that all of them see; got {options.out}: send it afterwards")
+        free_place(options.out, options.overwrite)
+        return
     target = require_free(options.out, options.overwrite, options.file)
     if os.path.lexists(target) and not is_archive(target):
         raise WorkbenchError(f"--overwrite replaces only archives; {options.out} is none: move it, or choose another name")

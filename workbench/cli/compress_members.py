@@ -12,6 +12,7 @@ from workbench.cli.datasets import require_for_datasets
 from workbench.cli.members import describe_collection, print_collection
 from workbench.cli.progress import Progress
 from workbench.codecs import Codec
+from workbench.data.readers.address import is_address
 
 
 def compress_members(
@@ -19,11 +20,13 @@ def compress_members(
 ) -> int:
     """Compress all members, each read in parts where that can be done; write the archive, and print what each costs."""
     require_for_datasets(options)
-    start, bounds = time.perf_counter(), rules.for_members()   # type: float, Any
+    start, bounds, sent = time.perf_counter(), rules.for_members(), is_address(options.out)   # type: float, Any, bool
     archive: Any = compress(
-        dataset, bounds, codec, progress=progress, out=options.out, overwrite=options.overwrite,
+        dataset, bounds, codec, progress=progress, out=None if sent else options.out, overwrite=options.overwrite,
         client=client, scratch=options.scratch,
     )
+    if sent:
+        archive.upload(options.out, options.overwrite)
     seconds = time.perf_counter() - start
     _print(archive, seconds, options)
     return 0

@@ -23,7 +23,7 @@ from workbench.data import Field
 from workbench.errors import WorkbenchError, briefly
 from workbench.xarray.decoding import lazy_variable
 
-OPTIONS = ("drop_variables", "group", "codecs", "most_bytes", "isolate")
+OPTIONS = ("drop_variables", "group", "codecs", "most_bytes", "isolate", "storage_options")
 DECODING = (
     "mask_and_scale", "decode_times", "concat_characters", "decode_coords", "use_cftime", "decode_timedelta",
 )   # options of xarray for files
@@ -46,11 +46,14 @@ class LossbenchEngine(BackendEntrypoint):
         codecs: Iterable[str] | None = None,
         most_bytes: int | None = None,
         isolate: bool = True,
+        storage_options: Mapping[str, Any] | None = None,
         **decoding: Any,
     ) -> xarray.Dataset:
         """The archive as a dataset; nothing is decoded yet. `group` is one of a collection with groups."""
         _require_decoded(decoding)
-        archive = opened(filename_or_obj, codecs=_allowed(codecs), most_bytes=most_bytes, isolate=isolate)
+        archive = opened(
+            filename_or_obj, False, storage_options, codecs=_allowed(codecs), most_bytes=most_bytes, isolate=isolate
+        )
         return _dataset(archive, _path_of(group), _dropped(drop_variables))
 
     def open_groups_as_dict(   # type: ignore[override]
@@ -62,11 +65,14 @@ class LossbenchEngine(BackendEntrypoint):
         codecs: Iterable[str] | None = None,
         most_bytes: int | None = None,
         isolate: bool = True,
+        storage_options: Mapping[str, Any] | None = None,
         **decoding: Any,
     ) -> dict[str, xarray.Dataset]:
         """A dataset for each group, by its path; of those in `group`, by their paths there."""
         _require_decoded(decoding)
-        archive = opened(filename_or_obj, codecs=_allowed(codecs), most_bytes=most_bytes, isolate=isolate)
+        archive = opened(
+            filename_or_obj, False, storage_options, codecs=_allowed(codecs), most_bytes=most_bytes, isolate=isolate
+        )
         dropped, top = _dropped(drop_variables), _path_of(group)
         groups = list(archive.groups) if isinstance(archive, Collection) else []
         inside = [name for name in groups if name.startswith(f"{top}/")] if top else [name for name in groups if name]
@@ -77,7 +83,7 @@ class LossbenchEngine(BackendEntrypoint):
         return xarray.DataTree.from_dict(self.open_groups_as_dict(filename_or_obj, **options))
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
-        """Whether this is the path of an archive."""
+        """Whether this is the path of an archive. What is at an address is not asked: give engine="lossbench"."""
         return isinstance(filename_or_obj, str | os.PathLike) and is_archive(filename_or_obj)
 
 

@@ -59,9 +59,10 @@ class Collection(Mapping[str, Archive]):
         isolate: bool = True,
         patience: float | None = None,
         damaged: bool = False,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> Collection:
         """The collection at a path; the options are those of `wb.Archive.open`, and `wb.open` opens all known formats."""
-        return cls(open_store(path, damaged), Trust(codecs, most_bytes, isolate, patience), damaged)
+        return cls(open_store(path, damaged, storage_options), Trust(codecs, most_bytes, isolate, patience), damaged)
 
     def __getitem__(self, name: str) -> Archive:
         if name not in self._opened:
@@ -196,9 +197,19 @@ class Collection(Mapping[str, Archive]):
 
     def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
         """Write one file (`x.zip`) or a directory (`x.zarr` or `x`), completely or not at all."""
+        return write(path, self._parts(), overwrite)
+
+    def upload(self, address: str, overwrite: bool = False, storage_options: Mapping[str, Any] | None = None) -> str:
+        """Write one file to an object store, such as `s3://bucket/x.zip`, completely or not at all; returns its address."""
+        from workbench.archive.remote.sending import upload
+
+        return upload(address, self._parts(), overwrite, storage_options)
+
+    def _parts(self) -> Iterator[tuple[str, bytes]]:
+        """All parts by their keys, in the order of a zip file."""
         documents = self._root.documents
         keys = in_order([*documents, *self._root.file_keys()])
-        return write(path, ((key, documents[key] if key in documents else self.store.read(key)) for key in keys), overwrite)
+        return ((key, documents[key] if key in documents else self.store.read(key)) for key in keys)
 
     # Checking.
 

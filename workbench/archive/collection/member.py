@@ -36,11 +36,11 @@ class MemberStore:
         """Whether this process made the bytes, and holds them."""
         return self.whole.in_memory
 
-    def read(self, key: str, begin: int = 0, size: int | None = None) -> bytes:
+    def read(self, key: str, begin: int = 0, size: int | None = None, most: int | None = None) -> bytes:
         """The bytes of this key."""
         if (document := self.documents.get(key)) is not None:
             return document[begin : None if size is None else begin + size]
-        return self.whole.read(self._key(key), begin, size)
+        return self.whole.read(self._key(key), begin, size, most)
 
     def size(self, key: str, missing: int | None = None) -> int:
         """How many bytes there are, without reading them; `missing` where there is no such part."""
@@ -61,11 +61,6 @@ class MemberStore:
             for begin in own if key.startswith(f"{begin}c/")
         ]
         return sorted([*self.documents, *found])
-
-    @property
-    def nbytes(self) -> int:
-        """The size of all parts together."""
-        return sum(map(self.size, self.keys()))
 
     def _key(self, key: str) -> str:
         array, _, rest = key.partition("/")
@@ -128,14 +123,9 @@ class _Renamed:
         """Whether this process holds the bytes."""
         return self.whole.in_memory
 
-    @property
-    def nbytes(self) -> int:
-        """The size of all parts of the collection together."""
-        return self.whole.nbytes
-
-    def read(self, key: str, begin: int = 0, size: int | None = None) -> bytes:
+    def read(self, key: str, begin: int = 0, size: int | None = None, most: int | None = None) -> bytes:
         """The bytes of this key."""
-        return self.whole.read(self.arrays.key(key), begin, size)
+        return self.whole.read(self.arrays.key(key), begin, size, most)
 
     def size(self, key: str, missing: int | None = None) -> int:
         """How many bytes there are."""

@@ -10,7 +10,6 @@ import dataclasses
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +22,7 @@ from workbench.archive.request import Compression, Request, require_about
 from workbench.archive.salvage import salvage
 from workbench.archive.verify import Examination
 from workbench.backend import Array
+from workbench.data.readers.source import Source
 from workbench.data.readers.tables import Table
 from workbench.errors import WorkbenchError
 from workbench.run.chunked_field import ChunkedField
@@ -130,10 +130,10 @@ class Content(ABC):
         """Bits for the position of each particle."""
         raise WorkbenchError(f"bits_per_particle is for particles; this archive holds {self.words}: use bits_per_value")
 
-    def table(self, archive: Archive, path: Path, trust: dict[str, Any]) -> Table:
+    def table(self, archive: Archive, source: Source, options: dict[str, Any]) -> Table:
         """The content as rows that are read in chunks."""
         raise WorkbenchError(
-            f"{path.name} holds {self.words}, and only particles are read in chunks: open it by wb.open(...)"
+            f"{source.name} holds {self.words}, and only particles are read in chunks: open it by wb.open(...)"
         )
 
     # Verifying.

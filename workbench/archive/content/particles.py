@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,6 +33,7 @@ from workbench.data import Particles
 from workbench.data.chunked import POSITIONS, ChunkedParticles, even_sizes
 from workbench.data.particles import COMPANIONS, named
 from workbench.data.readers import left_out
+from workbench.data.readers.source import Source
 from workbench.data.readers.tables import Table
 from workbench.data.triclinic import KEY, in_triclinic_cell
 from workbench.errors import WorkbenchError
@@ -145,8 +147,8 @@ class ParticlesContent(Content):
     def bits_per_particle(self, archive: Archive) -> float:
         return 8 * archive.data.nbytes / len(archive)
 
-    def table(self, archive: Archive, path: Path, trust: dict[str, Any]) -> Table:
-        return ArchiveTable.of(archive, path, trust)
+    def table(self, archive: Archive, source: Source, options: dict[str, Any]) -> Table:
+        return ArchiveTable.of(archive, source, options)
 
     def arrays(self, data: Particles) -> dict[str, Array]:
         return {"positions": data.positions, **data.companions}
@@ -196,19 +198,24 @@ PARTICLES = ParticlesContent()
 class ArchiveTable(Table):
     """The columns of an archive, in its own order."""
 
-    trust: tuple[tuple[str, Any], ...]   # the options of `Archive.open`
+    address: str | None                  # of an archive that is not on this machine
+    options: str                         # of `Archive.open`, as JSON
     names: tuple[str, ...]
     unit: int                            # particles in a chunk
 
     @classmethod
-    def of(cls, archive: Archive, path: Path, trust: dict[str, Any]) -> ArchiveTable:
-        """The table of an archive of particles."""
+    def of(cls, archive: Archive, source: Source, options: dict[str, Any]) -> ArchiveTable:
+        """The table of an archive of particles, which workers open again with the same options."""
+        try:
+            stated = json.dumps(options)
+        except TypeError:
+            raise WorkbenchError("storage_options of particles in chunks must be text and numbers") from None
         layout = archive.data.layout
         count, dimensions = layout.shape
         names = tuple(name for name in archive.data_arrays if name != POSITIONS)
         return cls(
-            path=path, count=count, dtype=layout.dtype, dimensions=dimensions, box=archive.box,
-            mass=archive.mass, trust=tuple(trust.items()), names=names, unit=layout.chunk_shape[0],
+            path=source.path.absolute(), count=count, dtype=layout.dtype, dimensions=dimensions, box=archive.box,
+            mass=archive.mass, address=source.address, options=stated, names=names, unit=layout.chunk_shape[0],
         )
 
     @property
@@ -219,7 +226,8 @@ class ArchiveTable(Table):
     def rows(self, column: str, start: int, stop: int) -> np.ndarray:
         """The rows from `start` to `stop`; only chunks that hold them are decoded."""
         with as_source(self.name):
-            stored = _archive_at(self.path, self.trust, self.path.stat().st_mtime_ns).arrays[column]
+            modified = 0 if self.address else self.path.stat().st_mtime_ns
+            stored = _archive_at(self.address or self.path, self.options, modified).arrays[column]
             whole = tuple(slice(0, size) for size in stored.layout.shape[1:])
             return regions.grid_part(stored, (slice(start, stop), *whole))
 
@@ -232,9 +240,9 @@ class ArchiveTable(Table):
 
 
 @functools.lru_cache(maxsize=2)
-def _archive_at(path: Path, trust: tuple[tuple[str, Any], ...], modified: int) -> Archive:
+def _archive_at(place: Path | str, options: str, modified: int) -> Archive:
     """An archive that was opened for another chunk before."""
-    return Archive.open(path, **dict(trust))
+    return Archive.open(place, **json.loads(options))
 
 
 def _columns_in(layouts: Mapping[str, ArrayLayout]) -> list[str]:

@@ -51,6 +51,7 @@ def open_file(path: Files, *, format: str | None = None, **options: Any) -> Any:
     - `most_bytes`: of one array in memory; unless given, 1,024 for each byte of the file, and 2^28
     - `external`: True also reads data that an HDF5 or BOV file keeps in other files outside of its folder
     - `codecs`, `isolate`, `patience`: limits for archives from other people (`workbench.Archive.open`)
+    - `storage_options`: of archives at addresses, such as https://... or s3://...
 
     >>> import pathlib, tempfile
     >>> import numpy as np

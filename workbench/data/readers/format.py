@@ -27,6 +27,7 @@ class Format:
     read: Callable[..., Any]
     snapshot: Callable[..., Any] | None = None
     files_stated: Callable[[Source], int] | None = None   # of the snapshot that a file belongs to
+    reads_addresses: bool = False   # as https://..., too
 
     @property
     def options(self) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from workbench.data.readers.address import is_address
 from workbench.data.readers.format import Format
 from workbench.data.readers.leaving import named
 from workbench.data.readers.limits import ReadLimits, without_limits
@@ -57,7 +58,7 @@ def _sources(given: Any, wanted: str | None, options: Mapping[str, Any]) -> tupl
         require_distinct(paths)
         return [Source.at(path.absolute(), limits) for path in paths], []
     if not is_set(given, wanted):
-        return [Source.at(Path(given).expanduser().absolute(), limits)], []
+        return [Source.at(given if is_address(given) else Path(given).expanduser().absolute(), limits)], []
     paths = in_folder(Path(given).expanduser().absolute())
     sources = {path: Source.at(path, limits) for path in paths if path.stat().st_size}
     chosen = [source for source in sources.values() if _holds_particles(source, wanted, options)]

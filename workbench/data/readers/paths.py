@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from workbench.data.readers.address import is_address
 from workbench.errors import WorkbenchError
 
 NUMBER = re.compile(r"(\d+)")
@@ -23,6 +24,8 @@ def is_several(given: Any) -> bool:
     """
     if isinstance(given, list | tuple):
         return True
+    if is_address(given):
+        return False
     return isinstance(given, str | os.PathLike) and bool(PATTERN.search(os.fspath(given))) and not Path(given).exists()
 
 

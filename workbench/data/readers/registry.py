@@ -80,6 +80,8 @@ def register(new: Format) -> None:
 
 def format_of(source: Source, wanted: str | None, options: Mapping[str, Any]) -> Format:
     """The format that the caller names, else the first that recognises the content, else raw floats if a shape is given."""
+    if source.address is not None:
+        return _at_address(source, wanted)
     if wanted is not None:
         return _named(wanted)
     if options.get("positions") is not None and NAMED.recognises(source):
@@ -107,6 +109,14 @@ def check_options(found: Format, source: Source, options: Mapping[str, Any], app
         problem = "makes no sense for" if option in known else "is not an option of"
         takes = f"it takes {', '.join(applicable)}" if applicable else "it takes no options"
         raise WorkbenchError(f"{option!r} {problem} {source.name}, which is read as {found.title}: {takes}")
+
+
+def _at_address(source: Source, wanted: str | None) -> Format:
+    """The format that is read from other machines."""
+    found = next(known for known in formats() if known.reads_addresses)
+    if wanted not in (None, found.key):
+        raise WorkbenchError(f"{_named(wanted).title} is read from files of this machine: download {source.name} first")
+    return found
 
 
 def _named(key: str) -> Format:

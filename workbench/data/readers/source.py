@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench.data.readers.address import is_address, name_of
 from workbench.data.readers.limits import DEFAULT, ReadLimits
 from workbench.errors import WorkbenchError
 
@@ -24,12 +25,16 @@ HEAD_BYTES = 4096
 
 @dataclass(frozen=True)
 class Source:
-    """A path that exists, with its size and its first bytes (none for a folder), and how far it is trusted."""
+    """A path that exists, with its size and its first bytes (none for a folder), and how far it is trusted.
+
+    Of an address on another machine nothing is read here: the format that takes addresses asks for what it needs.
+    """
 
     path: Path
     size: int
     head: bytes
     limits: ReadLimits = DEFAULT
+    address: str | None = None
 
     @classmethod
     def at(cls, path: str | os.PathLike[str], limits: ReadLimits = DEFAULT) -> Source:
@@ -39,6 +44,8 @@ class Source:
         Traceback (most recent call last):
         workbench.errors.WorkbenchError: there is no file or folder no/such/file: check the path
         """
+        if is_address(path):
+            return cls(Path(name_of(path)), 0, b"", limits, path)
         try:
             place = Path(path).expanduser()
             if place.is_dir():
@@ -64,9 +71,14 @@ class Source:
         return self.path.name
 
     @property
+    def place(self) -> Path | str:
+        """The path, or the address."""
+        return self.address or self.path
+
+    @property
     def is_folder(self) -> bool:
         """Whether this is a folder, such as a Zarr store."""
-        return self.size == 0
+        return self.size == 0 and self.address is None
 
     def starts_with(self, *beginnings: bytes) -> bool:
         """Whether the file begins with one of these."""

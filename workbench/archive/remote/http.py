@@ -1,0 +1,210 @@
+"""Files by HTTP, in ranges of bytes, with the standard library alone.
+
+Each answer is compared with what was asked for: the range, the size of the file, and the mark (`ETag`, else the date) that
+the first answer carried. So a server that ignores ranges, a proxy that cuts an answer, and a file that was replaced in the
+meantime are errors, never wrong bytes. A server that does not know ranges sends the whole file: small ones are kept.
+"""
+
+from __future__ import annotations
+
+import http.client
+import re
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from workbench import __version__
+from workbench.archive.frame import Damaged
+from workbench.archive.remote.asking import Unavailable, repeated
+from workbench.arguments import number
+from workbench.data.readers.address import name_of
+from workbench.errors import WorkbenchError
+
+PATIENCE = 30.0             # seconds without a byte
+SLOWEST = 10_000            # bytes a second: an answer that takes longer is given up
+MOST_WHOLE = 2**26          # bytes of a file that is kept if its server ignores ranges
+AT_ONCE = 2**20
+PASSING = (408, 425, 429, 500, 502, 503, 504)   # states of a server that may pass
+OPTIONS = ("headers", "timeout")
+_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The bytes of an answer, where they are in the file, and its size."""
+
+    data: bytes
+    begin: int
+    size: int
+
+
+class HTTPFile:
+    """A file at an address; a missing one is `FileNotFoundError`. `headers` are sent with each request, as for a login."""
+
+    def __init__(self, address: str, headers: Mapping[str, str] | None = None, timeout: float = PATIENCE) -> None:
+        self.address, self.name = address, name_of(address)
+        self.headers = _checked(headers or {})
+        self.timeout = number("timeout", timeout, low=0.01, high=1e5)
+        self._mark: str | None = None
+        self._whole: bytes | None = None
+
+    def last(self, count: int) -> tuple[bytes, int]:
+        """Its last bytes, at most so many, and its size."""
+        answer = self._ask(f"bytes=-{count}", None)
+        return answer.data[-count:], answer.size
+
+    def read(self, begin: int, size: int) -> bytes:
+        """Exactly so many bytes from this place on."""
+        if self._whole is not None:
+            return self._whole[begin : begin + size]
+        if not size:
+            return b""
+        answer = self._ask(f"bytes={begin}-{begin + size - 1}", size)
+        return answer.data[begin - answer.begin :][:size]
+
+    def all_of_it(self, most: int) -> bytes:
+        """All its bytes, at most so many."""
+        return repeated(lambda: self._asked(None, None, most), self.name).data
+
+    def size(self) -> int:
+        """How many bytes it has, without reading them."""
+        return repeated(lambda: self._asked(None, 0, MOST_WHOLE), self.name).size
+
+    def _ask(self, wanted: str, size: int | None) -> Answer:
+        answer = repeated(lambda: self._asked(wanted, size, MOST_WHOLE), self.name)
+        if answer.begin == 0 and len(answer.data) == answer.size:
+            self._whole = answer.data
+        return answer
+
+    def _asked(self, wanted: str | None, size: int | None, most: int) -> Answer:
+        """One request: for a range, for all (None), or (size 0) for the size alone."""
+        method = "HEAD" if size == 0 else "GET"
+        headers = {"User-Agent": f"lossbench/{__version__}", "Accept-Encoding": "identity", **self.headers}
+        if wanted is not None:
+            headers["Range"] = wanted
+        request = urllib.request.Request(self._encoded, headers=headers, method=method)
+        try:
+            with _OPENER.open(request, timeout=self.timeout) as response:
+                return self._answer(response, wanted, size, most)
+        except urllib.error.HTTPError as error:
+            raise self._refusal(error) from None
+        except (OSError, http.client.HTTPException) as error:
+            raise Unavailable(_reason(error)) from None
+
+    @property
+    def _encoded(self) -> str:
+        """The address with spaces and letters beyond ASCII as HTTP has them."""
+        return quote(self.address, safe="%/:=&?~#+!$,;'@()*[]")
+
+    def _answer(self, response: Any, wanted: str | None, size: int | None, most: int) -> Answer:
+        self._require_same(response.headers)
+        length = _count(response.headers.get("Content-Length"))
+        if response.headers.get("Content-Encoding", "identity") != "identity":
+            raise WorkbenchError(f"the server of {self.name} sends it compressed, against the request: download it first")
+        if response.status == 206:
+            begin, end, whole = self._stated_range(response.headers.get("Content-Range"), size)
+            return Answer(self._body(response, end - begin), begin, whole)
+        if length is None:
+            raise WorkbenchError(f"the server of {self.name} does not say how long it is: download it first")
+        if size == 0:
+            return Answer(b"", 0, length)
+        if length > most:
+            ignores = f"the server of {self.name} ignores ranges of bytes" if wanted else f"{self.name} is too large"
+            raise WorkbenchError(f"{ignores}, and all of it takes {length:,} bytes (at most {most:,}): download it first")
+        return Answer(self._body(response, length), 0, length)
+
+    def _stated_range(self, stated: str | None, size: int | None) -> tuple[int, int, int]:
+        """From where to where an answer is, and the size of the file; a wrong range is an error."""
+        found = _RANGE.fullmatch(stated or "")
+        begin, last, whole = map(int, found.groups()) if found else (0, -2, 0)
+        if not 0 <= begin <= last < whole or (size is not None and last + 1 - begin != size):
+            asked = "the end" if size is None else f"{size:,} bytes"
+            raise WorkbenchError(f"the server of {self.name} must send {asked} of it; it answers {stated!r:.80}")
+        return begin, last + 1, whole
+
+    def _body(self, response: Any, size: int) -> bytes:
+        """Exactly so many bytes of an answer."""
+        until = time.monotonic() + self.timeout + size / SLOWEST
+        blocks: list[bytes] = []
+        left = size
+        while left and (block := response.read(min(left, AT_ONCE))):
+            blocks.append(block)
+            left -= len(block)
+            if time.monotonic() > until:
+                raise Unavailable(f"{size - left:,} of {size:,} bytes in {self.timeout + size / SLOWEST:.3g} s")
+        if left:
+            raise Unavailable(f"the answer ended after {size - left:,} of {size:,} bytes")
+        return b"".join(blocks)
+
+    def _require_same(self, headers: Any) -> None:
+        """An error if the file is another than at the first answer."""
+        mark = headers.get("ETag") or headers.get("Last-Modified") or ""
+        with _MARKING:
+            if self._mark is None:
+                self._mark = mark
+        if mark and self._mark and mark.removeprefix("W/") != self._mark.removeprefix("W/"):
+            raise WorkbenchError(f"{self.name} changed since it was opened: open it again")
+
+    def _refusal(self, error: urllib.error.HTTPError) -> Exception:
+        error.close()
+        if error.code in PASSING:
+            return Unavailable(f"its server answers {error.code} {error.reason}", _count(error.headers.get("Retry-After")))
+        if error.code in (404, 410):
+            return FileNotFoundError(self.name)
+        if error.code == 416:
+            return Damaged(self.name, "it has fewer bytes than its directory says")
+        advice = {401: 'give storage_options={"headers": ...}', 403: 'give storage_options={"headers": ...}'}
+        what = advice.get(error.code, "check the address")
+        return WorkbenchError(f"the server of {self.name} refuses it ({error.code} {error.reason}): {what}")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_whole": None}
+
+
+def _reason(error: Exception) -> str:
+    """Why a request failed, in a few words."""
+    inner = getattr(error, "reason", error)
+    if isinstance(inner, TimeoutError):
+        return "its server does not answer in time"
+    return f"{type(inner).__name__}: {inner}" if str(inner) else type(inner).__name__
+
+
+def _count(given: str | None) -> int | None:
+    return int(given) if given is not None and given.isascii() and given.isdigit() else None
+
+
+def _checked(headers: Any) -> dict[str, str]:
+    """Headers as text."""
+    if not isinstance(headers, Mapping) or not all(isinstance(one, str) for pair in headers.items() for one in pair):
+        raise WorkbenchError('headers must be text by name, as {"Authorization": "Bearer ..."}')   # passwords are not shown
+    return dict(headers)
+
+
+def host_of(address: str) -> str:
+    """The machine of an address, without a name or a password of a user.
+
+    >>> host_of("https://user:secret@example.org:8080/x.zip")
+    'example.org'
+    """
+    return urlsplit(address).hostname or ""
+
+
+class _Redirections(urllib.request.HTTPRedirectHandler):
+    """Follows redirections; another machine does not get the headers of the user, which may hold a password."""
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+        """The request for the new address."""
+        request = super().redirect_request(req, fp, code, msg, headers, newurl)
+        if request is not None and host_of(newurl) != host_of(req.full_url):
+            request.headers = {name: entry for name, entry in request.headers.items() if name in _OWN}
+        return request
+
+
+_MARKING = threading.Lock()
+_OWN = ("User-agent", "Accept-encoding", "Range")   # headers, as urllib writes them
+_OPENER = urllib.request.build_opener(_Redirections)   # uses the proxies of the environment

@@ -1,0 +1,105 @@
+"""Files of object stores and of other file systems that fsspec knows: `s3://`, `gs://`, `abfs://`, `sftp://`, `memory://`.
+
+fsspec and the library of a store are asked for when an address needs them. Credentials are what these libraries
+find, or what `storage_options` give them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from workbench.archive.remote.asking import Unavailable, repeated
+from workbench.archive.remote.file import exactly
+from workbench.data.readers.address import name_of, scheme_of
+from workbench.errors import WorkbenchError
+
+NEEDS = {"s3": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "abfs": "adlfs", "az": "adlfs", "sftp": "paramiko", "ssh": "paramiko"}
+
+
+class ObjectStore:
+    """A place in a store, and what is below it."""
+
+    def __init__(self, address: str, options: Mapping[str, Any]) -> None:
+        self.address, self.name = address, name_of(address)
+        try:
+            from fsspec.core import url_to_fs
+
+            self._files, self.path = url_to_fs(address, **options)
+        except ImportError as error:
+            needed = NEEDS.get(scheme_of(address), str(error))
+            raise WorkbenchError(
+                f"{scheme_of(address)}:// needs fsspec and {needed}: pip install 'lossbench[remote]'"
+                if needed == "s3fs" else f"{scheme_of(address)}:// needs fsspec and {needed}: install them"
+            ) from None
+        except (ValueError, TypeError) as error:
+            raise WorkbenchError(f"cannot open {address!r}: {error}") from None
+
+    def size(self, key: str = "") -> int | None:
+        """How many bytes a file has; None if there is none."""
+        try:
+            about = self._asked(lambda: self._files.info(self._place(key)), key)
+        except FileNotFoundError:
+            return None
+        return int(about["size"]) if about.get("type") == "file" and about.get("size") is not None else None
+
+    def sizes(self) -> dict[str, int]:
+        """The files below this place, by their keys."""
+        found = self._asked(lambda: self._files.find(self.path, detail=True))
+        begin = f"{self.path.rstrip('/')}/"
+        return {place.removeprefix(begin): int(about["size"]) for place, about in found.items() if place.startswith(begin)}
+
+    def read(self, key: str, begin: int, size: int) -> bytes:
+        """Exactly so many bytes of a file; a missing one is `FileNotFoundError`."""
+        if not size:
+            return b""
+        data = self._asked(lambda: self._files.cat_file(self._place(key), start=begin, end=begin + size), key)
+        return exactly(bytes(data), size, key or self.name)
+
+    def put(self, file: Path) -> None:
+        """Put a file here. Stores show an object when it is complete."""
+        self._asked(lambda: self._files.put_file(str(file), self.path))
+
+    def _place(self, key: str) -> str:
+        return f"{self.path.rstrip('/')}/{key}" if key else self.path
+
+    def _asked(self, ask: Callable[[], Any], key: str = "") -> Any:
+        """What a library returns; its errors in one sentence, and requests that may pass are repeated."""
+
+        def once() -> Any:
+            try:
+                return ask()
+            except FileNotFoundError:
+                raise
+            except PermissionError as error:
+                raise WorkbenchError(
+                    f"the store of {self.name} refuses it ({error or 'no permission'}): give storage_options=..., such as "
+                    '{"anon": True} for public data'
+                ) from None
+            except (TimeoutError, ConnectionError) as error:
+                raise Unavailable(f"{type(error).__name__}: {error}") from None
+            except Exception as error:   # each library has errors of its own
+                reason = f"{type(error).__name__}: {error}".splitlines()[0]
+                raise WorkbenchError(f"the store of {self.name} reports an error ({reason:.200})") from error
+
+        return repeated(once, key or self.name)
+
+
+class ObjectFile:
+    """A file in a store; a missing one is `FileNotFoundError`."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self.store, self.name = store, store.name
+
+    def last(self, count: int) -> tuple[bytes, int]:
+        """Its last bytes, at most so many, and its size."""
+        size = self.store.size()
+        if size is None:
+            raise FileNotFoundError(self.name)
+        count = min(count, size)
+        return self.read(size - count, count), size
+
+    def read(self, begin: int, size: int) -> bytes:
+        """Exactly so many bytes from this place on."""
+        return self.store.read("", begin, size)
