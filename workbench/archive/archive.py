@@ -109,7 +109,7 @@ class Archive(Statistics, Algebra):
         >>> wb.compress(np.linspace(0, 1, 100), wb.Absolute(0.01), "prequantised").upload("memory://x.zip", overwrite=True)
         'memory://x.zip'
         >>> wb.open("memory://x.zip")
-        Archive(100 values, float64, prequantised, ... bytes, ...)
+        Archive(field of 100, float64, prequantised, ... bytes, ...)
         """
         from workbench.archive.remote.sending import upload
 

@@ -65,7 +65,8 @@ def add_file(
 
 def add_archive(parser: argparse.ArgumentParser, metavar: str) -> None:
     """Add the archive, under this name, that a command works on."""
-    parser.add_argument("archive", metavar=metavar, help="what `workbench compress` wrote: a zip file or a folder, here or at an address")
+    text = "what `workbench compress` wrote: a zip file or a folder, here or at an address"
+    parser.add_argument("archive", metavar=metavar, help=text)
     add_most_bytes(add_trust(parser), "decode at most N bytes")
 
 

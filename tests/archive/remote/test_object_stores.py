@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import xarray
 
 import workbench as wb
 from workbench.archive.remote.object_store import ObjectStore
@@ -53,8 +54,9 @@ def test_the_shell_sends_archives(tmp_path, capsys):
     assert main(call) == 2
     assert "memory://shell.zip exists" in capsys.readouterr().err
     assert main([*call, "--overwrite"]) == 0
-    np.savez(tmp_path / "two.npz", T=FIELD.values, P=FIELD.values)
-    assert main(["compress", str(tmp_path / "two.npz"), "memory://two.zip", "--abs", "T=0.001", "--exact", "P", "--quiet"]) == 0
+    xarray.Dataset(dict.fromkeys(("T", "P"), (("y", "x"), FIELD.values))).to_netcdf(tmp_path / "two.nc")
+    two = ["compress", str(tmp_path / "two.nc"), "memory://two.zip", "--abs", "T=0.001", "--exact", "P", "--quiet"]
+    assert main(two) == 0
     assert list(wb.open("memory://two.zip")) == ["T", "P"]
 
 

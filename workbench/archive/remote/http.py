@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from workbench import __version__
 from workbench.archive.frame import Damaged
 from workbench.archive.remote.asking import Unavailable, repeated
 from workbench.arguments import number
@@ -84,7 +83,7 @@ class HTTPFile:
     def _asked(self, wanted: str | None, size: int | None, most: int) -> Answer:
         """One request: for a range, for all (None), or (size 0) for the size alone."""
         method = "HEAD" if size == 0 else "GET"
-        headers = {"User-Agent": f"lossbench/{__version__}", "Accept-Encoding": "identity", **self.headers}
+        headers = {"User-Agent": "lossbench", "Accept-Encoding": "identity", **self.headers}
         if wanted is not None:
             headers["Range"] = wanted
         request = urllib.request.Request(self._encoded, headers=headers, method=method)
