@@ -53,6 +53,16 @@ def test_headers_that_lead_out_of_the_file_are_refused(tmp_path, header):
         wb.compress(path, {"*": wb.Exact()})
 
 
+def test_an_npz_file_is_its_arrays(tmp_path):
+    np.savez_compressed(tmp_path / "run.npz", T=np.linspace(0, 1, 60).reshape(6, 10), name=np.array("A"), n=np.arange(4))
+    archive = wb.compress(tmp_path / "run.npz", {"T": wb.Absolute(1e-3)})
+    assert list(archive) == ["T", "name", "n"]
+    assert archive.verify(tmp_path / "run.npz").passed
+    np.savez(tmp_path / "pickles.npz", a=np.array([{}], dtype=object))
+    with pytest.raises(wb.WorkbenchError, match=r"NumPy cannot read pickles\.npz \(ValueError: Object arrays"):
+        wb.compress(tmp_path / "pickles.npz", {"*": wb.Exact()})
+
+
 def test_a_parquet_file_is_a_table(tmp_path):
     pytest.importorskip("pyarrow")
     frame = pd.DataFrame({"mass": [1.5, 2.5], "name": ["a", None], "id": [1, 2]})

@@ -1,4 +1,4 @@
-"""Files of several arrays that xarray does not open: Parquet, FITS, safetensors and ASDF, by the libraries of their fields.
+"""Files of several arrays that xarray does not open: npz, Parquet, FITS, safetensors, ASDF, by the libraries of their fields.
 
 A table becomes its columns, an image a field, and a tensor what it is. Tensors stay in the file until they are encoded.
 """
@@ -17,6 +17,8 @@ import numpy as np
 
 from workbench.archive.collection import asdf_trees
 from workbench.archive.collection.dataset import Dataset
+from workbench.data.readers.numpy_files import arrays_of, is_npz
+from workbench.data.readers.source import Source
 from workbench.errors import WorkbenchError
 
 MOST_HEADER = 2**27   # bytes of the description of tensors
@@ -55,7 +57,14 @@ def reader_of(path: Path) -> Reader | None:
         return _fits
     if head.startswith(asdf_trees.MAGIC):
         return asdf_trees.opened_asdf
+    if is_npz(Source.at(path)):
+        return _npz
     return _safetensors if head[8:10] == b'{"' else None
+
+
+@contextmanager
+def _npz(path: Path) -> Iterator[Dataset]:
+    yield Dataset(arrays_of(Source.at(path)))
 
 
 @contextmanager

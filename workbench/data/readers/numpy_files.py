@@ -120,6 +120,13 @@ def read_npz(
     return particles_or_field(array, kind, frame, own, spacing, chosen, metadata, wrap)
 
 
+def arrays_of(source: Source) -> dict[str, np.ndarray]:
+    """All arrays of an `.npz` file."""
+    with source.read_by("NumPy"), source.path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
+        _require_room(source, shapes := _shapes(source), shapes)
+        return {name: file[name] for name in shapes}
+
+
 def _shapes(source: Source) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
     """The shape and type of each array, from the first bytes of each member: nothing is loaded for it."""
     found = {}
@@ -171,7 +178,7 @@ def _refuse_for_particles(**options: Any) -> None:
         raise WorkbenchError(f"{given[0]} makes no sense for the particles in this file: choose an array by name=...")
 
 
-def _is_npz(source: Source) -> bool:
+def is_npz(source: Source) -> bool:
     """A zip archive of `.npy` members, or one too damaged to tell: other zip files have other readers."""
     if not source.starts_with(b"PK\x03\x04", b"PK\x05\x06"):
         return False
@@ -184,4 +191,4 @@ def _is_npz(source: Source) -> bool:
 
 
 NPY = Format("npy", "NumPy array (.npy)", lambda source: source.starts_with(b"\x93NUMPY"), read_npy, npy_snapshot)
-NPZ = Format("npz", "NumPy archive (.npz)", _is_npz, read_npz)
+NPZ = Format("npz", "NumPy archive (.npz)", is_npz, read_npz)
