@@ -1,4 +1,4 @@
-"""Files of several arrays that xarray does not open, by the libraries of their fields: npz, Parquet, FITS, safetensors, ASDF.
+"""Files of several arrays that xarray does not open, by the libraries of their fields: npz, Parquet, FITS, ASDF, tensors.
 
 A table becomes its columns, an image a field, and a tensor what it is. Tensors stay in the file until they are encoded.
 """
