@@ -81,3 +81,28 @@ def _level(dataset: Any) -> str:
     """The level of a dataset, if all of it is on one."""
     level = dataset.coords.get(_attribute("typeOfLevel")(dataset))
     return f"{float(level):g}" if level is not None and level.ndim == 0 else ""
+
+
+def half_steps(path: Path) -> dict[str, float]:
+    """Half of the step in which GRIB packs each variable of a file, by the names that xarray has: the largest of all messages.
+
+    A packed number is (R + q 2^E) 10^-D with a whole q, so it is within half of 2^E 10^-D of what was packed.
+    """
+    if not path.is_file():
+        return {}
+    with path.open("rb") as file:
+        if not is_grib(file.read(NEAR + 8)):
+            return {}
+        import eccodes
+
+        file.seek(0)
+        found: dict[str, float] = {}
+        while (message := eccodes.codes_grib_new_from_file(file)) is not None:
+            try:
+                name = eccodes.codes_get(message, "cfVarName")
+                powers = (eccodes.codes_get(message, f"{kind}ScaleFactor") for kind in ("binary", "decimal"))
+                binary, decimal = map(int, powers)
+                found[name] = max(found.get(name, 0.0), 0.5 * 2.0**binary * 10.0**-decimal)
+            finally:
+                eccodes.codes_release(message)
+    return found

@@ -1,0 +1,28 @@
+"""What all members of one audit share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from workbench.auditing.promised import Statements
+from workbench.auditing.sides import Side
+from workbench.guarantees import Bound
+from workbench.progress import Progress
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """Both sides, the bounds of members by name, and how the work is done; `quick` leaves out spectra and halos."""
+
+    original: Side
+    lossy: Side
+    bounds: Mapping[str, Bound]
+    statements: tuple[Statements, Statements]
+    quick: bool = False
+    client: Any = None
+    scratch: str | Path | None = None
+    linking_length: float = 0.2
+    progress: Progress | None = None
