@@ -1,6 +1,5 @@
 """Every planted defect is found, named as what it is, and none is found in a good copy."""
 
-import numpy as np
 import pytest
 
 import workbench as wb

@@ -116,7 +116,8 @@ def _of_packed(number: int, parameters: Sequence[int]) -> Stated:
         case {"reversible": True}:
             return Stated(f"{what}, reversible", Exact())
         case {"accuracy": float(size)} | {"absolute": float(size)}:
-            return Stated(f"{what}, absolute {size:g}", Absolute(size))
+            rounds = number == SPERR   # it keeps its bound in float64, and then rounds to the type of the values
+            return Stated(f"{what}, absolute {size:g}", Absolute(size), rounds)
     return Stated(f"{what} in a mode that bounds no value", None)
 
 

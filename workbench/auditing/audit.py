@@ -19,7 +19,6 @@ import numpy as np
 from workbench.archive.archive import Archive
 from workbench.auditing.arrays import Audited, Pair, audited
 from workbench.auditing.call import Call
-from workbench.auditing.finding import Finding
 from workbench.auditing.metadata import of_metadata, of_sides
 from workbench.auditing.particles import audited_particles
 from workbench.auditing.picture import error_picture

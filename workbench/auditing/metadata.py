@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from workbench.archive.earlier_loss import BITS, DECIMALS, DIGITS, IN_WORDS, KIND, MOST, SIGNIFICANT_BITS, SIGNIFICANT_DIGITS, SWIFT
+from workbench.archive.earlier_loss import (
+    BITS,
+    DECIMALS,
+    DIGITS,
+    IN_WORDS,
+    KIND,
+    MOST,
+    SIGNIFICANT_BITS,
+    SIGNIFICANT_DIGITS,
+    SWIFT,
+)
 from workbench.auditing.finding import FAILED, NOTE, WARNING, Finding
 from workbench.auditing.sides import Side
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from workbench.data.field import DTYPES, Field
-from workbench.data.variable import Variable
 from workbench.run.chunked_field import ChunkedField
 
 EXACT = 2**53   # integers up to here are exact in float64

@@ -154,7 +154,7 @@ def _particles_in(path: Path) -> Side | None:
         known = format_of(Source.at(path), None, {})
     except WorkbenchError:
         return None   # perhaps a dataset
-    if known.key in OF_ARRAYS or known.key == "abacus" and not _opens(path):
+    if known.key in OF_ARRAYS or (known.key == "abacus" and not _opens(path)):
         return None
     more = {"columns": "all"} if "columns" in known.options else {}
     if "particle_type" in known.options:
@@ -255,7 +255,9 @@ def paired(original: Side, lossy: Side, only: Iterable[str]) -> tuple[list[tuple
     names = {name: name for name in wanted if name in lossy.members}
     alone = [name for name in original.data if name in wanted and name not in lossy.members]
     strangers = [name for name in lossy.data if name not in original.members]
-    if len(alone) == 1 and len(strangers) == 1 and not any(name in lossy.members for name in original.data if name in wanted):
+    if lossy.bare and len(alone) > 1:   # an array without a name is that of its shape
+        alone = [name for name in alone if _shape(original.members[name]) == _shape(lossy.members[strangers[0]])] or alone
+    if len(alone) == len(strangers) == 1 and not any(name in names for name in original.data):
         names[alone[0]] = strangers[0]
     chosen = set(names.values())
     pairs = [(name, names[name]) for name in original.members if name in names]
@@ -267,6 +269,10 @@ def paired(original: Side, lossy: Side, only: Iterable[str]) -> tuple[list[tuple
     missing = [name for name in wanted if name not in names]
     extra = [name for name in lossy.members if name not in chosen and name not in original.members]
     return pairs, missing, extra
+
+
+def _shape(member: Any) -> tuple[int, ...]:
+    return tuple(getattr(member, "shape", ()))
 
 
 def _chosen(original: Side, only: Iterable[str]) -> list[str]:
