@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from workbench.archive import Archive, Collection, Dataset, curl, divergence
     from workbench.archive.compress import compress
     from workbench.archive.linear_combination import linear_combination
-    from workbench.auditing import Audit, audit
+    from workbench.auditing.audit import audit
+    from workbench.auditing.result import Audit
     from workbench.bounds import PSNR, SSIM, All, Found, KeepMassFunction, KeepSpectrum, Prediction, Quality, Ratio, Sweep
     from workbench.bounds.prediction.predict import predict
     from workbench.bounds.sweep import iter_sweep, sweep

@@ -69,6 +69,14 @@ def repeated(values: np.ndarray) -> np.ndarray:
     return values
 
 
+def unmasked(values: np.ndarray) -> np.ndarray:
+    return np.where(np.isnan(values), 3.0 + np.arange(values.shape[1]), values)
+
+
+def wrapped(values: np.ndarray) -> np.ndarray:
+    return np.where(values > 304, values - np.float32(65.536), values)
+
+
 def without_units(copy: xr.Dataset) -> xr.Dataset:
     del copy["T"].attrs["units"]
     return copy
@@ -84,7 +92,7 @@ DEFECTS: dict[str, tuple[Callable[[xr.Dataset], xr.Dataset], str, str]] = {
     "a value over its bound": (changed("T", one_beyond), "bound broken", "T"),
     "swapped axes": (changed("T", lambda values: values.transpose(0, 2, 1)), "axes swapped", "T"),
     "shifted time": (changed("T", lambda values: np.roll(values, 1, 0)), "shifted", "T"),
-    "lost mask": (changed("sst", lambda values: np.where(np.isnan(values), 3.0 + np.arange(24), values)), "mask lost", "sst"),
+    "lost mask": (changed("sst", unmasked), "mask lost", "sst"),
     "wrong unit": (changed("T", lambda values: values - np.float32(273.15)), "offset", "T"),
     "wrong scale": (changed("q", lambda values: values * 1000), "unit or scale", "q"),
     "float32 instead of float64": (changed("q", lambda values: (values * 1.01).astype(np.float32)), "narrower type", "q"),
@@ -100,9 +108,10 @@ DEFECTS: dict[str, tuple[Callable[[xr.Dataset], xr.Dataset], str, str]] = {
     "the other byte order": (changed("q", lambda values: values.byteswap()), "byte order", "q"),
     "a truncated variable": (lambda copy: copy.isel(time=slice(0, 10)), "truncated", "T"),
     "a missing variable": (lambda copy: copy.drop_vars("q"), "missing member", "q"),
-    "another order of dimensions": (lambda copy: copy.assign(T=copy["T"].transpose("lon", "time", "lat")), "dimension order", "T"),
+    "another order of dimensions": (
+        lambda copy: copy.assign(T=copy["T"].transpose("lon", "time", "lat")), "dimension order", "T"),
     "a repeated step": (changed("T", repeated), "repeated step", "T"),
     "a lost unit": (without_units, "units lost", "T"),
     "clipped values": (changed("T", lambda values: np.minimum(values, np.float32(300))), "clipped", "T"),
-    "wrapped integers": (changed("T", lambda values: np.where(values > 304, values - np.float32(65.536), values)), "wrapped", "T"),
+    "wrapped integers": (changed("T", wrapped), "wrapped", "T"),
 }

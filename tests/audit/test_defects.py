@@ -22,5 +22,6 @@ def test_a_planted_defect_is_found_and_named(name):
 def test_a_good_copy_passes():
     original = small_dataset()
     found = wb.audit(original, good_copy(original), BOUNDS)
-    assert found.passed and not found.findings, found
+    assert found.passed, found
+    assert not found.findings, found
     assert [found[name].outcome for name in ("T", "q", "sst", "lat")] == ["holds"] * 3 + ["identical"]

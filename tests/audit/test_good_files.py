@@ -10,7 +10,7 @@ pytest.importorskip("xarray")
 pytest.importorskip("netCDF4")
 pytest.importorskip("hdf5plugin")
 pytest.importorskip("zarr")
-from audit.good_files import FILES, original_at  # noqa: E402
+from audit.good_files import FILES, original_at
 
 IDENTICAL = {"hdf5 sz", "hdf5 zfp reversible", "hdf5 blosc2", "netcdf 3"}
 

@@ -69,7 +69,7 @@ def aligned(
         lossy = _over(lossy, order)
         words = f"the dimensions are in another order, {', '.join(other)}; values are compared by their names"
         findings.append(Finding(WARNING, member, "dimension order", words, {"original": list(own), "lossy": list(other)}))
-    elif own != other and not other[:1] == ("axis_0",) and own[:1] != ("axis_0",):
+    elif own != other and other[:1] != ("axis_0",) and own[:1] != ("axis_0",):
         words = f"the dimensions have other names: {', '.join(other)} in place of {', '.join(own)}"
         findings.append(Finding(NOTE, member, "dimension names", words, {}))
     if original.shape == lossy.shape:

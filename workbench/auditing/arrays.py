@@ -92,12 +92,12 @@ def _verdicts(call: Call, pair: Pair, tally: Tally, limits: Any, outcome: str, a
     if outcome != UNPROMISED:
         return []
     states = f", and {pair.promise.words} bounds no value" if pair.promise else ""
+    largest, enough = tally.largest.value, f"{_rounded_up(tally.largest.value):g}"
     words = (
-        f"it differs by up to {tally.largest.value:.4g}, and nothing was promised{states}: state the error that you accept, "
-        f"such as {{{pair.name!r}: wb.Absolute({_rounded_up(tally.largest.value):g})}} or --abs {pair.name}="
-        f"{_rounded_up(tally.largest.value):g}"
+        f"it differs by up to {largest:.4g}, and nothing was promised{states}: state the error that you accept, such as "
+        f"{{{pair.name!r}: wb.Absolute({enough})}} or --abs {pair.name}={enough}"
     )
-    return [Finding(FAILED, pair.name, "no promise", words, {"largest_error": tally.largest.value})]
+    return [Finding(FAILED, pair.name, "no promise", words, {"largest_error": largest})]
 
 
 def _rounded_up(size: float) -> float:
@@ -136,9 +136,11 @@ def _allowed(limits: Any) -> float:
 
 
 def _shown_limit(limits: Any) -> str:
-    if isinstance(limits, Limit):
-        return f"the limit {limits.value:.6g}{' of each value' if limits.relative else ''}" if limits.value else "the promise of equal values"
-    return "the limits of slices"
+    if not isinstance(limits, Limit):
+        return "the limits of slices"
+    if limits.value == 0:
+        return "the promise of equal values"
+    return f"the limit {limits.value:.6g}{' of each value' if limits.relative else ''}"
 
 
 def _without_spacing(field: ChunkedField) -> ChunkedField:
@@ -172,12 +174,13 @@ def _measured(
         figures["gradient_error"] = max(slope.ratio for slope in tally.slopes)
     if report is not None:
         figures |= {name: float(figure) for name, figure in report.figures.items() if name not in figures}
+    largest_at, worst_at = (place_of(peak.at, pair.name, axes, call.original) for peak in (tally.largest, tally.worst))
     return _row(
         pair, x, y, outcome, limit=limits.value if isinstance(limits, Limit) else math.nan, over=tally.over,
         lost=tally.lost, gained=tally.gained, largest_error=max(tally.largest.value, 0.0),
-        largest_at=place_of(tally.largest.at, pair.name, axes, call.original) if tally.differing else {},
-        first_over_at=place_of(tally.worst.at, pair.name, axes, call.original), share_of_limit=tally.worst.value if tally.over else math.nan,
-        figures=figures, notes=() if report is None else report.notes, curves={} if report is None else dict(report.curves),
+        largest_at=largest_at if tally.differing else {}, worst_at=worst_at,
+        share_of_limit=tally.worst.value if tally.over else math.nan, figures=figures,
+        notes=() if report is None else report.notes, curves={} if report is None else dict(report.curves),
     )
 
 

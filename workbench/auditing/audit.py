@@ -25,8 +25,8 @@ from workbench.auditing.picture import error_picture
 from workbench.auditing.promised import Promise, Statements, archive_of, of_archive, ruled, stated
 from workbench.auditing.result import Audit
 from workbench.auditing.row import Row
-from workbench.auditing.rules import bound_of_array, bounds_of, holds_particles, require_rules
-from workbench.auditing.sides import Side, opened_side, paired
+from workbench.auditing.rules import bound_of_array, bounds_of, require_rules
+from workbench.auditing.sides import Side, holds_particles, opened_side, paired
 from workbench.auditing.stored import stored_bytes
 from workbench.auditing.tolerances import exceeded, tolerances_of
 from workbench.data import Field
@@ -80,13 +80,15 @@ def audit(
         require_rules(bounds, _names_of_arrays(first)) if holds_particles(first) else None
         call = Call(
             first, second, bounds_of(bounds, first), (Statements(first), Statements(second)), quick, client, scratch,
-            linking_length, progress,
+            linking_length, tuple([only] if isinstance(only, str) else only), progress,
         )
         found: list[Audited] = []
         for number, (name, other) in enumerate(pairs):
             within = None if progress is None else _share(progress, name, number, len(pairs))
             found += _of_pair(replace(call, progress=within), name, other, bounds)
         findings = [*of_sides(first, second, missing, extra), *(one for _, about in found for one in about)]
+        if not found:
+            raise WorkbenchError(f"only must name arrays of {first.name}; got {', '.join(call.only)}")
         rows = _with_bytes([row for row, _ in found], first, second, dict(pairs))
         findings += exceeded(limits, rows)
         picture = error_picture(call, dict(pairs), rows)
@@ -111,7 +113,8 @@ def _of_pair(call: Call, name: str, other: str, rules: Any) -> list[Audited]:
     original, lossy = call.original.members[name], call.lossy.members[other]
     try:
         if isinstance(original, Particles | ChunkedParticles):
-            return audited_particles(call, name, original, lossy, _of_arrays(call, name, other, lossy, rules), _order(call, original))
+            promise = _of_arrays(call, name, other, lossy, rules)
+            return audited_particles(call, name, original, lossy, promise, _order(call, original))
         if isinstance(lossy, Particles | ChunkedParticles):
             lossy = Field(lossy.joined().positions if isinstance(lossy, ChunkedParticles) else lossy.positions)
         coordinate = name in call.original.coordinates

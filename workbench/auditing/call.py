@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from workbench.archive.collection.rules import matching
 from workbench.auditing.promised import Statements
 from workbench.auditing.sides import Side
 from workbench.guarantees import Bound
@@ -25,4 +26,9 @@ class Call:
     client: Any = None
     scratch: str | Path | None = None
     linking_length: float = 0.2
+    only: tuple[str, ...] = ()   # names and patterns; none means all
     progress: Progress | None = None
+
+    def wants(self, name: str) -> bool:
+        """Whether an array of particles is audited: it, its kind in all members, or all of its member is named."""
+        return not self.only or any(matching(one, [name]) or matching(one, [name.rpartition("/")[2]]) for one in self.only)

@@ -1,4 +1,4 @@
-"""What members carry beside values: units, calendars, names. A lossy file that loses a unit has lost what its numbers mean."""
+"""What members carry beside values: units, calendars, names. Without its unit, a number has lost its meaning."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ def of_metadata(name: str, original: Any, lossy: Any, bare: bool) -> Iterator[Fi
     own, other = _attributes(original), _attributes(lossy)
     for key in MEANING:
         if key in own and own[key] != other.get(key) and str(own[key]).strip():
-            changed = f"{other[key]!r} in place of {own[key]!r}" if key in other else f"lost; they were {own[key]!r}"
-            severity = WARNING if bare and key not in other else FAILED
-            yield Finding(severity, name, f"{key} {'changed' if key in other else 'lost'}", f"its {key} are {changed}", {key: own[key]})
+            kept = key in other
+            how = f"{other[key]!r} in place of {own[key]!r}" if kept else f"lost; the original has {own[key]!r}"
+            severity, kind = WARNING if bare and not kept else FAILED, f"{key} {'changed' if kept else 'lost'}"
+            yield Finding(severity, name, kind, f"{key} {how}", {key: own[key]})
     if bare:
         return
     gone = [key for key in DESCRIBING if key in own and key not in other]

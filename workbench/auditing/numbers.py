@@ -1,4 +1,4 @@
-"""Arrays of any type as numbers that can be compared, on a grid of one to four axes: dates, flags, complex numbers, halves."""
+"""Arrays of any type as numbers on a grid of one to four axes: dates, flags, complex numbers, halves."""
 
 from __future__ import annotations
 

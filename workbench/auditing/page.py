@@ -33,8 +33,8 @@ STYLE = """
 :root { color-scheme: light dark; --ink: #1b1b2b; --soft: #55556a; --line: #d9d9e3; --paper: #fbfbfd; --bad: #a5113a;
         --doubt: #7a4a00; --good: #0d6334; --jp-ui-font-color1: #1b1b2b; }
 @media (prefers-color-scheme: dark) {
-  :root { --ink: #ececf4; --soft: #b4b4c6; --line: #3a3a52; --paper: #14141f; --bad: #ff8ba0; --doubt: #f2c05c; --good: #6fdc9f;
-          --jp-ui-font-color1: #ececf4; }
+  :root { --ink: #ececf4; --soft: #b4b4c6; --line: #3a3a52; --paper: #14141f; --bad: #ff8ba0; --doubt: #f2c05c;
+          --good: #6fdc9f; --jp-ui-font-color1: #ececf4; }
 }
 body { margin: 0 auto; max-width: 1180px; padding: 24px; background: var(--paper); color: var(--ink);
        font: 15px/1.5 system-ui, sans-serif; }
@@ -62,7 +62,8 @@ def page(audit: Audit) -> str:
 {_lead(audit)}{"".join(_findings(audit))}
 <h2>Arrays</h2>{_rows(audit.rows)}
 {_picture(audit.picture, audit)}{_charts(audit.rows)}{_figures(audit.rows)}
-</main><footer><p class="lead">Lossbench {__version__}. The promise is checked for every value, exactly.</p></footer></body></html>
+</main><footer><p class="lead">Lossbench {__version__}. Promises are checked for every value, exactly.</p></footer>
+</body></html>
 """
 
 
@@ -125,10 +126,9 @@ def _picture(picture: ErrorPicture | None, audit: Audit) -> str:
     down, across = picture.marked
     unit = wide / WIDE
     x, y, radius = across + 0.5, down + 0.5, 9 * unit
-    circles = "".join(
-        f'<circle cx="{x:.2f}" cy="{y:.2f}" r="{radius:.2f}" fill="none" stroke="{colour}" stroke-width="{width * unit:.2f}"/>'
-        for colour, width in (("#ffffff", 5), ("#111111", 2))
-    )
+    circle = f'<circle cx="{x:.2f}" cy="{y:.2f}" r="{radius:.2f}" fill="none"'
+    strokes = (("#ffffff", 5), ("#111111", 2))
+    circles = "".join(f'{circle} stroke="{colour}" stroke-width="{width * unit:.2f}"/>' for colour, width in strokes)
     label = f"The error of {picture.member}, with the place of the largest error marked"
     url = as_data_url(png(_coloured(picture.values, scale)))
     where = f" at {picture.elsewhere}" if picture.elsewhere else ""

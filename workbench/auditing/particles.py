@@ -14,6 +14,7 @@ from workbench.auditing.arrays import Audited, Pair, audited
 from workbench.auditing.call import Call
 from workbench.auditing.finding import FAILED, NOTE, WARNING, Finding
 from workbench.auditing.promised import Promise
+from workbench.auditing.row import BROKEN, IDENTICAL, UNPROMISED
 from workbench.clusters.matching import common
 from workbench.data import Field
 from workbench.data.chunked import ChunkedParticles
@@ -48,17 +49,21 @@ def audited_particles(
     arrays, others = _arrays(sets.original), _arrays(sets.lossy)
     for array, values in arrays.items():
         own = f"{prefix}{array}"
+        if not call.wants(own):
+            continue
         if array not in others:
             findings.append(Finding(FAILED, own, "missing member", f"the lossy file lacks {array}"))
             continue
         period = sets.original.box if array == "positions" else None
         pair = Pair(own, _field(array, values), _field(array, others[array]), promise(array, values), True, period)
-        found.append(audited(call, pair))
+        row, about = audited(call, pair)
+        if array == "positions":
+            about += _swapped(own, sets) if row.over or row.outcome == UNPROMISED else []
+            row = row if row.outcome == IDENTICAL else replace(row, **_figures(call, sets))
+        found.append((row, about))
+    if not found:
+        return found
     row, about = found[0]
-    if row.over or row.outcome == "no promise":
-        about += _swapped(row.name, sets)
-    if row.outcome != "identical":
-        row = replace(row, **_figures(call, sets))
     return [(row, findings + about), *found[1:]]
 
 
@@ -83,7 +88,8 @@ def _arrays(particles: Particles) -> dict[str, np.ndarray]:
     masses = particles.masses
     if masses is not None:
         named["masses"] = np.atleast_1d(masses) if np.ndim(masses) == 0 else masses
-    return {name: np.asarray(backend.to_host(array)) for name, array in named.items() if array is not None and np.ndim(array)}
+    known = {name: array for name, array in named.items() if array is not None and np.ndim(array)}
+    return {name: np.asarray(backend.to_host(array)) for name, array in known.items()}
 
 
 def _field(name: str, values: np.ndarray) -> Field:
@@ -144,16 +150,19 @@ def _in_box(name: str, original: Particles, lossy: Particles, findings: list[Fin
     """The lossy particles in the box of the original; another box is a finding."""
     own, other = original.box, lossy.box
     if own is None:
-        findings.append(Finding(WARNING, name, "box", f"the lossy file has a box, {_lengths(other)}, and the original none"))
+        words = f"the lossy file has a box, {_lengths(other)}, and the original none"
+        findings.append(Finding(WARNING, name, "box", words))
         return Particles(lossy.positions, None, lossy.velocities, lossy.ids, lossy.metadata, lossy.masses, lossy.columns)
     if other is not None and not np.allclose(own, other, rtol=1e-5):
-        words = f"the box is {_lengths(other)} in place of {_lengths(own)}"
+        factors = np.asarray(other) / np.asarray(own)
+        scaled = f": {factors[0]:.6g} times, as in another unit" if np.allclose(factors, factors[0], rtol=1e-5) else ""
+        words = f"the box is {_lengths(other)} in place of {_lengths(own)}{scaled}"
         findings.append(Finding(FAILED, name, "box", words, {"original": list(own), "lossy": list(other)}))
     elif other is None:
         findings.append(Finding(WARNING, name, "box lost", f"the lossy file has no box; the original has {_lengths(own)}"))
     positions = np.asarray(backend.to_host(lossy.positions))
     outside = int(((positions < 0) | (positions >= np.asarray(own))).any(axis=1).sum())
-    if outside:
+    if outside and other is None:
         words = f"{outside:,} particles are outside the box: their periodic images inside are compared"
         findings.append(Finding(WARNING, name, "outside the box", words, {"count": outside}))
     return Particles.wrapped(positions, own, lossy.velocities, lossy.ids, lossy.metadata, lossy.masses, lossy.columns)
@@ -206,4 +215,4 @@ def _of_counts(
     shorter = min(len(x), len(y))
     pair = Pair(name, _field("positions", x[:shorter]), _field("positions", y[:shorter]), promise("positions", x), True)
     row, _ = audited(call, pair)
-    return [(replace(row, outcome="broken", shape=tuple(x.shape)), [Finding(FAILED, name, kind, words, evidence)])]
+    return [(replace(row, outcome=BROKEN, shape=tuple(x.shape)), [Finding(FAILED, name, kind, words, evidence)])]

@@ -60,14 +60,12 @@ def _plane(row: Row, x: ChunkedField, y: ChunkedField, axes: Sequence[str]) -> E
     wide = [axis for axis in range(len(x.shape)) if x.shape[axis] > 1][-2:]
     if len(wide) < 2 or x.shape[wide[0]] * x.shape[wide[1]] > MOST:
         return None
-    place = tuple(
-        slice(0, size) if axis in wide else slice(at, at + 1) for axis, (size, at) in enumerate(zip(x.shape, index, strict=True))
-    )
+    place = tuple(slice(0, x.shape[axis]) if axis in wide else slice(at, at + 1) for axis, at in enumerate(index))
     a, b = x.part(place), y.part(place)
     errors = np.subtract(_host(b.values), _host(a.values), dtype=np.float64)
     errors = np.where(missing_in(a) | missing_in(b), np.nan, errors).reshape(x.shape[wide[0]], x.shape[wide[1]])
     block = max(-(-max(errors.shape) // SIDE), 1)
-    others = [f"{axes[axis]} {row.largest_at.get(axes[axis], index[axis])}" for axis in range(len(index)) if axis not in wide]
+    others = [f"{axes[axis]} {row.largest_at.get(axes[axis], at)}" for axis, at in enumerate(index) if axis not in wide]
     marked = index[wide[0]] // block, index[wide[1]] // block
     return ErrorPicture(row.name, _reduced(errors, block), marked, (axes[wide[0]], axes[wide[1]]), ", ".join(others))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.archive.collection.reports import aligned
 from workbench.auditing.finding import FAILED, GRADES, NOTE, Finding
-from workbench.auditing.row import IDENTICAL, Row
+from workbench.auditing.row import HOLDS, IDENTICAL, Row
 from workbench.errors import UnknownName, WorkbenchError
 
 if TYPE_CHECKING:
@@ -54,16 +54,18 @@ class Audit:
         for row in self.rows:
             if row.name == name:
                 return row
-        raise UnknownName(f"expected a member of this audit; got {name!r}: it has {', '.join(row.name for row in self.rows)}")
+        names = listed([row.name for row in self.rows])
+        raise UnknownName(f"expected a member of this audit; got {name!r}: it has {names}")
 
     @property
     def sentence(self) -> str:
         """The outcome in a sentence."""
+        kept = sum(row.outcome == HOLDS for row in self.rows)
+        same = sum(row.outcome == IDENTICAL for row in self.rows)
         if self.passed:
-            same = sum(row.outcome == "identical" for row in self.rows)
-            return f"passed: {len(self.rows) - same} arrays keep their promises, {same} are identical"
-        wrong = sum(not row.passed for row in self.rows)
-        return f"FAILED: {len(self.failed)} findings, {wrong} of {len(self.rows)} arrays"
+            return f"passed: {kept} of {len(self.rows)} arrays within their promises, {same} identical"
+        wrong = f"{len(self.rows) - kept - same} of {len(self.rows)} arrays"
+        return f"FAILED: {wrong}; {len(self.failed)} defect{'s' if len(self.failed) != 1 else ''}"
 
     def ordered(self) -> list[Finding]:
         """The findings, the gravest first."""

@@ -34,7 +34,7 @@ class Row:
     gained: int = 0
     largest_error: float = 0.0
     largest_at: Mapping[str, Any] = field(default_factory=dict)
-    first_over_at: Mapping[str, Any] = field(default_factory=dict)
+    worst_at: Mapping[str, Any] = field(default_factory=dict)   # of the values that break the promise
     share_of_limit: float = math.nan   # of the worst value beyond the limit
     figures: Mapping[str, float] = field(default_factory=dict)
     nbytes: int | None = None
@@ -82,4 +82,5 @@ def in_place(place: Mapping[str, Any]) -> str:
     named = {name: entry for name, entry in place.items() if name != "index"}
     if not named and "index" in place:
         return f"[{', '.join(map(str, place['index']))}]"
-    return ", ".join(f"{name} {entry:.6g}" if isinstance(entry, float) else f"{name} {entry}" for name, entry in named.items())
+    shown = {name: f"{entry:.6g}" if isinstance(entry, float) else entry for name, entry in named.items()}
+    return ", ".join(f"{name} {entry}" for name, entry in shown.items())

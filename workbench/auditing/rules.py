@@ -8,9 +8,7 @@ from typing import Any
 from workbench.archive.collection.dataset import Dataset
 from workbench.archive.collection.names import require_known
 from workbench.archive.collection.rules import ALL, known_options, matching
-from workbench.auditing.sides import Side
-from workbench.data.chunked import ChunkedParticles
-from workbench.data.particles import Particles
+from workbench.auditing.sides import Side, holds_particles
 from workbench.errors import WorkbenchError, briefly
 from workbench.guarantees import Bound, Exact
 
@@ -21,14 +19,9 @@ def bounds_of(rules: Any, side: Side) -> dict[str, Bound]:
     """The bounds of the members that are arrays; of those that are exact unless named, only where a rule names them."""
     if rules is None or holds_particles(side):
         return {}
-    dataset = side.members if isinstance(side.members, Dataset) else Dataset({name: side.members[name] for name in side.members})
-    found = known_options(dataset, rules)
+    members = side.members
+    found = known_options(members if isinstance(members, Dataset) else Dataset(members), rules)
     return {name: options["bound"] for name, options in found.items() if options["bound"].eb > 0 or _names(rules, name)}
-
-
-def holds_particles(side: Side) -> bool:
-    """Whether the first member is a set of particles: then all are."""
-    return isinstance(side.members[next(iter(side.members))], Particles | ChunkedParticles)
 
 
 def bound_of_array(rules: Any, name: str, array: str, is_float: bool) -> Bound | None:

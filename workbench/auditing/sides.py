@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import numpy as np
 from workbench.archive.archive import Archive
 from workbench.archive.collection.collection import Collection
 from workbench.archive.collection.dataset import Dataset, coordinates_of
+from workbench.archive.collection.rules import matching
 from workbench.archive.collection.sources import is_dataset, is_files, opened_dataset
 from workbench.archive.compress import source_of
 from workbench.archive.opening import opened
@@ -119,25 +120,24 @@ def _arrays_in(path: Path) -> Iterator[Side]:
             yield _of_dataset(Dataset({name: arrays[name] for name in arrays.files}), str(path), path, bare=True)
         return
     if path.suffix == ".npy":
-        yield Side(str(path), {ONE: source_of(path)} if _is_field(path) else Dataset({ONE: np.load(path)}), bare=True, path=path)
+        members = {ONE: source_of(path)} if _is_field(path) else Dataset({ONE: np.load(path)})
+        yield Side(str(path), members, bare=True, path=path)
         return
-    reason: WorkbenchError | None = None
-    try:
-        context = opened_dataset(path)
-        dataset = context.__enter__()
-    except WorkbenchError as error:
-        reason = error
-    if reason is None:
+    with ExitStack() as stack:
         try:
-            yield _of_dataset(dataset, str(path), path)
-        finally:
-            context.__exit__(None, None, None)
-        return
+            side = _of_dataset(stack.enter_context(opened_dataset(path)), str(path), path)
+        except WorkbenchError as error:
+            side = _of_one_array(path, error)
+        yield side
+
+
+def _of_one_array(path: Path, reason: WorkbenchError) -> Side:
+    """The field in a file that `wb.open` reads, which xarray refused for this reason."""
     try:
         found = source_of(path)
-    except (WorkbenchError, SeveralArrays):
+    except WorkbenchError:
         raise reason from None
-    yield Side(str(path), {getattr(found, "name", None) or ONE: found}, path=path, left_out=_missing_from(found))
+    return Side(str(path), {getattr(found, "name", None) or ONE: found}, path=path, left_out=_missing_from(found))
 
 
 def _is_field(path: Path) -> bool:
@@ -213,7 +213,8 @@ def _of_object(given: Any, name: str) -> Side:
     try:
         found = source_of(given)
     except SeveralArrays as error:
-        raise WorkbenchError(f"{name} must be one array, particles, a dataset or a file; got {briefly(given)}: {error}") from None
+        wanted = f"{name} must be one array, particles, a dataset or a file"
+        raise WorkbenchError(f"{wanted}; got {briefly(given)}: {error}") from None
     own = getattr(found, "name", None)
     particles = isinstance(found, Particles | ChunkedParticles)
     bare = not particles and not getattr(found, "metadata", {})
@@ -233,8 +234,8 @@ def _of_archive(archive: Archive | Collection, name: str, path: Path | None) -> 
         reading = {member: _decoded(archive, member) for member in archive}
         left = archive.groups[""].get("left_out", ())
         return Side(
-            name, Lazily(reading), coordinates_of(archive.groups), path=path, archive=archive, left_out=tuple(map(str, left)),
-            attributes=archive.attributes,
+            name, Lazily(reading), coordinates_of(archive.groups), path=path, archive=archive,
+            left_out=tuple(map(str, left)), attributes=archive.attributes,
         )
     own = archive.attributes.get("name") or ("particles" if archive.kind == "particles" else ONE)
     return Side(name, Lazily({str(own): _decoded(archive, None)}), path=path, archive=archive)
@@ -277,15 +278,19 @@ def _shape(member: Any) -> tuple[int, ...]:
 
 def _chosen(original: Side, only: Iterable[str]) -> list[str]:
     """The members that are audited: all, or those that these names and patterns are about."""
-    from workbench.archive.collection.rules import matching
-
     patterns = [only] if isinstance(only, str) else list(only)
-    if not patterns:
+    if not patterns or holds_particles(original):   # of these, the names are those of arrays
         return list(original.members)
     found = {name for pattern in patterns for name in matching(pattern, original.members)}
     if not found:
-        raise UnknownName(f"only must name members of {original.name}; got {', '.join(patterns)}: it has {_listed(original.members)}")
+        has = _listed(original.members)
+        raise UnknownName(f"only must name members of {original.name}; got {', '.join(patterns)}: it has {has}")
     return [name for name in original.members if name in found]
+
+
+def holds_particles(side: Side) -> bool:
+    """Whether the first member is a set of particles: then all are."""
+    return isinstance(side.members[next(iter(side.members))], Particles | ChunkedParticles)
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -1,8 +1,8 @@
 """What one pass over two arrays counts and finds, part by part; the tallies of parts add up.
 
-The promise is decided by the predicate of `workbench.guarantees.check`, for every value: |x - y| <= limit without rounding.
-Differences, extremes and places are float64 (of integers exact). Values are missing where they are NaN or masked; those that
-only one side has are counted apart, since no error measures them.
+The promise is decided for every value by the predicate of `workbench.guarantees.check`: |x - y| <= limit without rounding.
+Differences, extremes and places are float64 (of integers exact). Values are missing where they are NaN or masked; those
+that only one side has are counted apart, since no error measures them.
 """
 
 from __future__ import annotations
@@ -116,6 +116,7 @@ class Pass:
     period: tuple[float, ...] | None = None
 
     def __call__(self, number: int, original: Field, lossy: Field) -> Tally:
+        """The tally of a part, of a few rows at a time."""
         place = grid(self.shape, self.part_shape)[number]
         found = Tally()
         for rows in rows_of(original.shape, VALUES):
@@ -187,7 +188,7 @@ def _errors(x: np.ndarray, y: np.ndarray, period: Sequence[float] | None) -> np.
     with np.errstate(invalid="ignore", over="ignore"):
         moved = y.astype(np.float64) - x.astype(np.float64)
     if period is not None:
-        moved = nearest_image(moved, period)
+        moved = nearest_image(moved, tuple(period))
     return np.where(x == y, 0.0, np.where(np.isnan(moved), np.inf, moved))
 
 
@@ -211,13 +212,17 @@ def _slopes(x: np.ndarray, y: np.ndarray, both: np.ndarray) -> tuple[Slope, ...]
         error = y.astype(np.float64) - x
     for axis in range(x.ndim):
         pairs = np.logical_and(*_neighbours(both, axis))
-        sums = []
-        for values in (x, error):
-            near, far = _neighbours(values, axis)
-            with np.errstate(invalid="ignore", over="ignore"):
-                sums.append(float(np.square(np.subtract(far, near, dtype=np.float64), where=pairs, out=np.zeros(pairs.shape)).sum()))
-        found.append(Slope(*(one if math.isfinite(one) else 0.0 for one in sums)))
+        found.append(Slope(*(_squares(values, axis, pairs) for values in (x, error))))
     return tuple(found)
+
+
+def _squares(values: np.ndarray, axis: int, pairs: np.ndarray) -> float:
+    """The sum of squared differences of neighbours; 0 where it is no number."""
+    near, far = _neighbours(values, axis)
+    with np.errstate(invalid="ignore", over="ignore"):
+        steps = np.where(pairs, np.subtract(far, near, dtype=np.float64), 0.0).ravel()
+        total = float(np.einsum("i,i->", steps, steps))   # on one thread, so that no figure depends on their number
+    return total if math.isfinite(total) else 0.0
 
 
 def _neighbours(values: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:

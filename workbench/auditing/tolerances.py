@@ -49,7 +49,8 @@ def tolerances_of(given: Any) -> tuple[Tolerance, ...]:
     if given is None:
         return ()
     if not isinstance(given, Mapping):
-        raise WorkbenchError(f'tolerance must be as {{"spectrum_worst": 0.01, "T": {{"ssim": 0.99}}}}; got {briefly(given)}')
+        example = '{"spectrum_worst": 0.01, "T": {"ssim": 0.99}}'
+        raise WorkbenchError(f"tolerance must be as {example}; got {briefly(given)}")
     found = []
     for name, entry in given.items():
         if isinstance(entry, Mapping):
@@ -77,9 +78,11 @@ def exceeded(tolerances: Sequence[Tolerance], rows: Sequence[Row]) -> Iterator[F
         for row, value in having:
             if not one.allows(value):
                 words = f"{one.figure} is {value:.6g}; the tolerance is {one.words}"
-                yield Finding(FAILED, row.name, "tolerance", words, {"figure": one.figure, "value": value, "limit": one.limit})
+                evidence = {"figure": one.figure, "value": value, "limit": one.limit}
+                yield Finding(FAILED, row.name, "tolerance", words, evidence)
         if lacking and (one.member is not None or not having):
-            why = next((note for row in lacking for note in row.notes if one.figure.split("_")[0] in note), "it was not measured")
+            notes = (note for row in lacking for note in row.notes if one.figure.split("_")[0] in note)
+            why = next(notes, "it was not measured")
             words = f"there is no {one.figure}, for which the tolerance is {one.words}: {why}"
             yield Finding(FAILED, lacking[0].name, "tolerance", words, {"figure": one.figure, "limit": one.limit})
 

@@ -1,4 +1,4 @@
-"""`workbench audit ORIGINAL LOSSY`: whether a lossy copy of any origin keeps its promise, for scripts that go on to `rm`."""
+"""`workbench audit ORIGINAL LOSSY`: whether a lossy copy of any origin keeps its promise; scripts may go on to `rm`."""
 
 from __future__ import annotations
 

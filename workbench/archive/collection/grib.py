@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from workbench.data.readers.source import Source
 from workbench.errors import WorkbenchError
 
 NEAR = 64   # bytes that a bulletin may have before its first message
@@ -84,24 +85,20 @@ def _level(dataset: Any) -> str:
 
 
 def half_steps(path: Path) -> dict[str, float]:
-    """Half of the step in which GRIB packs each variable of a file, by the names that xarray has: the largest of all messages.
+    """Half of the largest step in which GRIB packs each variable of a file, by the names that xarray has.
 
     A packed number is (R + q 2^E) 10^-D with a whole q, so it is within half of 2^E 10^-D of what was packed.
     """
-    if not path.is_file():
+    if not path.is_file() or not is_grib(Source.at(path).head):
         return {}
-    with path.open("rb") as file:
-        if not is_grib(file.read(NEAR + 8)):
-            return {}
-        import eccodes
+    import eccodes
 
-        file.seek(0)
-        found: dict[str, float] = {}
+    found: dict[str, float] = {}
+    with path.open("rb") as file:
         while (message := eccodes.codes_grib_new_from_file(file)) is not None:
             try:
                 name = eccodes.codes_get(message, "cfVarName")
-                powers = (eccodes.codes_get(message, f"{kind}ScaleFactor") for kind in ("binary", "decimal"))
-                binary, decimal = map(int, powers)
+                binary, decimal = (int(eccodes.codes_get(message, f"{kind}ScaleFactor")) for kind in ("binary", "decimal"))
                 found[name] = max(found.get(name, 0.0), 0.5 * 2.0**binary * 10.0**-decimal)
             finally:
                 eccodes.codes_release(message)

@@ -11,7 +11,7 @@ from workbench.run.chunked_field import ChunkedField
 
 def swapped_bytes(member: str, probe: Probe) -> Finding | None:
     """Whether the bytes of all values, in the other order, are the original."""
-    if probe.raw.dtype.itemsize == 1:
+    if probe.raw.dtype.itemsize == 1 or not probe.varies:
         return None
     with np.errstate(invalid="ignore", over="ignore"):
         turned = probe.raw.byteswap().astype(np.float64)
@@ -34,6 +34,5 @@ def narrowed(member: str, original: ChunkedField, lossy: ChunkedField, holds: bo
     words = f"the values are {narrow} in place of {wide}"
     if holds:
         return Finding(NOTE, member, "narrower type", f"{words}; the promise holds with them", {"dtype": str(narrow)})
-    share = 2.0 ** -(np.finfo(narrow).nmant + 1) if narrow.kind == "f" else 0.0
-    digits = f": they keep {np.finfo(narrow).precision} digits, so each may be off by {share:.1g} of its size" if share else ""
+    digits = f", and keep {np.finfo(narrow).precision} digits" if narrow.kind == "f" else ""
     return Finding(FAILED, member, "narrower type", f"{words}{digits}", {"dtype": str(narrow), "original": str(wide)})

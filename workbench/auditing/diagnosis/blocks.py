@@ -37,10 +37,11 @@ def _blank(member: str, probe: Probe, wrong: np.ndarray, allowed: float) -> Find
     if count < SHARE * len(seen) or len(np.unique(probe.original[wrong])) < 2:
         return None
     beyond = probe.original[wrong & (probe.lossy == value)]
-    if value in (np.nanmin(probe.lossy), np.nanmax(probe.lossy)) and ((beyond >= value).all() or (beyond <= value).all()) and value != 0:
-        sign = "larger" if (beyond >= value).all() else "smaller"
-        words = f"{count:,} values that are {sign} in the original are {value:.6g}: they are clipped"
-        return Finding(FAILED, member, "clipped", words, {"value": value, "count": count})
+    for end, clipped in (("larger", beyond.min() >= value == np.nanmax(probe.lossy)),
+                         ("smaller", beyond.max() <= value == np.nanmin(probe.lossy))):
+        if clipped and value != 0:
+            words = f"{count:,} values that are {end} in the original are {value:.6g}: they are clipped"
+            return Finding(FAILED, member, "clipped", words, {"value": value, "count": count})
     return _block(member, probe, wrong, f"{value:.6g}", value)
 
 
@@ -53,7 +54,7 @@ def _block(member: str, probe: Probe, wrong: np.ndarray, what: str, value: float
     if full < 0.5:
         words = f"{count:,} values are {what} where the original has others, between {_place(span)}"
         return Finding(FAILED, member, "values lost", words, evidence)
-    words = f"a block is {what} where the original has values: {count:,} values at {_place(span)}, as of a chunk that is missing"
+    words = f"{count:,} values in the block {_place(span)} are {what}, as of a chunk that is missing"
     return Finding(FAILED, member, "missing chunk", words, evidence)
 
 

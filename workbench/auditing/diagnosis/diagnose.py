@@ -1,4 +1,4 @@
-"""The most probable cause of a difference: the candidates are tried in an order, and the first that explains it is named."""
+"""The most probable cause of a difference: candidates are tried in an order, and the first that explains it is named."""
 
 from __future__ import annotations
 

@@ -11,7 +11,6 @@ from workbench.auditing.diagnosis.probe import Probe
 from workbench.auditing.finding import FAILED, Finding
 
 MOST_SHIFT = 4   # beyond which a shift is looked for by correlation
-ROLLED = "rolled"
 
 
 def moved(member: str, probe: Probe) -> Finding | None:
@@ -47,7 +46,8 @@ def _swapped(probe: Probe) -> Iterator[Candidate]:
         if list(order) == sorted(order) or tuple(shape[axis] for axis in order) != shape:
             continue
         names = [probe.axes[axis] for axis in order if order[axis] != axis]
-        yield "axes swapped", f"the axes {' and '.join(names)} are swapped", {"axes": names}, x.transpose(order), probe.lossy
+        words = f"the axes {' and '.join(names)} are swapped"
+        yield "axes swapped", words, {"axes": names}, x.transpose(order), probe.lossy
 
 
 def _flipped(probe: Probe) -> Iterator[Candidate]:

@@ -43,7 +43,8 @@ class Probe:
         kept = _kept(original.shape)
         ends = [_ends(size, keep) for size, keep in zip(original.shape, kept, strict=True)]
         if around is not None:
-            firsts = (min(max(at - keep // 2, 0), size - keep) for at, keep, size in zip(around, kept, original.shape, strict=True))
+            each = zip(around, kept, original.shape, strict=True)
+            firsts = (min(max(at - keep // 2, 0), size - keep) for at, keep, size in each)
             ends = [[slice(first, first + keep)] for first, keep in zip(firsts, kept, strict=True)]
         places = tuple(np.concatenate([np.arange(part.start, part.stop) for part in parts]) for parts in ends)
         x, _ = _read(original, ends, kept)

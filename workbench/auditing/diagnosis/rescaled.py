@@ -10,10 +10,12 @@ from workbench.auditing.diagnosis.probe import Probe
 from workbench.auditing.finding import FAILED, Finding
 
 FACTORS = {
-    100.0: "as Pa in place of hPa", 0.01: "as hPa in place of Pa, or a share in place of per cent", 1000.0: "as for k in place of 1, or g in place of kg",
-    0.001: "as for 1 in place of k, or kg in place of g", 86400.0: "as a day in place of a second", 1 / 86400.0: "as a second in place of a day",
-    1.8: "as degF in place of degC", 10.0: "", 0.1: "", 1e6: "", 1e-6: "", 180 / math.pi: "as degrees in place of radians",
-    math.pi / 180: "as radians in place of degrees", 9.80665: "as geopotential in place of height", 1 / 9.80665: "as height in place of geopotential",
+    10.0: "", 0.1: "", 1e6: "", 1e-6: "", 1.8: "as degF in place of degC",
+    100.0: "as Pa in place of hPa", 0.01: "as hPa in place of Pa, or a share in place of per cent",
+    1000.0: "as g in place of kg, or m in place of km", 0.001: "as kg in place of g, or km in place of m",
+    86400.0: "as a day in place of a second", 1 / 86400.0: "as a second in place of a day",
+    180 / math.pi: "as degrees in place of radians", math.pi / 180: "as radians in place of degrees",
+    9.80665: "as geopotential in place of height", 1 / 9.80665: "as height in place of geopotential",
     3.6: "as km/h in place of m/s", 1 / 3.6: "as m/s in place of km/h",
 }
 OFFSETS = {273.15: "as K in place of degC", -273.15: "as degC in place of K"}
