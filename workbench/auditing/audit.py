@@ -68,7 +68,7 @@ def audit(
     >>> found = audit({"T": wave}, {"T": np.round(wave, 2)}, {"T": wb.Absolute(0.004)})
     >>> found.passed, found.findings[0].kind
     (False, 'bound broken')
-    >>> audit({"T": wave}, {"T": np.round(wave, 2)}, {"T": wb.Absolute("0.005001")}).passed
+    >>> audit({"T": wave}, {"T": np.round(wave, 2)}, {"T": wb.Absolute(0.005001)}).passed
     True
     """
     limits = tolerances_of(tolerance)
@@ -86,7 +86,7 @@ def audit(
         for number, (name, other) in enumerate(pairs):
             within = None if progress is None else _share(progress, name, number, len(pairs))
             found += _of_pair(replace(call, progress=within), name, other, bounds)
-        findings = [*of_sides(first, second, missing, extra), *(one for _, about in found for one in about)]
+        findings = [*of_sides(first, second, missing, extra, bool(call.only)), *(one for _, about in found for one in about)]
         if not found:
             raise WorkbenchError(f"only must name arrays of {first.name}; got {', '.join(call.only)}")
         rows = _with_bytes([row for row, _ in found], first, second, dict(pairs))

@@ -45,8 +45,8 @@ def of_metadata(name: str, original: Any, lossy: Any, bare: bool) -> Iterator[Fi
         yield Finding(NOTE, name, "attributes", words, {"attributes": rest})
 
 
-def of_sides(original: Side, lossy: Side, missing: list[str], extra: list[str]) -> Iterator[Finding]:
-    """Members that only one side has, and parts of files that were not read."""
+def of_sides(original: Side, lossy: Side, missing: list[str], extra: list[str], some: bool) -> Iterator[Finding]:
+    """Members that only one side has, and parts of files that were not read; only `some` members may be wanted."""
     coordinates = [name for name in missing if name in original.coordinates]
     for name in missing:
         if name in coordinates and lossy.bare:
@@ -63,7 +63,7 @@ def of_sides(original: Side, lossy: Side, missing: list[str], extra: list[str]) 
     for side in (original, lossy):
         for part in side.left_out:
             words = f"not compared, since it was not read from {side.name}: {part}"
-            yield Finding(FAILED if side is original else NOTE, "", "not compared", words, {})
+            yield Finding(FAILED if side is original and not some else NOTE, "", "not compared", words, {})
     lost = sorted(set(original.attributes) - set(lossy.attributes))
     if lost and not lossy.bare:
         words = f"the lossy file lacks {len(lost)} attributes of the whole: {', '.join(lost[:6])}"

@@ -162,12 +162,23 @@ def _particles_in(path: Path) -> Side | None:
     first = open_file(path, **more)
     if not isinstance(first, Particles):
         return None
-    frames = first.metadata.get("frames", 1)
+    frames = first.metadata.get("frames") or (_frames(path, more) if "frame" in known.options else 1)
     if frames > 1:
         width = len(str(frames - 1))
         reading = {f"frame_{n:0{width}d}": _reader(path, frame=n, **more) for n in range(frames)}
         return Side(str(path), Lazily(reading), path=path, left_out=_missing_from(first, "frames"))
     return Side(str(path), {"particles": first}, path=path, left_out=_missing_from(first))
+
+
+def _frames(path: Path, more: Mapping[str, Any]) -> int:
+    """How many frames a text file has, which does not say so: the first that cannot be read, by doubling and halving."""
+    low, high = 1, 2
+    while _opens(path, frame=high - 1, **more):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if _opens(path, frame=middle - 1, **more) else (low, middle)
+    return low
 
 
 def _by_type(path: Path, more: Mapping[str, Any]) -> Side:
@@ -189,9 +200,9 @@ def _reader(path: Path, **options: Any) -> Callable[[], Any]:
     return lambda: open_file(path, **options)
 
 
-def _opens(path: Path) -> bool:
+def _opens(path: Path, **options: Any) -> bool:
     try:
-        open_file(path)
+        open_file(path, **options)
     except WorkbenchError:
         return False
     return True

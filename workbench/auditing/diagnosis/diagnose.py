@@ -16,6 +16,8 @@ from workbench.auditing.finding import FAILED, Finding
 from workbench.auditing.tally import Peak, Tally
 from workbench.run.chunked_field import ChunkedField
 
+FEW = 0.01   # of the values: what changes all of them breaks a bound more often
+
 
 def causes(
     member: str, original: ChunkedField, lossy: ChunkedField, found: Tally, allowed: float, axes: tuple[str, ...]
@@ -45,7 +47,9 @@ def _of_values(
     near = probe
     if not probe.whole and (place := _place(found)) is not None:
         near = Probe.of(original, lossy, axes, place)
-    cause = swapped_bytes(member, probe) or _shifted_coordinate(member, probe) or _changed(member, probe)
+    cause = None
+    if not found.over or found.over > FEW * found.values:
+        cause = swapped_bytes(member, probe) or _shifted_coordinate(member, probe) or _changed(member, probe)
     if cause is None:
         cause = blocks(member, near, allowed if math.isfinite(allowed) else 0.1 * probe.scale)
     if cause is not None:

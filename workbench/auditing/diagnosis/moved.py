@@ -11,11 +11,12 @@ from workbench.auditing.diagnosis.probe import Probe
 from workbench.auditing.finding import FAILED, Finding
 
 MOST_SHIFT = 4   # beyond which a shift is looked for by correlation
+NEAR = 1e-3      # standard deviations: values at other places differ by more
 
 
 def moved(member: str, probe: Probe) -> Finding | None:
     """The change of places that explains the difference best, if there is one."""
-    if not probe.varies or not probe.distance > 0:
+    if not probe.varies or probe.distance < NEAR:
         return None
     best: tuple[float, str, str, dict[str, object]] | None = None
     for kind, words, evidence, x, y in _candidates(probe):
@@ -75,7 +76,7 @@ def _steps(probe: Probe, axis: int) -> list[int]:
     """Shifts to try: a few steps, half of a periodic axis, and the largest correlation."""
     size = probe.original.shape[axis]
     steps = {step for step in range(-MOST_SHIFT, MOST_SHIFT + 1) if step and abs(step) < size}
-    if probe.whole and size > 2:
+    if probe.whole_axes[axis] and size > 2:
         filled = [np.nan_to_num(np.moveaxis(one, axis, -1).reshape(-1, size)) for one in (probe.original, probe.lossy)]
         waves = [np.fft.rfft(one - one.mean(), axis=1) for one in filled]
         alike = np.fft.irfft((np.conj(waves[0]) * waves[1]).sum(0), n=size)

@@ -1,13 +1,15 @@
-"""The values by which a defect is recognised: all of them, or of large arrays both ends of each long axis.
+"""The values by which a defect is recognised: all of them, or of large arrays both ends of the first axes.
 
 Both ends turned round are the ends of the array turned round, and a shift moves values within an end. So the candidates of
-a diagnosis are tried on the probe as on the whole.
+a diagnosis are tried on the probe as on the whole. The last axes are kept whole as far as possible: longitudes may be turned
+by any angle.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+import operator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,7 +19,8 @@ from workbench.auditing.numbers import missing_in
 from workbench.run.chunked_field import ChunkedField
 from workbench.slabs import Slices
 
-VALUES = 2**22
+VALUES = 2**20
+FEWEST = 8   # points of the first axis
 MOST = 1e150   # of a value, so that squares are numbers
 
 
@@ -33,7 +36,7 @@ class Probe:
     raw: np.ndarray
     places: tuple[np.ndarray, ...]
     axes: tuple[str, ...]
-    whole: bool
+    whole_axes: tuple[bool, ...]
 
     @classmethod
     def of(
@@ -49,7 +52,12 @@ class Probe:
         places = tuple(np.concatenate([np.arange(part.start, part.stop) for part in parts]) for parts in ends)
         x, _ = _read(original, ends, kept)
         y, raw = _read(lossy, ends, kept)
-        return cls(x, y, raw, places, axes, all(len(parts) == 1 for parts in ends))
+        return cls(x, y, raw, places, axes, tuple(map(operator.eq, kept, original.shape)))
+
+    @property
+    def whole(self) -> bool:
+        """Whether these are all values."""
+        return all(self.whole_axes)
 
     @cached_property
     def both(self) -> np.ndarray:
@@ -90,8 +98,14 @@ class Probe:
 
 
 def _kept(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """How many points of each axis are kept: the longest axes are cut."""
+    """How many points of each axis are kept: the first axis is cut, and then the longest.
+
+    >>> _kept((365, 192, 288)), _kept((512, 512, 1024)), _kept((12, 24, 24))
+    ((18, 192, 288), (8, 256, 512), (12, 24, 24))
+    """
     kept = list(shape)
+    if math.prod(shape) > VALUES:
+        kept[0] = min(max(VALUES // math.prod(shape[1:]) // 2 * 2, FEWEST), shape[0])
     while math.prod(kept) > VALUES:
         longest = max(range(len(kept)), key=kept.__getitem__)
         kept[longest] = max(kept[longest] // 4 * 2, 2)
