@@ -21,7 +21,7 @@ from workbench.lab.glossary import GLOSSARY
 
 DOCS = ROOT / "docs"
 DOCUMENTED = {   # whose public names have an entry, each
-    "workbench.archive", "workbench.bounds", "workbench.clusters", "workbench.codecs", "workbench.data",
+    "workbench.archive", "workbench.auditing", "workbench.bounds", "workbench.clusters", "workbench.codecs", "workbench.data",
     "workbench.data.synthetic", "workbench.lab", "workbench.metrics", "workbench.propagation",
     "workbench.propagation.language",
 }

@@ -67,7 +67,7 @@ class Promise:
 
 def ruled(bound: Bound) -> Promise:
     """The promise of a rule."""
-    return Promise("exact" if bound.eb == 0 else repr(bound), bound, OF_RULE)
+    return Promise(_words(bound), bound, OF_RULE)
 
 
 class Statements:
@@ -118,7 +118,12 @@ def of_archive(archive: Archive, array: str) -> Promise | None:
     except WorkbenchError:
         return None
     bound = Exact() if known.bound is None else known.bound
-    return Promise(f"certificate: {known.describe()}", bound, OF_FILE, limits=known.limit or Limit("absolute", 0.0))
+    return Promise(f"certificate: {_words(bound)}", bound, OF_FILE, limits=known.limit or Limit("absolute", 0.0))
+
+
+def _words(bound: Bound) -> str:
+    """A bound, as briefly as a table needs it."""
+    return "exact" if getattr(bound, "eb", 1) == 0 else bound.describe().removeprefix("every value ")
 
 
 def archive_of(side: Side, name: str) -> Archive | None:

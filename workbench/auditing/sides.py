@@ -88,7 +88,7 @@ class Side:
 def opened_side(given: Any, which: str) -> Iterator[Side]:
     """A side, whose files stay open meanwhile; `which` names it in messages: "original" or "lossy"."""
     if not is_files(given):
-        yield _of_object(given, f"the {which}")
+        yield _of_object(given, "the original" if which == "original" else "the lossy copy")
         return
     path = _one_path(given)
     if path is None:
