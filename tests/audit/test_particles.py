@@ -32,7 +32,7 @@ def test_particles_are_compared_by_their_ids(snapshot):
     assert found.passed, found
     assert kinds(found) == {("note", "another order")}
     row = found["positions"]
-    assert row.outcome == "holds" and found["velocities"].outcome == "identical"
+    assert (row.outcome, found["velocities"].outcome) == ("holds", "identical")
     assert row.figures["halos_original"] > 0
     aligned = wb.compare(snapshot, with_positions(snapshot, lossy.positions, np.argsort(order)))
     assert row.largest_error == pytest.approx(aligned.max_error)

@@ -21,7 +21,8 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     ("options", "status"),
     [
         (["--abs", "T=0.006"], 0), (["--abs", "0.006"], 0), (["--rel", "T=1e-2", "--tolerance", "T:ssim=0.9"], 0),
-        (["--only", "q"], 0), ([], 1), (["--abs", "T=0.001"], 1), (["--abs", "T=0.006", "--tolerance", "ssim=0.99999999"], 1),
+        (["--only", "q"], 0), ([], 1), (["--abs", "T=0.001"], 1),
+        (["--abs", "T=0.006", "--tolerance", "ssim=0.99999999"], 1),
         (["--abs", "Q=1"], 2), (["--abs", "T"], 2), (["--tolerance", "ssim"], 2), (["--tolerance", "sim=1"], 2),
         (["--only", "r"], 2), (["--tolerance", "ssim=1", "--tolerance", "ssim=0.9"], 2),
     ],

@@ -91,7 +91,7 @@ def _verdicts(call: Call, pair: Pair, tally: Tally, limits: Any, outcome: str, a
         return [Finding(FAILED, pair.name, "bound broken", words, evidence)]
     if outcome != UNPROMISED:
         return []
-    states = f", and {pair.promise.words} bounds no value" if pair.promise else ""
+    states = f" ({pair.promise.words})" if pair.promise else ""
     largest, enough = tally.largest.value, f"{_rounded_up(tally.largest.value):g}"
     words = (
         f"it differs by up to {largest:.4g}, and nothing was promised{states}: state the error that you accept, such as "

@@ -86,7 +86,8 @@ def audit(
         for number, (name, other) in enumerate(pairs):
             within = None if progress is None else _share(progress, name, number, len(pairs))
             found += _of_pair(replace(call, progress=within), name, other, bounds)
-        findings = [*of_sides(first, second, missing, extra, bool(call.only)), *(one for _, about in found for one in about)]
+        findings = [*of_sides(first, second, missing, extra, bool(call.only))]
+        findings += [one for _, about in found for one in about]
         if not found:
             raise WorkbenchError(f"only must name arrays of {first.name}; got {', '.join(call.only)}")
         rows = _with_bytes([row for row, _ in found], first, second, dict(pairs))
@@ -94,7 +95,7 @@ def audit(
         picture = error_picture(call, dict(pairs), rows)
         return Audit(
             first.name, second.name, tuple(rows), tuple(findings), first.nbytes, second.nbytes, picture,
-            tuple(one.words if one.member is None else f"{one.member}: {one.words}" for one in limits),
+            tuple(map(str, limits)),
         )
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
 
-from workbench import __version__
 from workbench.auditing.finding import FAILED, NOTE, WARNING, Finding
 from workbench.auditing.picture import ErrorPicture
 from workbench.auditing.result import Audit
@@ -62,7 +62,7 @@ def page(audit: Audit) -> str:
 {_lead(audit)}{"".join(_findings(audit))}
 <h2>Arrays</h2>{_rows(audit.rows)}
 {_picture(audit.picture, audit)}{_charts(audit.rows)}{_figures(audit.rows)}
-</main><footer><p class="lead">Lossbench {__version__}. Promises are checked for every value, exactly.</p></footer>
+</main><footer><p class="lead">Lossbench {_version()}. Promises are checked for every value, exactly.</p></footer>
 </body></html>
 """
 
@@ -74,6 +74,13 @@ def body(audit: Audit) -> str:
         f"<div><strong>{html.escape(audit.sentence)}</strong><p>{html.escape(audit.lossy)} against "
         f"{html.escape(audit.original)}</p>{_table(audit.rows)}<ul>{lines}</ul></div>"
     )
+
+
+def _version() -> str:
+    try:
+        return version("lossbench")
+    except PackageNotFoundError:   # from a checkout that is not installed
+        return "(not installed)"
 
 
 def _lead(audit: Audit) -> str:

@@ -35,6 +35,9 @@ class Tolerance:
         """
         return f"{self.figure} of at {'least' if self.figure in AT_LEAST else 'most'} {self.limit:g}"
 
+    def __str__(self) -> str:
+        return self.words if self.member is None else f"{self.member}: {self.words}"
+
     def allows(self, value: float) -> bool:
         """Whether a figure is within the limit; NaN never is."""
         return value >= self.limit if self.figure in AT_LEAST else value <= self.limit

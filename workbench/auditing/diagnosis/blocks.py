@@ -31,7 +31,7 @@ def _blank(member: str, probe: Probe, wrong: np.ndarray, allowed: float) -> Find
     seen = probe.lossy[wrong]
     missing = np.isnan(seen)
     if missing.mean() >= SHARE:
-        return _block(member, probe, wrong, "missing (NaN or masked)", None)
+        return _block(member, probe, wrong, "missing or infinite", None)
     values, counts = np.unique(seen[~missing], return_counts=True)
     value, count = float(values[counts.argmax()]), int(counts.max())
     if count < SHARE * len(seen) or len(np.unique(probe.original[wrong])) < 2:
@@ -65,7 +65,9 @@ def _repeated(member: str, probe: Probe, wrong: np.ndarray, allowed: float) -> F
         bad = np.flatnonzero(wrong.any(axis=others))
         if not 1 <= len(bad) < max(size // 2, 2):
             continue
-        x, y = (np.moveaxis(one, axis, 0) for one in (probe.original, probe.lossy))
+        x, y, bad_there = (np.moveaxis(one, axis, 0) for one in (probe.original, probe.lossy, wrong))
+        if bad_there[bad].mean() < 0.5:
+            continue
         for step in (-1, 1):
             sources = bad + step
             if sources.min() < 0 or sources.max() >= size or x[0].size < 2:

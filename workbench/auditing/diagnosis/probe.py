@@ -1,8 +1,8 @@
 """The values by which a defect is recognised: all of them, or of large arrays both ends of the first axes.
 
 Both ends turned round are the ends of the array turned round, and a shift moves values within an end. So the candidates of
-a diagnosis are tried on the probe as on the whole. The last axes are kept whole as far as possible: longitudes may be turned
-by any angle.
+a diagnosis are tried on the probe as on the whole. The last axes are kept whole as far as possible: longitudes may be
+turned by any angle.
 """
 
 from __future__ import annotations
