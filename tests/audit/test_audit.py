@@ -104,6 +104,8 @@ def test_a_truncated_file_is_named(tmp_path):
     [
         (np.arange(10), np.arange(10.0), "identical"), (np.arange(10), np.arange(10) + 1, "broken"),
         (np.array([2**60 + 1]), np.array([2**60 + 1]), "identical"), (np.array([2**60 + 1]), np.array([2**60]), "broken"),
+        (np.array([2**60 + 1]), np.array([2.0**60]), "broken"), (np.array([0, 1]), np.array([0, np.inf]), "broken"),
+        (np.array([0, 1]), np.array([0, np.nan]), "broken"), (np.array([3, 1], "u1"), np.array([3, 300], "i4"), "broken"),
         (np.array(["a", "b"]), np.array(["a", "c"]), "broken"), (np.array([True, False]), np.array([True, True]), "broken"),
         (np.array([1 + 2j, 3j]), np.array([1 + 2j, 3.01j]), "holds"), (np.full(4, np.nan), np.full(4, np.nan), "identical"),
         (np.array([1.0, np.inf]), np.array([1.0, np.inf]), "identical"),

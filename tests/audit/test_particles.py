@@ -87,6 +87,10 @@ def test_every_frame_of_a_trajectory_is_audited(tmp_path):
     assert found.passed, found
     assert [row.name for row in found.rows] == [f"frame_{number}/positions" for number in range(3)]
     assert all(row.outcome == "holds" and "xtc" in row.promise for row in found.rows), found
+    with xdr.XTCFile(str(tmp_path / "cut.xtc"), "w") as file:
+        file.write(frames[0], np.diag([4.0, 4.0, 4.0]).astype("f4"), 0, 0.0, 1000)
+    cut = wb.audit(path, tmp_path / "cut.xtc", quick=True)
+    assert [one.member for one in cut.findings if one.kind == "missing member"] == ["frame_1", "frame_2"], cut
 
 
 def test_swift_states_its_filters(snapshot, tmp_path: Path):

@@ -47,7 +47,9 @@ def test_tallies_of_parts_add_up(place, cut):
     y[place] = np.nan
     limit = Limit("absolute", 0.005)
     whole = tally(Field(x), Field(y), limit)
-    parts = tally(Field(x[:cut]), Field(y[:cut]), limit, start=[0]) + tally(Field(x[cut:]), Field(y[cut:]), limit, start=[cut])
+    halves = (np.s_[:cut], 0), (np.s_[cut:], cut)
+    first, second = (tally(Field(x[part]), Field(y[part]), limit, start=[start]) for part, start in halves)
+    parts = first + second
     for name in ("values", "differing", "over", "lost", "largest", "worst", "first_lost", "lows", "highs"):
         assert getattr(whole, name) == getattr(parts, name)
 

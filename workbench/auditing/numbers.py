@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from workbench.data.field import DTYPES, Field
+from workbench.errors import WorkbenchError
 from workbench.run.chunked_field import ChunkedField
 
 EXACT = 2**53   # integers up to here are exact in float64
@@ -40,10 +41,12 @@ def _numbers(values: np.ndarray, other: Any) -> np.ndarray | None:
 
 
 def alike(original: np.ndarray, lossy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Both arrays in one type that holds either exactly; integers beyond 2^53 beside floats are rounded there.
+    """Both arrays in one type that holds either exactly: of integers and floats, integers where all floats are whole.
 
     >>> [array.dtype.name for array in alike(np.zeros(2, np.float32), np.zeros(2))]
     ['float64', 'float64']
+    >>> alike(np.array([2**60 + 1]), np.array([2.0**60]))[1].tolist() == [2**60]
+    True
     """
     if original.dtype == lossy.dtype:
         return original, lossy
@@ -51,7 +54,22 @@ def alike(original: np.ndarray, lossy: np.ndarray) -> tuple[np.ndarray, np.ndarr
         common = np.promote_types(original.dtype, lossy.dtype)
         if common.kind in "iu":
             return original.astype(common), lossy.astype(common)
+    for whole, other in ((original, lossy), (lossy, original)):
+        if whole.dtype.kind in "iu" and other.dtype.kind == "f" and (found := _as_whole(other, whole.dtype)) is not None:
+            return (whole, found) if whole is original else (found, whole)
+    for one in (original, lossy):
+        if one.dtype.kind in "iu" and one.size and max(-int(one.min()), int(one.max())) > EXACT:
+            raise WorkbenchError("integers beyond 2^53 must be compared with integers; got floats that are no whole numbers")
     return original.astype(np.float64), lossy.astype(np.float64)
+
+
+def _as_whole(values: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
+    """Floats as integers; None if one is none of this type. NaN, which counts as missing, becomes 0."""
+    known = np.where(np.isnan(values), 0, values)
+    ends = np.iinfo(dtype)
+    if not ((known == np.rint(known)) & (known >= float(ends.min)) & (known < float(ends.max))).all():
+        return None
+    return known.astype(dtype)
 
 
 def missing_in(field: Field) -> np.ndarray:

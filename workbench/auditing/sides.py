@@ -164,8 +164,7 @@ def _particles_in(path: Path) -> Side | None:
         return None
     frames = first.metadata.get("frames") or (_frames(path, more) if "frame" in known.options else 1)
     if frames > 1:
-        width = len(str(frames - 1))
-        reading = {f"frame_{n:0{width}d}": _reader(path, frame=n, **more) for n in range(frames)}
+        reading = {f"frame_{n}": _reader(path, frame=n, **more) for n in range(frames)}
         return Side(str(path), Lazily(reading), path=path, left_out=_missing_from(first, "frames"))
     return Side(str(path), {"particles": first}, path=path, left_out=_missing_from(first))
 
@@ -271,6 +270,8 @@ def paired(original: Side, lossy: Side, only: Iterable[str]) -> tuple[list[tuple
         alone = [name for name in alone if _shape(original.members[name]) == _shape(lossy.members[strangers[0]])] or alone
     if len(alone) == len(strangers) == 1 and not any(name in names for name in original.data):
         names[alone[0]] = strangers[0]
+    if not names and wanted[:1] + list(lossy.members)[:1] in (["particles", "frame_0"], ["frame_0", "particles"]):
+        names[wanted[0]] = next(iter(lossy.members))   # a trajectory of one frame
     chosen = set(names.values())
     pairs = [(name, names[name]) for name in original.members if name in names]
     if not any(name in original.data for name, _ in pairs) and not (pairs and not alone):
