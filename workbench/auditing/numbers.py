@@ -59,7 +59,7 @@ def alike(original: np.ndarray, lossy: np.ndarray) -> tuple[np.ndarray, np.ndarr
             return (whole, found) if whole is original else (found, whole)
     for one in (original, lossy):
         if one.dtype.kind in "iu" and one.size and max(-int(one.min()), int(one.max())) > EXACT:
-            raise WorkbenchError("integers beyond 2^53 must be compared with integers; got floats that are no whole numbers")
+            raise WorkbenchError("integers beyond 2^53 must be compared with integers; got floats that are not whole")
     return original.astype(np.float64), lossy.astype(np.float64)
 
 
