@@ -30,14 +30,22 @@ def place_of(index: Sequence[int] | None, name: str, axes: Sequence[str], side: 
     if index is None:
         return {}
     found: dict[str, Any] = {"index": [int(one) for one in index]}
-    group = name.rpartition("/")[0]
     for axis, at in zip(axes, index, strict=False):
-        whole = f"{group}/{axis}" if group else axis
-        if axis not in found and (value := _at(side.members, whole, int(at))) is not None:
+        if (value := _value(side.members, name, axis, int(at))) is not None:
             found[axis] = value
         elif not axis.startswith("axis_"):
             found.setdefault(axis, int(at))
     return found
+
+
+def _value(members: Mapping[str, Any], name: str, axis: str, at: int) -> Any:
+    """The value of the coordinate of an axis in the group of a member, or in the nearest one around it."""
+    group = name
+    while group:
+        group = group.rpartition("/")[0]
+        if (value := _at(members, f"{group}/{axis}" if group else axis, at)) is not None:
+            return value
+    return None
 
 
 def _at(members: Mapping[str, Any], name: str, at: int) -> Any:

@@ -26,6 +26,7 @@ from workbench.archive.recognition import is_archive
 from workbench.data.chunked import ChunkedParticles
 from workbench.data.particles import Particles
 from workbench.data.readers import left_out, open_file
+from workbench.data.readers.address import is_address
 from workbench.data.readers.opening import is_set
 from workbench.data.readers.paths import is_several, listed
 from workbench.data.readers.registry import format_of
@@ -90,6 +91,9 @@ def opened_side(given: Any, which: str) -> Iterator[Side]:
     if not is_files(given):
         yield _of_object(given, "the original" if which == "original" else "the lossy copy")
         return
+    if is_address(given):
+        yield _of_archive(opened(given), given, None)
+        return
     path = _one_path(given)
     if path is None:
         with opened_dataset(given) as dataset:
@@ -115,17 +119,13 @@ def _one_path(given: Any) -> Path | None:
 @contextmanager
 def _arrays_in(path: Path) -> Iterator[Side]:
     """The arrays in a file that xarray or a library of its field opens as a dataset, or else that `wb.open` reads."""
-    if path.suffix == ".npz":
-        with np.load(path, allow_pickle=False) as arrays:
-            yield _of_dataset(Dataset({name: arrays[name] for name in arrays.files}), str(path), path, bare=True)
-        return
     if path.suffix == ".npy":
         members = {ONE: source_of(path)} if _is_field(path) else Dataset({ONE: np.load(path)})
         yield Side(str(path), members, bare=True, path=path)
         return
     with ExitStack() as stack:
         try:
-            side = _of_dataset(stack.enter_context(opened_dataset(path)), str(path), path)
+            side = _of_dataset(stack.enter_context(opened_dataset(path)), str(path), path, bare=path.suffix == ".npz")
         except WorkbenchError as error:
             side = _of_one_array(path, error)
         yield side
