@@ -18,6 +18,7 @@ from typing import Any
 from workbench.data.readers.source import Source
 from workbench.errors import WorkbenchError
 
+PACKING = ("bitsPerValue", "binaryScaleFactor", "decimalScaleFactor")
 NEAR = 64   # bytes that a bulletin may have before its first message
 
 
@@ -87,7 +88,8 @@ def _level(dataset: Any) -> str:
 def half_steps(path: Path) -> dict[str, float]:
     """Half of the largest step in which GRIB packs each variable of a file, by the names that xarray has.
 
-    A packed number is (R + q 2^E) 10^-D with a whole q, so it is within half of 2^E 10^-D of what was packed.
+    A packed number is (R + q 2^E) 10^-D with a whole q, so it is within half of 2^E 10^-D of what was packed. Messages of
+    one value have no q, and those of floats no packing.
     """
     if not path.is_file() or not is_grib(Source.at(path).head):
         return {}
@@ -97,9 +99,11 @@ def half_steps(path: Path) -> dict[str, float]:
     with path.open("rb") as file:
         while (message := eccodes.codes_grib_new_from_file(file)) is not None:
             try:
-                name = eccodes.codes_get(message, "cfVarName")
-                binary, decimal = (int(eccodes.codes_get(message, f"{kind}ScaleFactor")) for kind in ("binary", "decimal"))
-                found[name] = max(found.get(name, 0.0), 0.5 * 2.0**binary * 10.0**-decimal)
+                packed = all(eccodes.codes_is_defined(message, key) for key in PACKING)
+                bits, binary, decimal = (int(eccodes.codes_get(message, key)) for key in PACKING) if packed else (0, 0, 0)
+                if bits:
+                    name = eccodes.codes_get(message, "cfVarName")
+                    found[name] = max(found.get(name, 0.0), 0.5 * 2.0**binary * 10.0**-decimal)
             finally:
                 eccodes.codes_release(message)
     return found
