@@ -89,6 +89,10 @@ def test_every_frame_of_a_trajectory_is_audited(tmp_path):
     assert all(row.outcome == "holds" and "xtc" in row.promise for row in found.rows), found
     with xdr.XTCFile(str(tmp_path / "cut.xtc"), "w") as file:
         file.write(frames[0], np.diag([4.0, 4.0, 4.0]).astype("f4"), 0, 0.0, 1000)
+    text = (tmp_path / "original.xyz").read_text()
+    (tmp_path / "damaged.xyz").write_text(text.replace("60\nframe", "sixty\nframe").replace("sixty", "60", 1))
+    with pytest.raises(wb.WorkbenchError, match="expected the number of atoms of frame 1"):
+        wb.audit(tmp_path / "damaged.xyz", path, only="positions")
     cut = wb.audit(path, tmp_path / "cut.xtc", quick=True)
     assert [one.member for one in cut.findings if one.kind == "missing member"] == ["frame_1", "frame_2"], cut
 

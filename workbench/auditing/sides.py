@@ -6,6 +6,8 @@ no part of a file is left out unseen.
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -31,7 +33,7 @@ from workbench.data.readers.opening import is_set
 from workbench.data.readers.paths import is_several, listed
 from workbench.data.readers.registry import format_of
 from workbench.data.readers.source import Source
-from workbench.errors import SeveralArrays, UnknownName, WorkbenchError, briefly
+from workbench.errors import NoSuchPart, SeveralArrays, UnknownName, WorkbenchError, briefly
 
 ONE = "values"   # the name of a single array without one
 OF_ARRAYS = ("netcdf", "hdf5-grid", "zarr", "npz", "npy", "bov", "raw")   # formats that hold no particles
@@ -170,27 +172,21 @@ def _particles_in(path: Path) -> Side | None:
 
 
 def _frames(path: Path, more: Mapping[str, Any]) -> int:
-    """How many frames a text file has, which does not say so: the first that cannot be read, by doubling and halving."""
-    low, high = 1, 2
-    while _opens(path, frame=high - 1, **more):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if _opens(path, frame=middle - 1, **more) else (low, middle)
-    return low
+    """How many frames a text file has, which does not say so; one that is damaged is an error."""
+    for number in itertools.count(1):
+        try:
+            open_file(path, frame=number, **more)   # readers remember where frames begin
+        except NoSuchPart:
+            break
+    return number
 
 
 def _by_type(path: Path, more: Mapping[str, Any]) -> Side:
     """The particles of each type in a snapshot, with all columns."""
     members: dict[str, Any] = {}
-    reasons = []
     for number, name in TYPES.items():
-        try:
+        with contextlib.suppress(NoSuchPart):
             members[name] = open_file(path, particle_type=number, **more)
-        except WorkbenchError as error:
-            reasons.append(error)
-    if not members:
-        raise reasons[0]
     missing = {one for found in members.values() for one in _missing_from(found, "particle type")}
     return Side(str(path), members, path=path, left_out=tuple(sorted(missing)))
 
@@ -199,9 +195,9 @@ def _reader(path: Path, **options: Any) -> Callable[[], Any]:
     return lambda: open_file(path, **options)
 
 
-def _opens(path: Path, **options: Any) -> bool:
+def _opens(path: Path) -> bool:
     try:
-        open_file(path, **options)
+        open_file(path)
     except WorkbenchError:
         return False
     return True
@@ -262,7 +258,7 @@ def _decoded(archive: Archive | Collection, member: str | None) -> Callable[[], 
 
 def paired(original: Side, lossy: Side, only: Iterable[str]) -> tuple[list[tuple[str, str]], list[str], list[str]]:
     """The names of members that belong together, and those of members that only the original, or only the lossy, has."""
-    wanted, chosen = _chosen(original, only), set()
+    wanted = _chosen(original, only)
     names = {name: name for name in wanted if name in lossy.members}
     alone = [name for name in original.data if name in wanted and name not in lossy.members]
     strangers = [name for name in lossy.data if name not in original.members]
@@ -272,7 +268,6 @@ def paired(original: Side, lossy: Side, only: Iterable[str]) -> tuple[list[tuple
         names[alone[0]] = strangers[0]
     if not names and wanted[:1] + list(lossy.members)[:1] in (["particles", "frame_0"], ["frame_0", "particles"]):
         names[wanted[0]] = next(iter(lossy.members))   # a trajectory of one frame
-    chosen = set(names.values())
     pairs = [(name, names[name]) for name in original.members if name in names]
     if not any(name in original.data for name, _ in pairs) and not (pairs and not alone):
         raise WorkbenchError(
@@ -280,7 +275,7 @@ def paired(original: Side, lossy: Side, only: Iterable[str]) -> tuple[list[tuple
             f"{_listed(lossy.members)}: give two arrays, or rename one"
         )
     missing = [name for name in wanted if name not in names]
-    extra = [name for name in lossy.members if name not in chosen and name not in original.members]
+    extra = [name for name in lossy.members if name not in names.values() and name not in original.members]
     return pairs, missing, extra
 
 
