@@ -21,8 +21,8 @@ from workbench.lab.glossary import GLOSSARY
 
 DOCS = ROOT / "docs"
 DOCUMENTED = {   # whose public names have an entry, each
-    "workbench.archive", "workbench.bounds", "workbench.clusters", "workbench.codecs", "workbench.data",
-    "workbench.data.synthetic", "workbench.lab", "workbench.metrics", "workbench.propagation",
+    "workbench.archive", "workbench.auditing", "workbench.bounds", "workbench.clusters", "workbench.codecs",
+    "workbench.data", "workbench.data.synthetic", "workbench.lab", "workbench.metrics", "workbench.propagation",
     "workbench.propagation.language",
 }
 POLICY = "default-src 'self' file: data: blob: 'unsafe-inline' 'unsafe-eval'"

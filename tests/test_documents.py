@@ -52,6 +52,14 @@ def test_the_lines_about_datasets_run(tmp_path: Path) -> None:
     assert (tmp_path / "coarse.zarr/zarr.json").is_file()
 
 
+def test_the_lines_about_audits_run(tmp_path: Path) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/audit.md").read_text(encoding="utf-8"), re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(compile(code, "audit.md", "exec"), names)
+    assert names["found"].passed
+    assert (tmp_path / "audit.html").is_file()
+
+
 def test_the_lines_about_slices_run() -> None:
     (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/slices.md").read_text(encoding="utf-8"), re.DOTALL)
     exec(compile(code, "slices.md", "exec"), {})

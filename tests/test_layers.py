@@ -23,7 +23,7 @@ LAYERS = (
     {"subdomains"},
     {"metrics"},
     {"archive"},
-    {"bounds", "limits", "propagation"},
+    {"auditing", "bounds", "limits", "propagation"},
     {"distributed", "xarray"},
     {"__init__"},
     {"cli", "lab", "__main__"},

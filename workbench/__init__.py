@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from workbench.archive import Archive, Collection, Dataset, curl, divergence
     from workbench.archive.compress import compress
     from workbench.archive.linear_combination import linear_combination
+    from workbench.auditing.audit import audit
+    from workbench.auditing.result import Audit
     from workbench.bounds import PSNR, SSIM, All, Found, KeepMassFunction, KeepSpectrum, Prediction, Quality, Ratio, Sweep
     from workbench.bounds.prediction.predict import predict
     from workbench.bounds.sweep import iter_sweep, sweep
@@ -44,6 +46,7 @@ __all__ = [
     "Absolute",
     "All",
     "Archive",
+    "Audit",
     "Collection",
     "Dataset",
     "Exact",
@@ -66,6 +69,7 @@ __all__ = [
     "Sweep",
     "Variable",
     "WorkbenchError",
+    "audit",
     "bounds",
     "clusters",
     "codecs",
@@ -101,6 +105,7 @@ _MODULES = {
 }
 _NAMES = {
     "archive": "Archive Collection Dataset compress curl divergence linear_combination",
+    "auditing": "Audit audit",
     "bounds": "PSNR SSIM All Found KeepMassFunction KeepSpectrum Prediction Quality Ratio Sweep find_bound find_bounds"
     " iter_sweep predict sweep",
     "clusters": "Groups KeepClusters",

@@ -53,6 +53,10 @@ class SeveralArrays(WorkbenchError):
     """A file that holds several arrays of which none was chosen, or one with more axes than a field has."""
 
 
+class NoSuchPart(WorkbenchError):
+    """A part that a file does not have: a type of particles, a frame of a trajectory."""
+
+
 def briefly(given: object) -> str:
     """What was given, on one line of a message: an array by its shape, anything else by the beginning of its text.
 

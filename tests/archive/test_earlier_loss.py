@@ -19,7 +19,7 @@ from workbench.guarantees import Limit
         ({"quantization": "quantization_info", "quantization_nsb": np.int32(9)}, Limit("relative", 2.0**-10)),
         ({"quantization_nsd": 3}, Limit("relative", 0.005)),
         ({"lossy_compression_kind": "absolute", "lossy_compression_maximum_error": np.float64(1)}, Limit("absolute", 1)),
-        ({"Lossy compression filter": "DScale5"}, Limit("absolute", 5e-6)),
+        ({"Lossy compression filter": "DScale5"}, Limit("absolute", 1e-5)),
         ({"Lossy compression filter": "FMantissa9"}, Limit("relative", 2.0**-10)),
         ({"Lossy compression filter": "DMantissa13"}, Limit("relative", 2.0**-14)),
         ({"Lossy compression filter": "BFloat16"}, Limit("relative", 2.0**-8)),

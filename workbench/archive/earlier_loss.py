@@ -2,6 +2,9 @@
 
 Models and simulations round what they write: SWIFT names a lossy filter; the NetCDF library, and CF since 1.12, the digits
 or bits that were kept. Files that come from an archive state its bound. Nothing is guessed from the values.
+
+The scale-offset filter of HDF5, which is SWIFT's DScale, rounds to D decimals; but a value nearer to the fill value (0 by
+default) than 10^-D becomes that value, so errors reach 10^-D.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ SIGNIFICANT_BITS = (BITS, "_QuantizeBitRoundNumberOfSignificantBits")
 IN_WORDS, KIND, MOST = "lossy_compression", "lossy_compression_kind", "lossy_compression_maximum_error"   # of archives
 SWIFT = "Lossy compression filter"
 SWIFT_FILTERS: tuple[tuple[str, Callable[[int], Limit]], ...] = (
-    (r"DScale(\d+)", lambda digits: Limit("absolute", 0.5 * 10.0**-digits)),
+    (r"DScale(\d+)", lambda digits: Limit("absolute", 10.0**-digits)),
     (r"[DF]Mantissa(\d+)", lambda bits: Limit("relative", 2.0 ** -(bits + 1))),
     (r"BFloat(16)", lambda bits: Limit("relative", 2.0**-8)),
     (r"HalfFloat()", lambda bits: Limit("relative", 2.0**-11)),
@@ -39,11 +42,11 @@ def earlier_loss(attributes: Mapping[str, Any]) -> tuple[str, Limit] | None:
     >>> earlier_loss({"least_significant_digit": 1})
     ('least_significant_digit 1', Limit(kind='absolute', value=0.05))
     >>> earlier_loss({"Lossy compression filter": "DScale5"})[1].value
-    5e-06
+    1e-05
     """
     if (digits := _whole(attributes.get(DECIMALS))) is not None:
         return f"{DECIMALS} {digits}", Limit("absolute", 0.5 * 10.0**-digits)
-    for names, kept in ((SIGNIFICANT_DIGITS, _of_digits), (SIGNIFICANT_BITS, _of_bits)):
+    for names, kept in ((SIGNIFICANT_DIGITS, of_digits), (SIGNIFICANT_BITS, of_bits)):
         for name in names:
             if (count := _whole(attributes.get(name))) is not None:
                 return f"{name} {count}", kept(count)
@@ -92,11 +95,13 @@ def largest_of(values: Array) -> float:
     return float(size.max()) if size.size else 0.0
 
 
-def _of_digits(count: int) -> Limit:
+def of_digits(count: int) -> Limit:
+    """The limit of rounding to so many significant decimal digits."""
     return Limit("relative", min(0.5 * 10.0 ** (1 - count), 0.5))
 
 
-def _of_bits(count: int) -> Limit:
+def of_bits(count: int) -> Limit:
+    """The limit of rounding to so many bits of the mantissa, beside the leading one."""
     return Limit("relative", min(2.0 ** -(count + 1), 0.5))
 
 

@@ -9,8 +9,9 @@ from itertools import zip_longest
 import numpy as np
 
 from workbench import __version__
+from workbench.charts.png import as_data_url, png
 from workbench.cli.demo_comparison import HEADER, SHARE, Comparison
-from workbench.cli.picture import as_data_url, coloured, png, projected_density
+from workbench.cli.picture import coloured, projected_density
 from workbench.clusters import Catalogue, Groups
 from workbench.data import Particles
 

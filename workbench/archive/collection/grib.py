@@ -15,8 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from workbench.data.readers.source import Source
 from workbench.errors import WorkbenchError
 
+PACKING = ("bitsPerValue", "binaryScaleFactor", "decimalScaleFactor")
 NEAR = 64   # bytes that a bulletin may have before its first message
 
 
@@ -81,3 +83,27 @@ def _level(dataset: Any) -> str:
     """The level of a dataset, if all of it is on one."""
     level = dataset.coords.get(_attribute("typeOfLevel")(dataset))
     return f"{float(level):g}" if level is not None and level.ndim == 0 else ""
+
+
+def half_steps(path: Path) -> dict[str, float]:
+    """Half of the largest step in which GRIB packs each variable of a file, by the names that xarray has.
+
+    A packed number is (R + q 2^E) 10^-D with a whole q, so it is within half of 2^E 10^-D of what was packed. Messages of
+    one value have no q, and those of floats no packing.
+    """
+    if not path.is_file() or not is_grib(Source.at(path).head):
+        return {}
+    import eccodes
+
+    found: dict[str, float] = {}
+    with path.open("rb") as file:
+        while (message := eccodes.codes_grib_new_from_file(file)) is not None:
+            try:
+                packed = all(eccodes.codes_is_defined(message, key) for key in PACKING)
+                bits, binary, decimal = (int(eccodes.codes_get(message, key)) for key in PACKING) if packed else (0, 0, 0)
+                if bits:
+                    name = eccodes.codes_get(message, "cfVarName")
+                    found[name] = max(found.get(name, 0.0), 0.5 * 2.0**binary * 10.0**-decimal)
+            finally:
+                eccodes.codes_release(message)
+    return found

@@ -6,6 +6,7 @@ exactly where no rule names them; other numbers without a rule are refused, as n
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -35,6 +36,14 @@ def options_for(dataset: Dataset, rules: Any) -> dict[str, dict[str, Any]]:
     >>> {name: options["bound"] for name, options in options_for(dataset, {"T": wb.Absolute(0.1), "*": wb.Exact()}).items()}
     {'T': Absolute(eb=0.1), 'P': Exact(), 'id': Exact()}
     """
+    found = known_options(dataset, rules)
+    if missing := [name for name in dataset if name not in found]:
+        raise _missing_rules(missing)
+    return found
+
+
+def known_options(dataset: Dataset, rules: Any) -> dict[str, dict[str, Any]]:
+    """The same for the members that have a rule, or need none."""
     if isinstance(rules, Bound):
         return {name: {"bound": Exact() if is_exact(dataset, name) else rules} for name in dataset}
     if not isinstance(rules, Mapping) or not rules:
@@ -45,17 +54,12 @@ def options_for(dataset: Dataset, rules: Any) -> dict[str, dict[str, Any]]:
     known = {name: _options(name, rule) for name, rule in rules.items()}
     for name in known:
         _require_some(name, dataset)
-    found: dict[str, dict[str, Any]] = {}
-    missing = []
     names = set(dataset)
     patterns = {name: options for name, options in known.items() if name not in names}   # a name is about one member alone
+    found = {}
     for name in dataset:
-        try:
+        with contextlib.suppress(_NoRule):
             found[name] = known[name] if name in known else _option_of(dataset, name, patterns)
-        except _NoRule:
-            missing.append(name)
-    if missing:
-        raise _missing_rules(missing)
     return found
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from workbench.archive.collection.dataset import Dataset
 from workbench.archive.collection.geotiff import MAGICS, opened_geotiff
 from workbench.archive.collection.grib import is_grib, opened_grib
+from workbench.archive.collection.plugin_filters import with_plugin_filters
 from workbench.archive.recognition import is_archive
 from workbench.data.readers import hdf5
 from workbench.data.readers.source import Source
@@ -67,4 +68,5 @@ def _opened(path: Path) -> Iterator[dict[str, Any]]:
         reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise WorkbenchError(f"{path} must be a file that xarray opens as a dataset: {reason}") from error
     with tree:
-        yield {node.path.strip("/"): node.to_dataset(inherit=False) for node in tree.subtree}
+        groups = {node.path.strip("/"): node.to_dataset(inherit=False) for node in tree.subtree}
+        yield with_plugin_filters(path, groups)

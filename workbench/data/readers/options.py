@@ -13,7 +13,7 @@ from workbench import backend
 from workbench.data.particles import Box, Particles
 from workbench.data.readers.images import Images, require_box_to_wrap, require_placed
 from workbench.data.triclinic import is_triclinic, kept_cell
-from workbench.errors import SeveralArrays, WorkbenchError
+from workbench.errors import NoSuchPart, SeveralArrays, WorkbenchError
 
 FileBox = Box | str
 MOST_AXES = 4
@@ -141,7 +141,7 @@ def chosen_frame(frame: Any, frames: int | None = None) -> int:
 
     >>> chosen_frame(3, frames=2)
     Traceback (most recent call last):
-    workbench.errors.WorkbenchError: frame must be between 0 and 1; got 3
+    workbench.errors.NoSuchPart: frame must be between 0 and 1; got 3
     """
     try:
         number = -1 if isinstance(frame, bool) else operator.index(frame)
@@ -149,7 +149,8 @@ def chosen_frame(frame: Any, frames: int | None = None) -> int:
         number = -1
     if number < 0 or (frames is not None and number >= frames):
         span = "a whole number from 0 on" if frames is None else f"between 0 and {frames - 1}"
-        raise WorkbenchError(f"frame must be {span}; got {frame!r}")
+        kind = WorkbenchError if frames is None or number < 0 else NoSuchPart
+        raise kind(f"frame must be {span}; got {frame!r}")
     return number
 
 

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Mapping
 from typing import Any
 
-from workbench.errors import WorkbenchError
+from workbench.errors import NoSuchPart, WorkbenchError
 
 DARK_MATTER = 1
 ALL = "all"
@@ -25,7 +25,7 @@ def chosen_types(wanted: Any, counts: Mapping[int, int], name: str) -> tuple[int
     (0,)
     >>> chosen_types(4, {0: 10, 1: 20, 4: 0}, "snap")
     Traceback (most recent call last):
-    workbench.errors.WorkbenchError: snap has no particles of particle_type 4; it has 10 of type 0, 20 of type 1
+    workbench.errors.NoSuchPart: snap has no particles of particle_type 4; it has 10 of type 0, 20 of type 1
     """
     present = {kind: count for kind, count in counts.items() if count}
     listed = ", ".join(f"{count:,} of type {kind}" for kind, count in sorted(present.items()))
@@ -46,7 +46,7 @@ def chosen_types(wanted: Any, counts: Mapping[int, int], name: str) -> tuple[int
     except TypeError:
         kind = -1
     if kind not in present:
-        raise WorkbenchError(f"{name} has no particles of particle_type {wanted!r}; it has {listed}")
+        raise NoSuchPart(f"{name} has no particles of particle_type {wanted!r}; it has {listed}")
     return (kind,)
 
 

@@ -1,0 +1,208 @@
+"""The audit of one array: the promise value by value, figures by `wb.compare`, and causes where something is wrong."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from workbench import backend
+from workbench.auditing.aligned import aligned, of_shapes
+from workbench.auditing.call import Call
+from workbench.auditing.diagnosis.bits import narrowed
+from workbench.auditing.diagnosis.diagnose import causes
+from workbench.auditing.finding import FAILED, Finding
+from workbench.auditing.numbers import as_field, missing_in
+from workbench.auditing.places import axes_of, place_of
+from workbench.auditing.promised import Promise
+from workbench.auditing.row import BROKEN, HOLDS, IDENTICAL, UNPROMISED, Row, in_place
+from workbench.auditing.tally import Pass, Tally
+from workbench.data import Field
+from workbench.errors import WorkbenchError
+from workbench.guarantees import Limit
+from workbench.metrics.compare import compare
+from workbench.metrics.field_sums import FieldPair
+from workbench.metrics.report import Report
+from workbench.run.chunked_field import ChunkedField, map_parts
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Two members by their names, what is promised of them, and whether they say where others are."""
+
+    name: str
+    original: Any
+    lossy: Any
+    promise: Promise | None
+    coordinate: bool = False
+    period: tuple[float, ...] | None = None
+
+
+Audited = tuple[Row, list[Finding]]
+
+
+def audited(call: Call, pair: Pair) -> Audited:
+    """The row and the findings of a pair of arrays."""
+    x, y = as_field(pair.original, pair.lossy), as_field(pair.lossy, pair.original)
+    if x is None or y is None:
+        return _of_text(pair)
+    found = aligned(pair.name, x, y, (pair.original, pair.lossy))
+    if isinstance(found, Finding):
+        return _row(pair, x, y, BROKEN), [found]
+    x, y, findings = found
+    with FieldPair.opened((x, _without_spacing(y)), call.client, call.scratch, call.progress) as opened:
+        limits = _limits(pair.promise, opened)
+        step = Pass(x.shape, opened.part_shape, limits, pair.period)
+        tally = sum(map_parts(opened.executor, "audit-chunks", step, opened.part_shape, opened.fields), Tally())
+    axes = axes_of(pair.original, x.shape)
+    whole = not any(finding.severity == FAILED for finding in findings)
+    outcome = _outcome(tally, limits) if whole else BROKEN
+    findings += _verdicts(call, pair, tally, limits, outcome, axes)
+    if tally.over or tally.lost or tally.gained or (outcome == UNPROMISED):
+        allowed = _allowed(limits)
+        findings += causes(pair.name, x, y, tally, allowed, axes)
+    if (narrow := narrowed(pair.name, x, y, None if outcome == UNPROMISED else outcome in (HOLDS, IDENTICAL))) is not None:
+        findings.append(narrow)
+    report = None if tally.identical or pair.coordinate else _report(call, x, y)
+    return _measured(call, pair, x, y, outcome, tally, limits, axes, report), findings
+
+
+def _outcome(tally: Tally, limits: Any) -> str:
+    if tally.identical:
+        return IDENTICAL
+    if limits is None:
+        return UNPROMISED
+    return BROKEN if tally.over or tally.lost or tally.gained else HOLDS
+
+
+def _verdicts(call: Call, pair: Pair, tally: Tally, limits: Any, outcome: str, axes: Sequence[str]) -> list[Finding]:
+    """What is said of the promise itself."""
+    if tally.over and pair.promise is not None:
+        at = place_of(tally.worst.at, pair.name, axes, call.original)
+        limit = _shown_limit(limits)
+        words = (
+            f"{tally.over:,} of {tally.values:,} values break {limit}, promised by {pair.promise.source} "
+            f"({pair.promise.words}); the worst is {tally.worst.value:.4g} times the limit, at {in_place(at)}"
+        )
+        evidence = {"over": tally.over, "values": tally.values, "share_of_limit": tally.worst.value, "at": at}
+        return [Finding(FAILED, pair.name, "bound broken", words, evidence)]
+    if outcome != UNPROMISED:
+        return []
+    states = f" ({pair.promise.words})" if pair.promise else ""
+    largest, enough = tally.largest.value, f"{_rounded_up(tally.largest.value):g}"
+    words = (
+        f"it differs by up to {largest:.4g}, and nothing was promised{states}: state the error that you accept, such as "
+        f"{{{pair.name!r}: wb.Absolute({enough})}} or --abs {pair.name}={enough}"
+    )
+    return [Finding(FAILED, pair.name, "no promise", words, {"largest_error": largest})]
+
+
+def _rounded_up(size: float) -> float:
+    """The next number of one digit."""
+    if not 0 < size < math.inf:
+        return size
+    power = 10.0 ** math.floor(math.log10(size))
+    return math.ceil(size / power) * power
+
+
+def _limits(promise: Promise | None, opened: FieldPair) -> Any:
+    """The limit of a promise for these values; None if there is none."""
+    if promise is None or (promise.bound is None and promise.limits is None):
+        return None
+    low, high = 0.0, 0.0
+    if promise.needs_range:
+        ends = map_parts(opened.executor, "find-ranges", _ends, opened.part_shape, opened.fields)
+        known = [pair for pair in ends if pair is not None]
+        low, high = (min(one[0] for one in known), max(one[1] for one in known)) if known else (0.0, 0.0)
+    narrow = min(opened.original.dtype, opened.decoded.dtype, key=lambda one: (one.kind != "f", one.itemsize))
+    return promise.limit(low, high, narrow)
+
+
+def _ends(number: int, original: Field, lossy: Field) -> tuple[Any, Any] | None:
+    """The smallest and the largest finite value of a part of the original."""
+    values = backend.to_host(original.values)
+    known = values[~missing_in(original) & np.isfinite(values)]
+    return (known.min().item(), known.max().item()) if known.size else None
+
+
+def _allowed(limits: Any) -> float:
+    """An absolute error that is no defect; infinite where the limit is none."""
+    if isinstance(limits, Limit) and not limits.relative:
+        return limits.value
+    return math.inf
+
+
+def _shown_limit(limits: Any) -> str:
+    if not isinstance(limits, Limit):
+        return "the limits of slices"
+    if limits.value == 0:
+        return "the promise of equal values"
+    return f"the limit {limits.value:.6g}{' of each value' if limits.relative else ''}"
+
+
+def _without_spacing(field: ChunkedField) -> ChunkedField:
+    """The field without a spacing of its own: that of the original counts for both."""
+    if field.in_memory is not None:
+        return ChunkedField.of(Field(field.values, name=field.name, mask=field.mask)) if field.knows_spacing else field
+    return ChunkedField(field.values, None, field.name, field.mask) if field.knows_spacing else field
+
+
+def _report(call: Call, original: ChunkedField, lossy: ChunkedField) -> Report | None:
+    """The figures of `wb.compare`."""
+    quick = call.quick or original.dtype.kind != "f"
+    try:
+        return compare(
+            original, _without_spacing(lossy), quick=quick, client=call.client, scratch=call.scratch, progress=call.progress
+        )
+    except WorkbenchError:
+        return None   # what compare has no figures for is still audited value by value
+
+
+def _measured(
+    call: Call, pair: Pair, x: ChunkedField, y: ChunkedField, outcome: str, tally: Tally, limits: Any,
+    axes: Sequence[str], report: Report | None,
+) -> Row:
+    (low, high), (lossy_low, lossy_high) = tally.ranges
+    figures: dict[str, float] = {
+        "values": tally.values, "missing": tally.missing, "differing": tally.differing,
+        "minimum": low, "maximum": high, "lossy_minimum": lossy_low, "lossy_maximum": lossy_high,
+    }
+    if tally.slopes and not tally.identical:
+        figures["gradient_error"] = max(slope.ratio for slope in tally.slopes)
+    if report is not None:
+        figures |= {name: float(figure) for name, figure in report.figures.items() if name not in figures}
+    largest_at, worst_at = (place_of(peak.at, pair.name, axes, call.original) for peak in (tally.largest, tally.worst))
+    return _row(
+        pair, x, y, outcome, limit=limits.value if isinstance(limits, Limit) else math.nan, over=tally.over,
+        lost=tally.lost, gained=tally.gained, largest_error=max(tally.largest.value, 0.0),
+        largest_at=largest_at if tally.differing else {}, worst_at=worst_at,
+        share_of_limit=tally.worst.value if tally.over else math.nan, figures=figures,
+        notes=() if report is None else report.notes, curves={} if report is None else dict(report.curves),
+    )
+
+
+def _row(pair: Pair, x: Any, y: Any, outcome: str, **measured: Any) -> Row:
+    promise = pair.promise
+    return Row(
+        pair.name, outcome, tuple(x.shape), str(x.dtype), str(y.dtype),
+        promise="" if promise is None or promise.bound is None else promise.words,
+        promised_by="" if promise is None else promise.source, **measured,
+    )
+
+
+def _of_text(pair: Pair) -> Audited:
+    """Text, and arrays without values: equal or not."""
+    x, y = (np.asarray(getattr(member, "values", member)).astype(object) for member in (pair.original, pair.lossy))
+    types = [str(getattr(getattr(member, "values", member), "dtype", "text")) for member in (pair.original, pair.lossy)]
+    same = x.shape == y.shape and bool(np.array_equal(x, y))
+    row = Row(pair.name, IDENTICAL if same else BROKEN, x.shape, types[0], types[1], promise="exact")
+    if same:
+        return row, []
+    if x.shape != y.shape:
+        return row, [of_shapes(pair.name, x.shape, y.shape, axes_of(pair.original, x.shape))]
+    count = int((x != y).sum())
+    words = f"{count:,} of {x.size:,} entries differ, of text that must be equal"
+    return row, [Finding(FAILED, pair.name, "text differs", words, {"differing": count})]
