@@ -49,7 +49,7 @@ def test_a_sentence_in_options(command: str, said: str, shown: str) -> None:
 def test_what_is_proposed_works(run: Run, tmp_path: Path) -> None:
     """The sentences lead to a command that runs."""
     np.savez(tmp_path / "two.npz", first=np.ones((4, 5), np.float32), second=np.zeros((4, 5), np.float32))
-    refused = run("info", tmp_path / "two.npz")
+    refused = run("fof", tmp_path / "two.npz", "--linking-length", "0.2")
     assert refused.status == 2
     assert "--name" in refused.err
     assert run("info", tmp_path / "two.npz", "--name", "first").status == 0
