@@ -8,9 +8,11 @@ import pytest
 import workbench as wb
 from workbench.bounds.tuning import choice
 from workbench.bounds.tuning.choice import Candidate, merit
-from workbench.bounds.tuning.find import FINER, Limits
 from workbench.bounds.tuning.guides import even_noise
-from workbench.bounds.tuning.targets import All, Target
+from workbench.bounds.tuning.limits import Limits
+from workbench.bounds.tuning.notes import FINER
+from workbench.bounds.tuning.several import All
+from workbench.bounds.tuning.targets import Target
 
 
 @pytest.fixture(scope="module")
@@ -225,7 +227,7 @@ def test_velocities_have_a_target_of_their_own(order):
 
 def test_the_bound_of_velocities_is_that_of_the_answer_whatever_later_trials_used(monkeypatch):
     made = wb.synthetic.cosmic_web(n=12, seed=3)
-    module, measured = sys.modules["workbench.bounds.tuning.find"], []
+    module, measured = sys.modules["workbench.bounds.tuning.trials"], []
     first = wb.find_bound(made, wb.KeepClusters(0.2), velocities=wb.PSNR(60))
     best = [run.bound for run in first.runs].index(first.bound)
     assert best + 1 < len(first.runs)   # the best one is not the last
@@ -394,8 +396,10 @@ def test_progress_names_the_trial_and_may_stop_the_search(cube):
 def test_a_ratio_that_the_documents_do_not_allow_is_said_to_be_one():
     found = wb.find_bound(wb.synthetic.gaussian_field((64, 64), seed=1), wb.Ratio(30), "prequantised")
     assert not found.met
-    assert any("documents of the archive alone take about 1,0" in note for note in found.notes)
-    assert any("a ratio of 30 leaves 546 in all" in note for note in found.notes)
+    assert any("are the archive's documents; a ratio of 30 leaves 546 in all" in note for note in found.notes)
+    archive = wb.compress(wb.synthetic.gaussian_field((64, 64), seed=1), found.nearest.bound, "prequantised")
+    assert f"the largest ratio is {archive.ratio:.4g}, as " in found.notes[-1]
+    assert f"{archive.nbytes - archive.data.nbytes:,} of {archive.nbytes:,} bytes" in found.notes[-1]
 
 
 @pytest.mark.long

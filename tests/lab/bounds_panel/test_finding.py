@@ -74,7 +74,7 @@ def test_a_target_that_cannot_be_met_leaves_the_bound_and_says_what_comes_neares
     find(panel, target="ratio", goal=1e5)
     assert panel.state.eb == before
     assert told(panel).startswith("no bound meets 100000x: nearest is ")
-    assert "documents of the archive alone" in panel.shown.note   # why
+    assert "are the archive's documents" in panel.shown.note   # why
 
 
 def test_each_kind_of_target_has_a_usual_number(panel: Any) -> None:

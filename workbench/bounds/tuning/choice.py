@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -18,9 +19,10 @@ from workbench.bounds.sweep import questions_of
 from workbench.bounds.tuning.attempt import Original
 from workbench.bounds.tuning.guides import Expected, Known, even_noise
 from workbench.bounds.tuning.limits import Limits
-from workbench.bounds.tuning.targets import All
+from workbench.bounds.tuning.several import All
+from workbench.bounds.tuning.targets import PSNR
 from workbench.codecs import Codec
-from workbench.data import Field, Particles
+from workbench.data import Particles
 from workbench.data.labelled import width_in_file
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound, Limit, PointwiseRelative, encode_guarded
@@ -64,6 +66,13 @@ def chosen_candidate(
     return _smallest(original, _candidates(original, known, limits), target, limits)
 
 
+def suited(candidate: Candidate, target: All) -> Candidate:
+    """The candidate with the options that lower mean errors, if one of the targets is a PSNR."""
+    if not any(isinstance(each, PSNR) for each in target.targets):
+        return candidate
+    return dataclasses.replace(candidate, codec=candidate.codec.for_mean_errors())
+
+
 def _smallest(original: Original, candidates: list[Candidate], target: All, limits: Limits) -> Candidate:
     """The candidate with the most merit; where a quality decides, a trial on the middle takes the place of predicted sizes.
 
@@ -88,13 +97,11 @@ def _tried(codec: Codec, values: np.ndarray, mask: np.ndarray | None, limit: Lim
     return math.log(values.nbytes / found.nbytes)
 
 
-def other_candidates(original: Original, tried: Collection[Codec], limits: Limits) -> list[Candidate]:
-    """The lossy codecs among which "auto" chooses, without those that were tried.
-
-    Nothing is known beforehand of what codecs make of a figure of one's own.
-    """
-    assert isinstance(original.data, Field)
-    candidates = _candidates(original, surveyed(original.data), limits)
+def other_candidates(original: Original, target: All, tried: Collection[Codec], limits: Limits) -> list[Candidate]:
+    """The lossy codecs among which "auto" chooses, without those that were tried."""
+    if isinstance(original.data, Particles):
+        return []
+    candidates = [suited(each, target) for each in _candidates(original, surveyed(original.data), limits)]
     return [each for each in candidates if each.codec not in tried and not each.codec.lossless]
 
 
