@@ -7,7 +7,8 @@ from workbench.bounds.prediction.train import train
 from workbench.bounds.result import Sweep
 from workbench.bounds.run import Run
 from workbench.bounds.sweep import iter_sweep, sweep
-from workbench.bounds.tuning.allocation import Allocation, find_bounds
+from workbench.bounds.tuning.allocated import Allocation
+from workbench.bounds.tuning.allocation import find_bounds
 from workbench.bounds.tuning.find import find_bound
 from workbench.bounds.tuning.found import Found
 from workbench.bounds.tuning.several import All

@@ -196,15 +196,18 @@ def _bracketed(search: Search, target: All, guiding: All | None = None) -> list[
 
 
 def _with_other_codecs(search: Search, notes: list[str]) -> tuple[Search, list[str]]:
-    """The search with the smallest archive, of this and of others with the other codecs; without any, the nearest one.
+    """The best of this search and of searches with other codecs; if none meets the target, the one that came nearest.
 
-    Where codecs are predicted, others are tried if this one misses the target. The error with which one meets a figure of
-    one's own says where to begin with the next, but not which takes the fewest bytes.
+    Where codecs are predicted, others are tried if they are rivals, or if this one misses the target. The error with which
+    one meets a figure of one's own says where to begin with the next, but not which takes the fewest bytes.
     """
-    tried, best = [search.candidate.codec], search
-    left = other_candidates(search.original, search.target, tried, search.limits)
-    while left and not search.exhausted and (best.best is None or not search.target.predictable):
-        psnr = math.inf if best.best is None else float(best.best.run["psnr"])
+    tried, best, predictable = [search.candidate.codec], search, search.target.predictable
+    others = other_candidates(search.original, search.target, tried, search.limits)
+    left = sorted(others, key=lambda each: each.codec.id not in search.candidate.rivals)
+    while left and not search.exhausted:
+        if best.best is not None and predictable and left[0].codec.id not in search.candidate.rivals:
+            break
+        psnr = math.inf if best.best is None or predictable else float(best.best.run["psnr"])
         other = search.with_codec(left.pop(0))
         tried.append(other.candidate.codec)
         found = _bracketed(other, other.target, All(PSNR(psnr)) if math.isfinite(psnr) else None)
@@ -212,19 +215,20 @@ def _with_other_codecs(search: Search, notes: list[str]) -> tuple[Search, list[s
             best, notes = other, found
     if len(tried) > 1:
         notes = [*notes, f"codecs tried: {', '.join(each.id for each in tried)}"]
-        if left:
+        if left and not predictable:
             notes = [*notes, f"not tried: {', '.join(each.codec.id for each in left)}"]
     return best, notes
 
 
 def _is_better(one: Search, other: Search) -> bool:
-    """Whether a search has the smaller archive that meets the target, or else came nearer to it."""
+    """Whether a search has the smaller archive that meets the target, or the smaller error; or else came nearer to it."""
     if one.best is None or other.best is None:
         target = one.target
         return (one.best is not None) > (other.best is not None) or (
             other.best is None and target.room_of(one.nearest.figures) > target.room_of(other.nearest.figures)
         )
-    return bool(one.best.run["ratio"] > other.best.run["ratio"])
+    figure = "psnr" if one.target.searched_upwards else "ratio"
+    return bool(one.best.run[figure] > other.best.run[figure])
 
 
 def _why_missed(search: Search) -> list[str]:
@@ -232,12 +236,11 @@ def _why_missed(search: Search) -> list[str]:
     target = search.target
     if search.best is not None or target.promises:
         return []
-    falling, rising = ([each for each in target.measurable if each.rises is rises] for rises in (False, True))
-    if not falling or not rising:
+    if target.searched_upwards or not target.rising:
         return documents(search)
-    parts = target.only(falling), target.only(rising)
-    _bracketed(search, parts[1])
-    return [] if search.best is not None else [conflict(search, *parts), *documents(search)]
+    falling, rising = target.only(target.leading), target.only(target.rising)
+    _bracketed(search, rising)
+    return [] if search.best is not None else [conflict(search, falling, rising), *documents(search)]
 
 
 def _meet_it_below(search: Search, tried: list[Tried], attempt: Callable[[float], None], low: float) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from workbench.archive import Collection
 from workbench.bounds.run import Run
 from workbench.bounds.tuning.search import Terms, Tried
 from workbench.bounds.tuning.several import All
@@ -71,11 +72,28 @@ def _limit(run: Run) -> float:
 
 def documents(search: Search) -> list[str]:
     """What the documents of an archive take, where a ratio is missed that is met without them, or leaves little more."""
-    least = max((each.least for each in search.target.measurable if isinstance(each, Ratio)), default=0.0)
-    if not least or any(float(run["ratio"]) >= least for run in search.own):
-        return []
     smallest = max(search.own, key=lambda run: float(run["ratio"]))
     ratio, nbytes, taken = (float(smallest[name]) for name in ("ratio", "nbytes", "documents_nbytes"))
+    return documents_in_the_way(search.target, ratio, nbytes, taken)
+
+
+def documents_of(target: All, archive: Collection) -> list[str]:
+    """The same of an archive of many members."""
+    values = sum(stored.nbytes for member in archive.values() for stored in member.arrays.values())
+    return documents_in_the_way(target, archive.ratio, archive.nbytes, archive.nbytes - values)
+
+
+def documents_in_the_way(target: All, ratio: float, nbytes: float, taken: float) -> list[str]:
+    """The same of an archive with the largest ratio, of whose bytes documents have `taken` some.
+
+    >>> documents_in_the_way(All(Ratio(500)), 412.0, 900, 380)
+    ["the largest ratio is 412, as 380 of 900 bytes are the archive's documents; a ratio of 500 leaves 742 in all"]
+    >>> documents_in_the_way(All(Ratio(500)), 300.0, 9000, 380)
+    []
+    """
+    least = max((each.least for each in target.measurable if isinstance(each, Ratio)), default=0.0)
+    if ratio >= least:
+        return []
     allowed = ratio * nbytes / least
     if taken < SHARE * allowed and nbytes - taken > allowed:
         return []

@@ -82,6 +82,11 @@ class All(Target):
         return falling or self.measurable
 
     @property
+    def rising(self) -> tuple[Target, ...]:
+        """The targets that a larger bound makes easier: ratios."""
+        return tuple(target for target in self.measurable if target.rises)
+
+    @property
     def searched_upwards(self) -> bool:
         """Whether all targets become easier with the bound, so that the smallest bound is wanted."""
         return bool(self.leading) and self.leading[0].rises
