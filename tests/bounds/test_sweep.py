@@ -21,7 +21,7 @@ def assert_as_compressed(run, data, order="keep", quick=True):
     promise = archive.certificate[archive.data.layout.name]
     expected = {
         "limit": promise.limit.value, "nbytes": archive.nbytes, "chunk_nbytes": archive.data.nbytes,
-        "ratio": archive.ratio,
+        "ratio": archive.ratio, "documents_nbytes": archive.nbytes - sum(each.nbytes for each in archive.arrays.values()),
         "bits_per_value": archive.bits_per_value, "corrected": promise.figures["corrected"] / promise.figures["values"],
         "chunks": promise.figures["chunks"],
         "chunks_stored_exactly": sum(promise.figures["chunks_stored_exactly"].values()),

@@ -17,6 +17,7 @@ from browser.panels import (
     assert_refused,
     chart,
     copied_code,
+    enter,
     fact,
     idle,
     on_one_screen,
@@ -75,6 +76,18 @@ def test_all_that_belongs_to_a_bound_is_on_one_screen_and_what_was_found_is_besi
     assert told is not None
     assert 0 <= told["x"] - button["x"] - button["width"] < 20
     assert abs(told["y"] + told["height"] / 2 - button["y"] - button["height"] / 2) < 6
+
+
+def test_a_second_target_has_a_number_once_it_is_chosen(panel: NotebookPage, artefacts: Path) -> None:
+    number = panel.page.locator(".wb-control-second_goal input")
+    expect(number).to_be_hidden()
+    panel.page.locator(".wb-control-second select").select_option("ratio")
+    expect(number).to_have_value("20")
+    enter(panel, "second_goal", "2")
+    panel.press("find")
+    idle(panel, "search")
+    expect(panel.page.locator(".wb-words", has_text="meets 60 dB and 2x (60.")).to_be_visible()
+    panel.page.screenshot(path=artefacts / "bounds-second-target.png")
 
 
 @pytest.mark.long

@@ -7,10 +7,13 @@ from workbench.bounds.prediction.train import train
 from workbench.bounds.result import Sweep
 from workbench.bounds.run import Run
 from workbench.bounds.sweep import iter_sweep, sweep
-from workbench.bounds.tuning.allocation import Allocation, find_bounds
+from workbench.bounds.tuning.allocated import Allocation
+from workbench.bounds.tuning.allocation import find_bounds
 from workbench.bounds.tuning.find import find_bound
 from workbench.bounds.tuning.found import Found
-from workbench.bounds.tuning.targets import PSNR, SSIM, All, KeepMassFunction, KeepSpectrum, Quality, Ratio, Target
+from workbench.bounds.tuning.several import All
+from workbench.bounds.tuning.slack import Slack
+from workbench.bounds.tuning.targets import PSNR, SSIM, KeepMassFunction, KeepSpectrum, Quality, Ratio, Target
 from workbench.charts.description import Chart
 
 __all__ = [
@@ -28,6 +31,7 @@ __all__ = [
     "Quality",
     "Ratio",
     "Run",
+    "Slack",
     "Sweep",
     "Target",
     "calibrated",

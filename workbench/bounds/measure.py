@@ -118,6 +118,7 @@ def _sizes(archive: Archive) -> dict[str, Figure]:
         "limit": promise.limit.value,
         "nbytes": archive.nbytes,
         "chunk_nbytes": archive.data.nbytes,
+        "documents_nbytes": archive.nbytes - sum(stored.nbytes for stored in archive.arrays.values()),
         "ratio": archive.ratio,
         "bits_per_value": archive.bits_per_value,
         **archive.content.figures(archive),

@@ -14,7 +14,7 @@ LARGER = frozenset({
     "clusters_kept", "halos_matched", "halos_identical", "halo_recall",
 })
 SMALLER = frozenset({
-    "nbytes", "chunk_nbytes", "bits_per_value", "bits_per_particle", "encode_seconds", "decode_seconds",
+    "nbytes", "chunk_nbytes", "documents_nbytes", "bits_per_value", "bits_per_particle", "encode_seconds", "decode_seconds",
     "corrected", "chunks_stored_exactly", "differing", "lost",
     "max_error", "rms_error", "max_relative_error", "max_distance", "rms_distance", "nrmse",
     "velocity_max_error", "velocity_rms_error", "error_autocorrelation", "spectrum_worst", "spectrum_worst_half",

@@ -21,6 +21,7 @@ MEANINGS: Mapping[str, str] = MappingProxyType({
     "limit": "largest error that the bound allows: in the unit of the data or, if pointwise, relative to each value",
     "nbytes": "size of the archive in bytes, everything included",
     "chunk_nbytes": "of these, the chunks of the positions, or of the values",
+    "documents_nbytes": "of these, what describes the arrays: their layout, bounds and checksums",
     "ratio": "how many times smaller the archive is than the data",
     "bits_per_value": "bits of the archive for each number of the data that is finite and not masked, everything included",
     "bits_per_particle": "bits for the position of each particle, without companion arrays",

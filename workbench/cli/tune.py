@@ -36,16 +36,20 @@ def add(commands: Any) -> None:
         "is tried compresses all data; the answer is one of these. The exit status is 1 if no bound meets the target.",
     )
     add_file(parser)
-    group = parser.add_argument_group("the target (one or more, which must all be met)")
-    group.add_argument("--ratio", type=float, metavar="R", help="at least R times smaller, with the smallest error")
-    group.add_argument("--psnr", type=float, metavar="DB", help="a peak signal-to-noise ratio of at least DB decibels")
-    group.add_argument("--ssim", type=float, metavar="S", help="a structural similarity of at least S")
-    text = "power in every shell within this share of the original, such as 1%% or 0.01"
-    group.add_argument("--spectrum", type=_share, metavar="SHARE", help=text)
-    text = "up to this wave number 2 pi / wavelength (default: half the Nyquist wave number)"
-    group.add_argument("--kmax", type=float, metavar="K", help=text)
+    group = parser.add_argument_group("the target (one or more, each as often as wanted, which must all be met)")
+
+
+    def target(option: str, kind: Callable[[str], Any], metavar: str, text: str) -> None:
+        group.add_argument(option, action="append", default=[], type=kind, metavar=metavar, help=text)
+
+    target("--ratio", float, "R", "at least R times smaller, with the smallest error; of several arrays, all together")
+    target("--psnr", float, "DB", "a peak signal-to-noise ratio of at least DB decibels")
+    target("--ssim", float, "S", "a structural similarity of at least S")
+    target("--spectrum", _share, "SHARE", "power in every shell within this share of the original, such as 1%% or 0.01")
+    text = "up to this wave number 2 pi / wavelength (default: half the Nyquist wave number), one for each --spectrum"
+    target("--kmax", float, "K", text)
     text = "number of halos in every bin of size within this share of the original, or within its error (poisson)"
-    group.add_argument("--mass-function", type=_share_or_poisson, metavar="SHARE", help=text)
+    target("--mass-function", _share_or_poisson, "SHARE", text)
     add_clusters(parser)
     group = parser.add_argument_group("compression")
     add_codec(parser)
@@ -86,16 +90,10 @@ def run(options: argparse.Namespace) -> int:
 def _tune_dataset(
     dataset: Dataset, target: All, codec: str | Codec, options: argparse.Namespace, progress: Progress
 ) -> int:
-    """Find a bound for each variable, so that all together have the ratio."""
-    only, *others = target.targets
-    if others or not isinstance(only, Ratio):
-        raise WorkbenchError(
-            f"{options.file} holds several arrays, which are tuned to one --ratio together: leave out other targets, or "
-            "choose one array by --name"
-        )
+    """Find a bound for each variable, so that each meets the targets, and all together have the ratio."""
     if options.order != "keep" or options.bound != "absolute":
         raise WorkbenchError("--order and --bound are for one array: leave them out, or choose one by --name")
-    found = find_bounds(dataset, only, codec, most_runs=options.most_runs, progress=progress)
+    found = find_bounds(dataset, target, codec, most_runs=options.most_runs, progress=progress)
     if found.met and options.out is not None:
         progress(None, f"writing {options.out}")
         found.archive.save(options.out, options.overwrite)
@@ -108,16 +106,18 @@ def _tune_dataset(
 
 def _target(options: argparse.Namespace) -> All:
     """All targets that were given."""
-    if options.kmax is not None and options.spectrum is None:
-        raise WorkbenchError("--kmax needs --spectrum SHARE, the allowed change of the power")
+    if options.kmax and len(options.kmax) != len(options.spectrum):
+        raise WorkbenchError(
+            "--kmax needs --spectrum SHARE, the allowed change of the power: give one for each, in the same order; got "
+            f"{len(options.kmax)} --kmax and {len(options.spectrum)} --spectrum"
+        )
     kinds: dict[str, Callable[[float], Target]] = {"ratio": Ratio, "psnr": PSNR, "ssim": SSIM}
     given: list[Target | KeepClusters] = [
-        kind(value) for name, kind in kinds.items() if (value := getattr(options, name)) is not None
+        kind(value) for name, kind in kinds.items() for value in getattr(options, name)
     ]
-    if options.spectrum is not None:
-        given.append(KeepSpectrum(options.spectrum, options.kmax))
-    if options.mass_function is not None:
-        given.append(KeepMassFunction(options.mass_function))
+    ends = options.kmax or [None] * len(options.spectrum)
+    given.extend(KeepSpectrum(share, k_max) for share, k_max in zip(options.spectrum, ends, strict=True))
+    given.extend(map(KeepMassFunction, options.mass_function))
     given.extend(chosen_clusters(options))
     if not given:
         names = "--ratio, --psnr, --ssim, --spectrum, --mass-function or --keep-clusters"
@@ -132,8 +132,10 @@ def _print(found: Found, options: argparse.Namespace) -> None:
         print_result({"file": options.file, "out": options.out if found.met else None, **found.to_dict()}, True)
         return
     print(visible(found.sentence))
+    if found.table:
+        print(visible_lines(found.table))
     for run in found.runs:
-        values = ", ".join(f"{target.figure} {float(run[target.figure]):.6g}" for target in found.target.measurable)
+        values = found.target.reached(run.figures)
         print(visible(f"  {run}: {run['nbytes']:,} bytes, ratio {run['ratio']:.4g}{', ' if values else ''}{values}"))
     if found.met and options.out is not None:
         print(visible(f"written to {options.out}"))

@@ -211,9 +211,11 @@ class Choice(Control):
     kind = "choice"
 
     def __init__(
-        self, field: str, label: str, options: Mapping[str, Any] | Sequence[Any], about: str = "", tabs: bool = False
+        self, field: str, label: str, options: Mapping[str, Any] | Sequence[Any], about: str = "", tabs: bool = False,
+        text_of: Callable[[Any], str] = str,
     ) -> None:
         super().__init__(field, label, about, tabs=tabs)
+        self._text_of = text_of   # values that were not offered
         named = options.items() if isinstance(options, Mapping) else [(str(option), option) for option in options]
         self._values: list[Any] = []
         for text, value in named:
@@ -228,7 +230,7 @@ class Choice(Control):
 
     def _place(self, value: Any) -> tuple[int, str]:
         if value not in self._values:
-            self._offer(str(value), value)
+            self._offer(self._text_of(value), value)
         position = self._values.index(value)
         return position, self.content["texts"][position]
 

@@ -150,6 +150,7 @@ _WORDS: Mapping[str, str] = {
     "new information": "the bits of each value that its neighbours do not predict, at an error bound of 1",
     "normal approximation": "an estimate, from the dispersion, of the bits that the best code of fixed length needs",
     "number format": "the format in which numbers are held when a bit flips: float32, or 16 bits to which the number is rounded first",
+    "number of the second target": "as for the first: decibels, a ratio, an SSIM, percent or a linking length",
     "number of the target": "decibels, a ratio, an SSIM, percent or a linking length, as the target says",
     "one variance adds": "the additional bits if one variance is assumed for all regions",
     "opacity": "how much of the picture the marks over it cover; in a cloud, the light of each particle",
@@ -207,6 +208,7 @@ _WORDS: Mapping[str, str] = {
         "says something below 0.1 only"
     ),
     "second picture": "decoded: particles as the codec returns them; halos kept: after the halos were preserved",
+    "second target": "what must hold, too: find searches for the largest error bound with which both do",
     "seed": "the number that all random choices follow from, together with the number of the trial",
     "share of the range": (
         "the error bound as a share of the range (largest less smallest value) of the array "

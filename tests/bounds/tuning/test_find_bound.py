@@ -1,5 +1,6 @@
 """The answer holds on all data, is close to the target, and is refused in words where there is none."""
 
+import re
 import sys
 
 import numpy as np
@@ -8,9 +9,11 @@ import pytest
 import workbench as wb
 from workbench.bounds.tuning import choice
 from workbench.bounds.tuning.choice import Candidate, merit
-from workbench.bounds.tuning.find import FINER, Limits
 from workbench.bounds.tuning.guides import even_noise
-from workbench.bounds.tuning.targets import All, Target
+from workbench.bounds.tuning.limits import Limits
+from workbench.bounds.tuning.notes import FINER
+from workbench.bounds.tuning.several import All
+from workbench.bounds.tuning.targets import Target
 
 
 @pytest.fixture(scope="module")
@@ -190,11 +193,67 @@ def test_several_targets_hold_together_or_the_answer_says_which_does_not(cube):
     assert found.values["psnr"] >= 60
     assert found.values["ssim"] >= 0.9999
     assert found.values["ratio"] >= 2
+    assert [slack.slack for slack in found.slacks] == [found.values["psnr"] - 60, found.values["ssim"] - 0.9999,
+                                                       found.values["ratio"] - 2]
+    assert [slack.decides for slack in found.slacks] == [True, False, False]
+    assert "  a ratio of at least 2" in repr(found)
     found = wb.find_bound(cube, wb.All(wb.PSNR(90), wb.Ratio(50)), "sz3")
     assert not found.met
-    assert any("a ratio of at least 50" in note for note in found.notes)
+    assert not all(slack.met for slack in found.slacks)
+    (note,) = (note for note in found.notes if note.startswith("these exclude each other"))
+    runs = {repr(run.bound): run for run in found.runs}
+    kept, small = (runs[bound] for bound in re.findall(r"Absolute\(eb=[^)]*\)", note))
+    assert kept["psnr"] >= 90
+    assert small["ratio"] >= 50
+    assert note.endswith(f"has psnr {small['psnr']:.6g}")
+    assert f"has ratio {kept['ratio']:.6g}" in note
     with pytest.raises(wb.WorkbenchError, match=r"no bound of sz3 meets a PSNR of at least 90 dB, and a ratio .* nearest"):
         _ = found.archive
+
+
+def test_a_target_that_is_missed_by_itself_is_no_conflict(cube):
+    found = wb.find_bound(cube, wb.All(wb.PSNR(50), wb.Ratio(1e6)), "sz3")
+    assert any(note.startswith("a ratio of at least 1e+06 is missed without the other") for note in found.notes)
+    never = wb.Quality(lambda a, b: float(abs(a.values - b.values).max()), at_least=1e9, name="largest")
+    found = wb.find_bound(cube, wb.All(never, wb.Ratio(2)), "sz3")
+    assert any(note.startswith("largest of at least 1e+09 is missed without") for note in found.notes)
+
+
+def test_targets_that_measure_other_things_by_one_name_are_all_measured(cube):
+    coarse, fine = wb.KeepSpectrum(0.001, 0.5), wb.KeepSpectrum(0.05, 2.0)
+    errors = [wb.Quality(lambda a, b, at=at: float(abs(a.values - b.values)[at].max()), at_most=0.3) for at in (0, 1)]
+    own = wb.Quality(lambda a, b: float(abs(a.values - b.values).max()), at_most=1.0, name="psnr")
+    found = wb.find_bound(cube, wb.All(coarse, fine, coarse, *errors, own, wb.PSNR(20), wb.PSNR(25)), "prequantised")
+    names = ["spectrum_deviation", "spectrum_deviation_2", "quality", "quality_2", "psnr_2", "psnr", "psnr"]
+    assert [slack.figure for slack in found.slacks] == names
+    decoded = wb.compress(cube, found.bound, "prequantised").decompress()
+    before, after = (wb.metrics.field_spectrum(field) for field in (cube, decoded))
+    apart = abs(cube.values - decoded.values)
+    assert found.values == pytest.approx({
+        "spectrum_deviation": wb.metrics.worst_deviation(before, after, 0.5),
+        "spectrum_deviation_2": wb.metrics.worst_deviation(before, after, 2.0),
+        "quality": apart[0].max(), "quality_2": apart[1].max(), "psnr_2": apart.max(),
+        "psnr": wb.compare(cube, decoded, quick=True)["psnr"],
+    })
+    assert all(slack.met for slack in found.slacks)
+    assert found.nearest["psnr"] > 20   # the run keeps its own figure
+
+
+def test_the_nearest_to_a_ratio_that_no_codec_reaches_is_the_nearest_of_all(cube):
+    found = wb.find_bound(cube, wb.Ratio(1000))
+    each = [max(run["ratio"] for run in wb.find_bound(cube, wb.Ratio(1000), codec).runs) for codec in AUTOMATIC]
+    assert found.nearest["ratio"] == max(each) > min(each)
+    assert "no bound of prequantised or interpolation meets" in found.sentence
+
+
+def test_codecs_that_a_trial_hardly_tells_apart_are_compared_at_the_target(cube, monkeypatch):
+    """The middle may favour a codec that makes less of the whole."""
+    psnr = {codec: wb.find_bound(cube, wb.Ratio(6), codec).nearest["psnr"] for codec in AUTOMATIC}
+    worse, better = sorted(psnr, key=psnr.get)
+    assert psnr[worse] < psnr[better] - 1
+    for close, chosen in ((0.01, better), (1.0, worse)):
+        monkeypatch.setattr(choice, "_tried", lambda codec, *given, by=close: -by * (codec.id != worse))
+        assert wb.find_bound(cube, wb.Ratio(6)).codec.id == chosen
 
 
 def test_a_quality_of_ones_own_gets_particles_in_one_order(universe):
@@ -225,7 +284,7 @@ def test_velocities_have_a_target_of_their_own(order):
 
 def test_the_bound_of_velocities_is_that_of_the_answer_whatever_later_trials_used(monkeypatch):
     made = wb.synthetic.cosmic_web(n=12, seed=3)
-    module, measured = sys.modules["workbench.bounds.tuning.find"], []
+    module, measured = sys.modules["workbench.bounds.tuning.trials"], []
     first = wb.find_bound(made, wb.KeepClusters(0.2), velocities=wb.PSNR(60))
     best = [run.bound for run in first.runs].index(first.bound)
     assert best + 1 < len(first.runs)   # the best one is not the last
@@ -394,8 +453,10 @@ def test_progress_names_the_trial_and_may_stop_the_search(cube):
 def test_a_ratio_that_the_documents_do_not_allow_is_said_to_be_one():
     found = wb.find_bound(wb.synthetic.gaussian_field((64, 64), seed=1), wb.Ratio(30), "prequantised")
     assert not found.met
-    assert any("documents of the archive alone take about 1,0" in note for note in found.notes)
-    assert any("a ratio of 30 leaves 546 in all" in note for note in found.notes)
+    assert any("are the archive's documents; a ratio of 30 leaves 546 in all" in note for note in found.notes)
+    archive = wb.compress(wb.synthetic.gaussian_field((64, 64), seed=1), found.nearest.bound, "prequantised")
+    assert f"the largest ratio is {archive.ratio:.4g}, as " in found.notes[-1]
+    assert f"{archive.nbytes - archive.data.nbytes:,} of {archive.nbytes:,} bytes" in found.notes[-1]
 
 
 @pytest.mark.long

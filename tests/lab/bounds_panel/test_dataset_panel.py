@@ -218,7 +218,7 @@ def test_bounds_for_a_total_ratio_are_chosen_in_all_rows(panel: Any, data: xarra
     begun = panel.state.eb
     panel.find()
     panel.wait(SOON)
-    assert panel._outcome.content["text"].startswith("bounds of 2 variables meet 4x (4")
+    assert panel._outcome.content["text"].startswith("bounds of 2 variables meet 4x for all variables (4")
     assert "wb.find_bounds(data, wb.Ratio(4)" in panel.code()
     archive = made_by_code(panel, data)
     assert 4 <= archive.ratio < 4.4
@@ -331,6 +331,24 @@ def test_what_is_kept_exactly_has_no_share_in_a_total_ratio(panel: Any) -> None:
     panel.find()
     panel.wait(SOON)
     assert "all are kept exactly" in panel.status.error
+
+
+def test_a_quality_of_each_variable_and_a_ratio_of_all_are_found_together(panel: Any, data: xarray.Dataset) -> None:
+    panel.widget   # noqa: B018
+    panel.change(target="total", goal=1.5, second="psnr", second_goal=50)
+    panel.find()
+    panel.wait(SOON)
+    assert panel._outcome.content["text"].startswith("bounds of 2 variables meet 1.5x for all variables and 50 dB (")
+    assert "wb.find_bounds(data, wb.All(wb.Ratio(1.5), wb.PSNR(50))" in panel.code()
+    archive = made_by_code(panel, data)
+    assert archive.ratio >= 1.5
+    for name in ("T", "P"):
+        assert wb.compare(data[name].values, archive[name].decompress(), quick=True)["psnr"] >= 50
+    panel.change(goal=50)
+    panel.find()
+    panel.wait(SOON)
+    assert panel._outcome.content["text"].startswith("no bounds meet 50x for all variables and 50 dB: nearest is ")
+    assert "in all, which misses a ratio of at least 50" in panel.shown.note
 
 
 def test_one_variable_is_sought_and_searched_as_always(panel: Any) -> None:

@@ -60,6 +60,45 @@ def test_a_cell_that_waits_has_the_bound_that_was_found() -> None:
     asyncio.run(cell())
 
 
+def test_two_targets_hold_together_and_code_searches_for_both(panel: Any) -> None:
+    panel.name = "field"
+    panel.widget   # noqa: B018
+    assert panel._second_goal.content["hidden"] is True
+    panel.change(second="ratio")
+    assert panel.state.second_goal == GOALS["ratio"].usual
+    assert panel._second_goal.content["hidden"] is False
+    find(panel, target="psnr", goal=40, second="ssim", second_goal=0.999)
+    run = panel.result["trial"].run
+    assert run["psnr"] >= 40
+    assert run["ssim"] >= 0.999
+    assert told(panel) == f"{panel.state.eb:g} meets 40 dB and SSIM 0.999 ({run['psnr']:.4g} dB, {run['ssim']:.4g})"
+    assert 'wb.find_bound(field, wb.All(wb.PSNR(40), wb.SSIM(0.999)), "sz3")' in panel.code()
+    names = {"field": panel.data}
+    exec(panel.code(), names)
+    assert names["found"].bound == panel.state.bound
+    panel.change(second=None)
+    assert panel._second_goal.content["hidden"] is True
+    assert told(panel) == ""
+
+
+def test_targets_that_exclude_each_other_are_named_in_the_note(panel: Any) -> None:
+    before = panel.state.eb
+    find(panel, target="psnr", goal=90, second="ratio", second_goal=50)
+    assert panel.state.eb == before
+    assert told(panel).startswith("no bound meets 90 dB and 50x: nearest is ")
+    assert "these exclude each other: the largest bound with a PSNR of at least 90 dB, " in panel.shown.note
+
+
+def test_a_psnr_is_searched_and_kept_with_the_options_that_lower_mean_errors() -> None:
+    with wb.lab.bounds(wb.synthetic.gaussian_field((24, 32, 40), 3, seed=2), codec="interpolation") as panel:
+        find(panel, target="psnr", goal=55)
+        assert panel.state.given == wb.codecs.get("interpolation", aim="psnr")
+        run = panel.result["trial"].run
+        assert told(panel) == f"{panel.state.eb:g} meets 55 dB ({run['psnr']:.4g} dB)"
+        (choice,) = (control for control in panel._view.controls if control.field == "codec")
+        assert choice.content["texts"][-1] == 'interpolation(aim="psnr")'
+
+
 def test_moving_on_forgets_the_search(panel: Any) -> None:
     find(panel, target="ratio", goal=4)
     assert "meets 4x" in told(panel)
@@ -74,7 +113,7 @@ def test_a_target_that_cannot_be_met_leaves_the_bound_and_says_what_comes_neares
     find(panel, target="ratio", goal=1e5)
     assert panel.state.eb == before
     assert told(panel).startswith("no bound meets 100000x: nearest is ")
-    assert "documents of the archive alone" in panel.shown.note   # why
+    assert "are the archive's documents" in panel.shown.note   # why
 
 
 def test_each_kind_of_target_has_a_usual_number(panel: Any) -> None:
@@ -106,6 +145,8 @@ def test_the_forecast_is_drawn_with_its_interval(panel: Any) -> None:
     assert (np.diff(forecast.bits) > 0).all()
     band, curve, *_ = panel.shown.charts["rate-distortion"].parts
     assert len(band.x) == len(curve.x) == len(forecast.bits)
+    panel.change(codec=wb.codecs.get("interpolation", aim="psnr"))   # as a search for a PSNR leaves it
+    assert len(panel.result["forecast"].bits) > 0
     panel.change(codec="pcodec")
     assert len(panel.result["forecast"].bits) == 0
 

@@ -1,4 +1,4 @@
-"""`wb.find_bounds`: a bound for each variable of a dataset, so that all together have a ratio.
+"""`wb.find_bounds`: a bound for each variable of a dataset, so that all together have a ratio, or each has a quality.
 
 The bits go where they cost least. The error of a variable counts as a share of its standard deviation, and what is made
 small is the sum over all values of its square, each variable with a weight. That sum is smallest for a given size where one
@@ -10,6 +10,7 @@ is corrected, until the ratio is met.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import math
@@ -20,19 +21,22 @@ from typing import Any
 import numpy as np
 
 from workbench import backend
-from workbench.archive import Archive, Collection, Dataset, compress
+from workbench.archive import Archive, Dataset, compress
 from workbench.archive.choice import is_free, middle
 from workbench.archive.collection.collection import share_of
 from workbench.archive.collection.compressing import gathered
 from workbench.archive.collection.names import require_known
-from workbench.archive.collection.reports import table
 from workbench.archive.collection.rules import ALL, is_exact, options_for
 from workbench.arguments import whole_number
-from workbench.bounds.as_code import bound_of, rule_code
-from workbench.bounds.tuning.targets import Ratio
+from workbench.bounds.tuning.allocated import Allocation
+from workbench.bounds.tuning.each_alone import require_each, searched_alone
+from workbench.bounds.tuning.notes import documents_of
+from workbench.bounds.tuning.several import All, require_target
+from workbench.bounds.tuning.slack import slacks_of
+from workbench.bounds.tuning.targets import Ratio, Target
 from workbench.codecs import Codec
 from workbench.data import Field
-from workbench.errors import WorkbenchError, briefly
+from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound, Exact
 from workbench.progress import Progress
 from workbench.run.chunked_field import ChunkedField
@@ -43,43 +47,6 @@ LADDER = tuple(2.0 ** (3 - 1.5 * step) for step in range(12))   # bounds, as sha
 MOST_RUNS = 6
 STEPS = 60   # of a bisection
 MEASURING, KEEPING = 0.2, 0.3   # shares of the progress after which rates are known, and others are compressed
-
-
-@dataclass(frozen=True, repr=False)
-class Allocation:
-    """The bound of each variable, and the archive of all of them.
-
-    `bounds` are rules for `wb.compress`; `met` says whether the archive has the ratio.
-    """
-
-    target: Ratio
-    bounds: Mapping[str, Any]
-    archive: Collection
-    met: bool
-    runs: int
-
-    @property
-    def ratio(self) -> float:
-        """How many times smaller the archive is, everything included."""
-        return self.archive.ratio
-
-    def to_dict(self) -> dict[str, Any]:
-        """The answer in JSON types."""
-        return {
-            "target": str(self.target), "met": self.met, "ratio": self.ratio, "runs": self.runs,
-            "bounds": {name: bound_of(rule).to_dict() for name, rule in self.bounds.items()},
-            "members": [row.to_dict() for row in self.archive.rows()],
-        }
-
-    def code(self) -> str:
-        """The call that makes the archive."""
-        rules = ", ".join(f"{name!r}: {rule_code(rule)}" for name, rule in self.bounds.items())
-        return f"archive = wb.compress(dataset, {{{rules}}})"
-
-    def __repr__(self) -> str:
-        met = "met" if self.met else "not met"
-        line = f"a ratio of {self.target.least:g} is {met}: {self.ratio:.4g}, in {self.runs} runs"
-        return f"{line}\n{table(self.archive.rows())}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +101,7 @@ class RateCurve:
 @submittable
 def find_bounds(
     dataset: Any,
-    target: Ratio,
+    target: Target,
     codec: str | Codec = "auto",
     *,
     names: Any = None,
@@ -145,9 +112,13 @@ def find_bounds(
 ) -> Allocation:
     """The bounds with which all variables of a dataset together have a ratio, with the smallest sum of squared errors.
 
-    Each error counts as a share of the standard deviation of its variable, times a weight (1 unless `weights` says
-    otherwise). `names` are the variables that may have errors: by default all of floating-point numbers that are no
-    coordinates; everything else counts, and is kept exactly unless there is a rule for it in `others`.
+    Other targets, such as `wb.PSNR(60)`, hold for every variable: each has the largest bound that meets them, as
+    `wb.find_bound` finds it. `wb.All(wb.PSNR(60), wb.Ratio(20))` has these bounds, too, and says whether all together reach
+    the ratio. `most_runs` then counts for each variable.
+
+    For a ratio alone, each error counts as a share of the standard deviation of its variable, times a weight (1 unless
+    `weights` says otherwise). `names` are the variables that may have errors: by default all of floating-point
+    numbers that are no coordinates; everything else counts, and is kept exactly unless there is a rule for it in `others`.
 
     >>> import workbench as wb
     >>> data = {"smooth": np.sin(np.arange(4096) / 50), "rough": np.random.default_rng(0).normal(size=4096)}
@@ -155,14 +126,24 @@ def find_bounds(
     >>> found.met, found.bounds["smooth"].eb < found.bounds["rough"].eb
     (True, True)
     """
-    if not isinstance(target, Ratio):
-        raise WorkbenchError(f"the target of a dataset must be wb.Ratio(...); got {briefly(target)}")
+    require_target(target)
+    wanted = All(target)
+    if any(not isinstance(each, Ratio) for each in wanted.rising):
+        raise WorkbenchError(f"of a dataset, wb.Ratio is the only target that larger bounds make easier; got {wanted}")
     whole_number("most_runs", most_runs, least=1)
     members = Dataset.of(dataset)
     chosen = _chosen(members, names)
     given = dict(weights or {})
     for name in given:
         require_known(name, chosen, "a variable that may have errors")
+    if not wanted.searched_upwards:
+        if given:
+            raise WorkbenchError(f"weights are for a wb.Ratio alone, which shares bits among variables; got {wanted}")
+        chosen = [name for name in chosen if _deviation(*_sample(members[name])[1:]) > 0]
+        require_each(members, chosen, wanted)
+        rules = _rules_of_others(members, chosen, others or {})
+        kept = _compressed(members, rules, progress, 0.0, MEASURING)
+        return searched_alone(members, chosen, wanted, codec, kept, _given(rules), most_runs, progress, MEASURING)
     curves = []
     for number, name in enumerate(chosen):
         if progress is not None:
@@ -171,7 +152,7 @@ def find_bounds(
     curves = [curve for curve in curves if curve.deviation > 0]
     rules = _rules_of_others(members, [curve.name for curve in curves], others or {})
     kept = _compressed(members, rules, progress, MEASURING, KEEPING)
-    return _searched(members, target, codec, curves, kept, rules, most_runs, progress)
+    return _searched(members, wanted, codec, curves, kept, rules, most_runs, progress)
 
 
 def _rules_of_others(members: Dataset, chosen: list[str], others: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -202,31 +183,38 @@ def _compressed(
 
 
 def _searched(
-    members: Dataset, target: Ratio, codec: str | Codec, curves: list[RateCurve], kept: Mapping[str, Archive],
+    members: Dataset, target: All, codec: str | Codec, curves: list[RateCurve], kept: Mapping[str, Archive],
     others: Mapping[str, Mapping[str, Any]], most_runs: int, progress: Progress | None,
 ) -> Allocation:
     """Compress all variables at the bounds that the rates foretell for a size, which is corrected by what came of it."""
     best, wanted, runs = None, 0.0, 0   # type: Allocation | None, float, int
+    ratio = max((each for each in target.measurable if isinstance(each, Ratio)), key=lambda each: each.least)
+    named = {} if is_free(codec) else dict.fromkeys((curve.name for curve in curves), codec)
     for runs in range(1, most_runs + 1):
         start, end = (KEEPING + (1 - KEEPING) * number / most_runs for number in (runs - 1, runs))
-        bounds = _bounds_for(curves, wanted or _first(members, target, curves, kept))
+        bounds = _bounds_for(curves, wanted or _first(members, ratio, curves, kept))
         asked = {name: {"bound": bound, "codec": codec} for name, bound in bounds.items()}
         archives = _compressed(members, asked, progress, start, end)
         archive = gathered({name: archives[name] if name in archives else kept[name] for name in members}, members.groups)
-        given = {name: rule["bound"] if rule.keys() == {"bound"} else rule for name, rule in others.items()}
-        rules, met = {**bounds, **given}, target.room(archive.ratio) >= 0
-        tried = Allocation(target, rules, archive, met, runs)
+        figures = {"ratio": archive.ratio}
+        rules, met = {**bounds, **_given(others)}, target.room_of(figures) >= 0
+        tried = Allocation(target, rules, archive, met, runs, named, slacks_of(target, figures))
         if best is None or _is_better(tried, best):
             best = tried
-        if not curves or (tried.met and archive.ratio <= target.least * (1 + target.tolerance)):
+        if not curves or (tried.met and archive.ratio <= ratio.least * (1 + ratio.tolerance)):
             break
         reached = sum(one.data.nbytes for one in archives.values())
-        goal = archive.original_nbytes / (target.least * (1 + target.tolerance / 2)) - (archive.nbytes - reached)
+        goal = archive.original_nbytes / (ratio.least * (1 + ratio.tolerance / 2)) - (archive.nbytes - reached)
         if goal <= 0:
             break
-        wanted = (wanted or _first(members, target, curves, kept)) * goal / reached
+        wanted = (wanted or _first(members, ratio, curves, kept)) * goal / reached
     assert best is not None
-    return Allocation(best.target, best.bounds, best.archive, best.met, runs)
+    return dataclasses.replace(best, runs=runs, notes=tuple(documents_of(target, best.archive)))
+
+
+def _given(rules: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Rules as users write them: those of a bound alone are the bound."""
+    return {name: rule["bound"] if rule.keys() == {"bound"} else rule for name, rule in rules.items()}
 
 
 def _first(members: Dataset, target: Ratio, curves: list[RateCurve], kept: Mapping[str, Archive]) -> float:
@@ -256,12 +244,10 @@ def _curve(name: str, member: Any, codec: str | Codec, weight: float) -> RateCur
     """The rates of the values in the middle of a field, at a ladder of bounds."""
     if not (isinstance(weight, int | float) and 0 < weight < math.inf):
         raise WorkbenchError(f"the weight of {name!r} must be positive and finite; got {weight!r}")
-    field = ChunkedField.of(member)
-    sample = field.part(middle(field.shape)) if not field.on_dask else Field(np.asarray(field.values[middle(field.shape)]))
-    values, valid = backend.to_host(sample.values), backend.to_host(sample.valid)
-    deviation = float(values[valid].astype(np.float64).std()) if valid.any() else 0.0
-    if not 0 < deviation < math.inf:
-        return RateCurve(name, 0.0, math.prod(field.shape), weight)
+    sample, values, valid = _sample(member)
+    deviation, count = _deviation(values, valid), math.prod(member.shape)
+    if deviation == 0:
+        return RateCurve(name, 0.0, count, weight)
     plain = Field(sample.values, mask=sample.mask)
     bits, errors = [], []
     for share in LADDER:
@@ -269,7 +255,20 @@ def _curve(name: str, member: Any, codec: str | Codec, weight: float) -> RateCur
         differences = (backend.to_host(archive.decompress().values)[valid].astype(np.float64) - values[valid]) / deviation
         bits.append(8 * archive.data.nbytes / values.size)
         errors.append(float(np.square(differences).mean()))
-    return RateCurve(name, deviation, math.prod(field.shape), weight, np.array(LADDER), np.array(bits), np.array(errors))
+    return RateCurve(name, deviation, count, weight, np.array(LADDER), np.array(bits), np.array(errors))
+
+
+def _sample(member: Any) -> tuple[Field, np.ndarray, np.ndarray]:
+    """The middle of a field, its values and which of them are valid."""
+    field = ChunkedField.of(member)
+    sample = field.part(middle(field.shape)) if not field.on_dask else Field(np.asarray(field.values[middle(field.shape)]))
+    return sample, backend.to_host(sample.values), backend.to_host(sample.valid)
+
+
+def _deviation(values: np.ndarray, valid: np.ndarray) -> float:
+    """The standard deviation; 0 where there is none, so that the variable is kept exactly."""
+    deviation = float(values[valid].astype(np.float64).std()) if valid.any() else 0.0
+    return deviation if deviation < math.inf else 0.0
 
 
 def _chosen(members: Dataset, names: Any) -> list[str]:

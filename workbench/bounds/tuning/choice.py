@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -18,7 +19,8 @@ from workbench.bounds.sweep import questions_of
 from workbench.bounds.tuning.attempt import Original
 from workbench.bounds.tuning.guides import Expected, Known, even_noise
 from workbench.bounds.tuning.limits import Limits
-from workbench.bounds.tuning.targets import All
+from workbench.bounds.tuning.several import All
+from workbench.bounds.tuning.targets import PSNR
 from workbench.codecs import Codec
 from workbench.data import Field, Particles
 from workbench.data.labelled import width_in_file
@@ -28,17 +30,22 @@ from workbench.guarantees import Absolute, Bound, Limit, PointwiseRelative, enco
 PLACES = 12            # limits at which a codec is predicted; between them, logarithms are interpolated
 UNREACHED = -1e4       # the merit of a codec that is not expected to meet the target, less what it lacks
 DECADES = 6.0          # below the range of the values
+CLOSE = 0.05           # of merits: codecs that differ by less are both tried
 LEAST_VALID = 0.25     # of the values in the middle, for a trial there
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A codec, with the ratio and the rms error that are expected for each limit."""
+    """A codec, with the ratio and the rms error that are expected for each limit.
+
+    `rivals` are codecs that were hardly worse in a trial, so that only compressions of all data can decide.
+    """
 
     codec: Codec
     ratio: Expected
     noise: Expected
     notes: tuple[str, ...] = ()
+    rivals: tuple[str, ...] = ()
 
 
 def chosen_candidate(
@@ -64,37 +71,52 @@ def chosen_candidate(
     return _smallest(original, _candidates(original, known, limits), target, limits)
 
 
+def suited(candidate: Candidate, target: All) -> Candidate:
+    """The candidate with the options that lower mean errors, if one of the targets is a PSNR."""
+    if not any(isinstance(each, PSNR) for each in target.targets):
+        return candidate
+    return dataclasses.replace(candidate, codec=candidate.codec.for_mean_errors())
+
+
 def _smallest(original: Original, candidates: list[Candidate], target: All, limits: Limits) -> Candidate:
-    """The candidate with the most merit; where a quality decides, a trial on the middle takes the place of predicted sizes.
+    """The candidate with the most merit; a trial on the middle replaces predictions where the target is expected to be met.
 
     Unless the middle has few valid values, such as land in a sea: what these need says little about the others.
     """
     merits, part = [merit(each, original, target, limits) for each in candidates], original.middle
     enough = np.count_nonzero(part.valid) > LEAST_VALID * part.values.size
-    if enough and not target.searched_upwards and limits.kind is not PointwiseRelative:
+    if enough and limits.kind is not PointwiseRelative:
         for place, each in enumerate(candidates):
             if merits[place] > UNREACHED / 2:
-                limit = Limit("absolute", _largest_limit(each, original, target, limits))
-                merits[place] = _tried(each.codec, part.values, part.mask, limit)
-    return candidates[merits.index(max(merits))]
+                limit = Limit("absolute", _expected_limit(each, original, target, limits))
+                merits[place] = _tried(each.codec, part, limit, target.searched_upwards)
+    best = merits.index(max(merits))
+    close = [each.codec.id for each, own in zip(candidates, merits, strict=True) if own > max(merits) - CLOSE]
+    return dataclasses.replace(candidates[best], rivals=tuple(close))
 
 
-def _tried(codec: Codec, values: np.ndarray, mask: np.ndarray | None, limit: Limit) -> float:
-    """The logarithm of the ratio that a codec reaches on some values."""
+def _tried(codec: Codec, part: Field, limit: Limit, for_ratio: bool) -> float:
+    """What a codec makes of some values: the logarithm of the ratio, or for a ratio that of the error that it leaves.
+
+    Sizes that the middle and the whole do not share are converted to errors, which a bit of each value halves.
+    """
+    values, mask = part.values, part.mask
     try:
         found = encode_guarded(tuned(codec, values, mask, limit), values, limit, mask=mask)
     except WorkbenchError:   # it cannot keep this limit
         return UNREACHED
-    return math.log(values.nbytes / found.nbytes)
+    if not for_ratio:
+        return math.log(values.nbytes / found.nbytes)
+    errors = (found.decoded.astype(np.float64) - values)[part.valid]
+    noise = max(float(np.sqrt(np.square(errors).mean())), float(np.finfo(np.float64).tiny))
+    return -math.log(noise) - math.log(2) * 8 * found.nbytes / values.size
 
 
-def other_candidates(original: Original, tried: Collection[Codec], limits: Limits) -> list[Candidate]:
-    """The lossy codecs among which "auto" chooses, without those that were tried.
-
-    Nothing is known beforehand of what codecs make of a figure of one's own.
-    """
-    assert isinstance(original.data, Field)
-    candidates = _candidates(original, surveyed(original.data), limits)
+def other_candidates(original: Original, target: All, tried: Collection[Codec], limits: Limits) -> list[Candidate]:
+    """The lossy codecs among which "auto" chooses, without those that were tried."""
+    if isinstance(original.data, Particles):
+        return []
+    candidates = [suited(each, target) for each in _candidates(original, surveyed(original.data), limits)]
     return [each for each in candidates if each.codec not in tried and not each.codec.lossless]
 
 
@@ -126,10 +148,10 @@ def merit(candidate: Candidate, original: Original | None, target: All, limits: 
     return math.log(float(candidate.ratio(np.exp(places[enough[-1:]]))[0]))
 
 
-def _largest_limit(candidate: Candidate, original: Original | None, target: All, limits: Limits) -> float:
-    """The largest limit with which a codec is expected to meet a quality, which it is."""
+def _expected_limit(candidate: Candidate, original: Original | None, target: All, limits: Limits) -> float:
+    """The largest limit with which a codec is expected to meet a quality, or the smallest for a ratio; there is one."""
     places, room = _expected(candidate, original, target, limits)
-    return math.exp(float(places[room >= 0][-1]))
+    return math.exp(float(places[room >= 0][0 if target.searched_upwards else -1]))
 
 
 def _expected(

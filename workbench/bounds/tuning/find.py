@@ -6,52 +6,43 @@ import dataclasses
 import math
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
 
-from workbench import codecs
-from workbench.archive import Archive
 from workbench.archive.companions import codec_of_columns
-from workbench.archive.documents import documents_nbytes
 from workbench.archive.request import promises
 from workbench.archive.writing import require_writable
 from workbench.arguments import one_of, whole_number
-from workbench.bounds.as_code import bound_code
-from workbench.bounds.measure import observed
 from workbench.bounds.prediction.expert import Expert
-from workbench.bounds.result import Sweep
 from workbench.bounds.run import Order, Question, Run
 from workbench.bounds.sources import FieldInParts, Measured, opened, source_of
 from workbench.bounds.tuning import cheapest
-from workbench.bounds.tuning.attempt import Attempt, Original
-from workbench.bounds.tuning.choice import Candidate, chosen_candidate, other_candidates
+from workbench.bounds.tuning.attempt import Original
+from workbench.bounds.tuning.choice import chosen_candidate, other_candidates, suited
 from workbench.bounds.tuning.found import Found
 from workbench.bounds.tuning.guides import Known
 from workbench.bounds.tuning.limits import Limits
+from workbench.bounds.tuning.notes import FINER, conflict, documents, notes
 from workbench.bounds.tuning.search import Terms, Tried, best_of, next_place
-from workbench.bounds.tuning.targets import PSNR, All, Ratio, Target, require_target
+from workbench.bounds.tuning.several import All, require_target
+from workbench.bounds.tuning.targets import PSNR, Target
+from workbench.bounds.tuning.trials import Options, Search
 from workbench.clusters import KeepClusters
 from workbench.codecs import Codec
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound, PointwiseRelative, Relative
-from workbench.metrics import Report
-from workbench.metrics.errors import psnr
 from workbench.progress import Progress
 from workbench.run.submission import submittable
 
 KINDS: dict[str, type[Bound]] = {"absolute": Absolute, "relative": Relative, "pointwise-relative": PointwiseRelative}
 MOST_RUNS = 12
 BEYOND = 16.0         # times the range of the values: up to here bounds of conservative codecs make sense
-FINER = (0.9, 0.7, 0.4)   # of a bound: these must meet a target, too, that some bounds meet by chance
 AFTER_CHANCE = 0.4    # of a bound that does not: where such a search goes on
 SAME = 0.03           # so near to another, no bound is tried again
 LARGER = 4            # larger bounds that are tried for a figure of one's own, if no smaller one meets its limit
-SHARE = 0.5           # of the bytes that a ratio leaves: documents that take more are named
-LEAST_STEP = 1e-4     # by which a bound of velocities is tightened, as a share
 
 
 @submittable
@@ -122,21 +113,18 @@ def find_bound(
         beside = velocities if isinstance(velocities, Bound) else None
         if aimed is not None:
             beside = bound_of_velocities(source, aimed, codec, kind, most)
-        options = _Options(order, beside, (*promises(keep), *wanted.promises), chunk_values)
+        options = Options(order, beside, (*promises(keep), *wanted.promises), chunk_values)
         original, wanted = Original(measured), wanted.for_data(source)
-        chosen = chosen_candidate(original, codec, wanted, limits, order, expert, beside)
-        if any(isinstance(each, PSNR) for each in wanted.targets):
-            chosen = dataclasses.replace(chosen, codec=chosen.codec.for_mean_errors())
-        search = _Search(wanted, original, chosen, limits, options, most, progress, watch, aimed)
-        notes = _cheapest(search) if wanted.promises else _bracketed(search)
-        if isinstance(codec, str) and codec == "auto" and expert is None and not wanted.predictable:
-            found = _with_other_codecs(search, notes)
-        else:
-            found = search.result(*notes)
+        chosen = suited(chosen_candidate(original, codec, wanted, limits, order, expert, beside), wanted)
+        search = Search(wanted, original, chosen, limits, options, most, progress, watch, aimed)
+        notes = _cheapest(search) if wanted.promises else _bracketed(search, wanted)
+        if isinstance(codec, str) and codec == "auto" and expert is None:
+            search, notes = _with_other_codecs(search, notes)
+        found = search.result(*notes, *_why_missed(search))
         return found if out is None or not found.met else _written(found, measured, options, out)
 
 
-def _written(found: Found, data: Measured, options: _Options, out: str | os.PathLike[str]) -> Found:
+def _written(found: Found, data: Measured, options: Options, out: str | os.PathLike[str]) -> Found:
     """The answer with its archive on disk; that of a field in parts is made again, complete or not at all."""
     if isinstance(data, FieldInParts):
         question = Question(found.codec, found.bound, chunk_values=options.chunk_values)
@@ -160,136 +148,12 @@ def bound_of_velocities(data: Any, target: PSNR, codec: str | Codec, kind: str, 
     return find_bound(alone, target, codec_of_columns(codec), kind=kind, most_runs=most_runs).bound
 
 
-@dataclass(frozen=True)
-class _Options:
-    """The arguments of `wb.compress` that all attempts share."""
-
-    order: Order
-    velocities: Bound | None
-    keep: tuple[Any, ...]
-    chunk_values: int | None = None
-
-    def as_code(self) -> str:
-        """The arguments as Python."""
-        texts = [f', order="{self.order}"'] if self.order != "keep" else []
-        texts += [f", velocities={bound_code(self.velocities)}"] if self.velocities is not None else []
-        texts += [f", keep={[_Call(kept) for kept in self.keep]!r}"] if self.keep else []
-        texts += [f", chunk_values={self.chunk_values}"] if self.chunk_values is not None else []
-        return "".join(texts)
-
-
-@dataclass(frozen=True)
-class _Call:
-    promise: Any
-
-    def __repr__(self) -> str:
-        return f"wb.{self.promise!r}"
-
-
-@dataclass(frozen=True, eq=False)
-class _Success:
-    """An attempt that met the target, and the arguments that it was made with."""
-
-    run: Run
-    archive: Archive | None   # of a field in parts, none is kept
-    report: Report
-    options: _Options
-
-
-@dataclass
-class _Search:
-    """The attempts of a search, and the best of them."""
-
-    target: All
-    original: Original
-    candidate: Candidate
-    limits: Limits
-    options: _Options
-    most_runs: int
-    progress: Progress | None
-    watch: Callable[[Run], object]
-    aimed: PSNR | None = None   # of velocities, which have a bound already
-    runs: list[Run] = field(default_factory=list)
-    best: _Success | None = None
-    met: list[_Success] = field(default_factory=list)   # all that meet a target that is not in order
-    by_chance: int = 0   # how many of those were forgotten
-    certain: bool = True   # whether finer bounds are known to meet the target, too
-
-    def forget(self, failed: float) -> None:
-        """Count what meets the target at this bound or larger ones as chance: the largest below is the best then."""
-        left = [each for each in self.met if each.run.bound.eb < failed]
-        self.by_chance += len(self.met) - len(left)
-        self.met, self.best = left, max(left, key=lambda each: each.run.bound.eb, default=None)
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether no more compressions are allowed."""
-        return len(self.runs) >= self.most_runs
-
-    def attempt(self, bound: Bound, better: Callable[[Run, Run], bool]) -> Run:
-        """Compress, decompress and measure; keeps the archive if it meets the target and is better than the best so far."""
-        options, data = self.options, self.original.data
-        question = Question(self.candidate.codec, bound, options.order, chunk_values=options.chunk_values)
-        run, outcome = observed(data, question, self._progress_of(bound), options.keep, options.velocities)
-        report = outcome.report
-        figures = self.target.measured(Attempt(self.original, outcome.archive, outcome.decoded, outcome.order, report))
-        if self.aimed is not None:
-            figures["velocity_psnr"] = _velocity_psnr(data, report)
-            if (short := self.aimed.least - figures["velocity_psnr"]) > 0 and not self.exhausted:
-                return self._again(bound, better, short)
-        run = dataclasses.replace(run, figures={**run.figures, **figures})
-        if math.isnan(room := self.target.room_of(figures)):
-            why = "; ".join(report.notes) or "the figure is not a number"
-            raise WorkbenchError(f"{self.target} cannot be measured on {data!r}: {why}")
-        self.runs.append(run)
-        kept = self.aimed is None or figures["velocity_psnr"] >= self.aimed.least
-        if room >= 0 and kept:
-            success = _Success(run, None if isinstance(data, FieldInParts) else outcome.archive, report, self.options)
-            if self.best is None or better(run, self.best.run):
-                self.best = success
-            if not self.target.in_order:
-                self.met.append(success)
-        self.watch(run)
-        return run
-
-    def _again(self, bound: Bound, better: Callable[[Run, Run], bool], short: float) -> Run:
-        """The attempt with tighter velocities: in other chunks than alone, some codecs miss their target by a hair."""
-        assert self.options.velocities is not None
-        tighter = type(self.options.velocities)(self.options.velocities.eb * 10 ** (-short / 20) * (1 - LEAST_STEP))
-        self.options = dataclasses.replace(self.options, velocities=tighter)
-        self.most_runs -= 1
-        return self.attempt(bound, better)
-
-    def result(self, *notes: str) -> Found:
-        """The result."""
-        best, options = self.best, self.options if self.best is None else self.best.options
-        nearest = best.run if best else max(self.runs, key=lambda run: self.target.room_of(run.figures))
-        kept = (best.run.bound, best.archive, best.report) if best else None
-        remarks, runs = (*self.candidate.notes, *notes), Sweep(tuple(self.runs))
-        codec = codecs.from_dict(nearest.codec)
-        return Found(self.target, codec, nearest, runs, remarks, options.as_code(), kept, options.velocities)
-
-    def _progress_of(self, bound: Bound) -> Progress | None:
-        progress = self.progress
-        if progress is None:
-            return None
-        number = len(self.runs) + 1
-        return lambda share, what: progress(None if share is None else share, f"trial {number}, {bound!r}: {what}")
-
-
-def _velocity_psnr(data: Measured, report: Report) -> float:
-    """The PSNR of velocities: the peak is their range."""
-    assert isinstance(data, Particles)
-    values = np.asarray(data.velocities)
-    return psnr(float(values.max()) - float(values.min()), float(report["velocity_rms_error"]))
-
-
-def _bracketed(search: _Search, guiding: All | None = None) -> list[str]:
+def _bracketed(search: Search, target: All, guiding: All | None = None) -> list[str]:
     """Search the largest bound with room, or the smallest for a ratio; returns notes.
 
-    `guiding` is what the target is expected to amount to, if more is known of that.
+    `target` is all of the search, or a part of it; `guiding` is what it is expected to amount to, if more is known of that.
     """
-    target, limits, candidate = search.target, search.limits, search.candidate
+    limits, candidate = search.limits, search.candidate
     sign = -1.0 if target.searched_upwards else 1.0
     expected = (guiding or target).expected(Known(search.original, limits.peak, candidate.ratio, candidate.noise))
     beyond = candidate.codec.conservative and limits.kind is not PointwiseRelative   # that is less than 1
@@ -304,7 +168,10 @@ def _bracketed(search: _Search, guiding: All | None = None) -> list[str]:
     def better(run: Run, other: Run) -> bool:
         return sign * run.bound.eb > sign * other.bound.eb
 
-    tried: list[Tried] = []
+    tried = [
+        Tried(sign * math.log(run.bound.eb * limits.unit), target.leading_room(run.figures))
+        for run in search.own if run.bound.eb > 0
+    ]
 
     def attempt(place: float) -> None:
         run = search.attempt(limits.bound(math.exp(sign * place)), better)
@@ -325,32 +192,58 @@ def _bracketed(search: _Search, guiding: All | None = None) -> list[str]:
     hopeless = target.searched_upwards or any(point.room >= 0 for point in tried) or search.exhausted
     if not hopeless:   # not even the smallest bound: only exact values are left
         search.attempt(limits.kind(0.0), better)
-    return _notes(search, terms, tried)
+    return notes(search, terms, tried)
 
 
-def _with_other_codecs(search: _Search, notes: list[str]) -> Found:
-    """The smallest archive of this search and of searches with the other codecs.
+def _with_other_codecs(search: Search, notes: list[str]) -> tuple[Search, list[str]]:
+    """The best of this search and of searches with other codecs; if none meets the target, the one that came nearest.
 
-    The error with which one meets the target says where to begin with the next, but not which takes the fewest bytes.
+    Where codecs are predicted, others are tried if they are rivals, or if this one misses the target. The error with which
+    one meets a figure of one's own says where to begin with the next, but not which takes the fewest bytes.
     """
-    tried, best, remarks = [search.candidate.codec], search, notes
-    left = other_candidates(search.original, tried, search.limits) if isinstance(search.original.data, Field) else []
+    tried, best, predictable = [search.candidate.codec], search, search.target.predictable
+    others = other_candidates(search.original, search.target, tried, search.limits)
+    left = sorted(others, key=lambda each: each.codec.id not in search.candidate.rivals)
     while left and not search.exhausted:
-        psnr = math.inf if best.best is None else float(best.best.run["psnr"])
-        # The list of runs is the same: they are counted together.
-        other = dataclasses.replace(search, candidate=left.pop(0), best=None, met=[], by_chance=0, certain=True)
+        if best.best is not None and predictable and left[0].codec.id not in search.candidate.rivals:
+            break
+        psnr = math.inf if best.best is None or predictable else float(best.best.run["psnr"])
+        other = search.with_codec(left.pop(0))
         tried.append(other.candidate.codec)
-        found = _bracketed(other, All(PSNR(psnr)) if math.isfinite(psnr) else None)
-        if other.best is not None and (best.best is None or other.best.run["ratio"] > best.best.run["ratio"]):
-            best, remarks = other, found
+        found = _bracketed(other, other.target, All(PSNR(psnr)) if math.isfinite(psnr) else None)
+        if _is_better(other, best):
+            best, notes = other, found
     if len(tried) > 1:
-        remarks = [*remarks, f"codecs tried: {', '.join(each.id for each in tried)}"]
-    if left:
-        remarks = [*remarks, f"not tried: {', '.join(each.codec.id for each in left)}"]
-    return best.result(*remarks)
+        notes = [*notes, f"codecs tried: {', '.join(each.id for each in tried)}"]
+        if left and not predictable:
+            notes = [*notes, f"not tried: {', '.join(each.codec.id for each in left)}"]
+    return best, notes
 
 
-def _meet_it_below(search: _Search, tried: list[Tried], attempt: Callable[[float], None], low: float) -> bool:
+def _is_better(one: Search, other: Search) -> bool:
+    """Whether a search has the smaller archive that meets the target, or the smaller error; or else came nearer to it."""
+    if one.best is None or other.best is None:
+        target = one.target
+        return (one.best is not None) > (other.best is not None) or (
+            other.best is None and target.room_of(one.nearest.figures) > target.room_of(other.nearest.figures)
+        )
+    figure = "psnr" if one.target.searched_upwards else "ratio"
+    return bool(one.best.run[figure] > other.best.run[figure])
+
+
+def _why_missed(search: Search) -> list[str]:
+    """Which targets exclude each other, and what the documents take; tried at the end, a ratio may still be met."""
+    target = search.target
+    if search.best is not None or target.promises:
+        return []
+    if target.searched_upwards or not target.rising:
+        return documents(search)
+    falling, rising = target.only(target.leading), target.only(target.rising)
+    _bracketed(search, rising)
+    return [] if search.best is not None else [conflict(search, falling, rising), *documents(search)]
+
+
+def _meet_it_below(search: Search, tried: list[Tried], attempt: Callable[[float], None], low: float) -> bool:
     """Go to finer bounds until those below meet the target, too; larger ones than one that does not met it by chance.
 
     Returns False where the search has to stop before.
@@ -383,57 +276,7 @@ def _larger_places(tried: list[Tried], terms: Terms) -> list[float]:
     return np.linspace(largest, terms.high, LARGER + 1)[1:].tolist() if largest < terms.high else []
 
 
-def _notes(search: _Search, terms: Terms, tried: list[Tried]) -> list[str]:
-    """Why the answer is not closer to the target, where it is not."""
-    target, best = search.target, search.best
-    if search.by_chance or not search.certain:
-        return _notes_on_chance(search)
-    if best is None:
-        if any(target.leading_room(run.figures) >= 0 for run in search.runs):
-            others = [each for each in target.measurable if each not in target.leading]
-            return [f"the largest bounds that meet the other targets do not meet {', and '.join(map(str, others))}"]
-        stopped = [f"stopped after {len(search.runs)} compressions"] if search.exhausted else []
-        return [*stopped, *_documents(search)]
-    if best.run.bound.eb == 0:
-        return ["only exact values meet the target"]
-    if max(point.place for point in tried if point.room >= 0) >= terms.high:
-        if any(point.room < 0 for point in tried):
-            return ["the largest bound that makes sense for these data meets the target, and smaller ones do not"]
-        return ["the target is met by any bound that makes sense for these data"]
-    if not 0 < terms.stop < target.leading_room(best.run.figures):
-        return []
-    if search.exhausted:
-        return [f"stopped after {len(search.runs)} compressions; more may come closer to the target"]
-    return ["the figure jumps here: no bound nearby is closer to the target"]
-
-
-def _notes_on_chance(search: _Search) -> list[str]:
-    """What is known of finer and of larger bounds where some meet the target by chance."""
-    count, notes = search.by_chance, []
-    if count:
-        notes = [f"{count} larger bound{'s' if count > 1 else ''} met the target by chance: finer ones did not"]
-    if not search.certain:
-        stopped = f"stopped after {len(search.runs)} compressions, before {len(FINER)} finer bounds had met the target, too"
-        notes.append(f"{stopped}: it may be met by chance")
-    return notes
-
-
-def _documents(search: _Search) -> list[str]:
-    """What the documents of an archive take, if that is much of what a ratio leaves."""
-    least = max((each.least for each in search.target.leading if isinstance(each, Ratio)), default=0.0)
-    if not least or not search.runs:
-        return []
-    data = search.original.data
-    known = data if isinstance(data, Particles) else search.original.outline
-    nbytes = documents_nbytes(known, search.candidate.codec, search.options.order)
-    allowed = float(search.runs[0]["ratio"]) * float(search.runs[0]["nbytes"]) / least
-    if nbytes < SHARE * allowed:
-        return []
-    alone = f"the documents of the archive alone take about {nbytes:,.0f} bytes"
-    return [f"{alone}; a ratio of {least:g} leaves {allowed:,.0f} in all"]
-
-
-def _cheapest(search: _Search) -> list[str]:
+def _cheapest(search: Search) -> list[str]:
     """Search the bound with the smallest archive, among those that meet all that is measured."""
     target = search.target
 

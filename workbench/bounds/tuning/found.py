@@ -9,8 +9,9 @@ from typing import Any
 from workbench.archive import Archive
 from workbench.bounds.as_code import bound_code, codec_code
 from workbench.bounds.result import Sweep
-from workbench.bounds.run import Run
-from workbench.bounds.tuning.targets import All
+from workbench.bounds.run import Run, label_of
+from workbench.bounds.tuning.several import All
+from workbench.bounds.tuning.slack import Slack, as_html, as_text, slacks_of
 from workbench.codecs import Codec
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound
@@ -24,7 +25,8 @@ class Found:
 
     `met` says whether there is one. If not, `bound`, `archive` and `report` raise an error that says what came nearest;
     `nearest` is that run in any case. `runs` are all full compressions of the search, in their order. `values` are the
-    figures of the target. `velocities` is the bound of the velocities of particles, if they have one.
+    figures of the target, and `slacks` say how far each is from its limit. `velocities` is the bound of the velocities of
+    particles, if they have one.
     """
 
     target: All
@@ -61,8 +63,12 @@ class Found:
     @property
     def values(self) -> dict[str, float]:
         """The figures of the target, of the answer or of what came nearest."""
-        names = [target.figure for target in self.target.measurable]
-        return {name: float(self.nearest[name]) for name in names} or {"ratio": float(self.nearest["ratio"])}
+        return {name: float(self.nearest[name]) for name in self.target.names or ("ratio",)}
+
+    @property
+    def slacks(self) -> tuple[Slack, ...]:
+        """How far each target is from its limit, with the answer or with what came nearest."""
+        return slacks_of(self.target, self.nearest.figures)
 
     def code(self, name: str = "data") -> str:
         """The Python code that makes the archive again, without a search, from the data in the variable `name`."""
@@ -76,7 +82,8 @@ class Found:
             "bound": self.bound.to_dict() if self.met else None,
             "velocities": None if self.velocities is None else self.velocities.to_dict(),
             "nearest": json_value(self.nearest.row()),
-            "values": json_value(self.values), "notes": list(self.notes), "runs": self.runs.to_dict()["rows"],
+            "values": json_value(self.values), "slacks": [each.to_dict() for each in self.slacks],
+            "notes": list(self.notes), "runs": self.runs.to_dict()["rows"],
         }
 
     @property
@@ -89,21 +96,27 @@ class Found:
     def sentence(self) -> str:
         """The outcome in one sentence."""
         values = ", ".join(f"{name} {value:.6g}" for name, value in self.values.items())
-        codec = codec_code(self.codec).strip('"')
-        runs = f"{len(self.runs)} compression{'' if len(self.runs) == 1 else 's'}"
+        codec, runs = label_of(self.codec), f"{len(self.runs)} compression{'' if len(self.runs) == 1 else 's'}"
         if not self.met:
             jumps = any(not (each.predictable and each.in_order) for each in self.target.measurable)
             tried = " that was tried" if jumps else ""
-            none = f"no bound of {codec}{tried} meets {self.target}"
-            return f"{none}; the nearest is {self.nearest.bound!r} with {values} ({runs})"
+            every = list(dict.fromkeys(run.label for run in self.runs))
+            none, of = f"no bound of {' or '.join(every)}{tried} meets {self.target}", f" of {codec}" if every[1:] else ""
+            return f"{none}; the nearest is {self.nearest.bound!r}{of} with {values} ({runs})"
         beside = "" if self.velocities is None else f", and {self.velocities!r} for velocities,"
         return f"{self.bound!r} with {codec}{beside} meets {self.target}: {values} ({runs})"
 
+    @property
+    def table(self) -> str:
+        """The slack of each target, if there are several."""
+        return as_text(self.slacks) if len(self.target.measurable) > 1 else ""
+
     def __repr__(self) -> str:
-        return "\n".join([self.sentence, *self.notes])
+        return "\n".join(filter(None, [self.sentence, self.table, *self.notes]))
 
     def _repr_html_(self) -> str:
         """The sentence and the runs, for notebooks."""
         notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
         below = f"<ul>{notes}</ul>" if notes else ""
-        return f"<div><strong>{html.escape(self.sentence)}</strong>{below}{self.runs._repr_html_()}</div>"
+        slacks = as_html(self.slacks) if self.table else ""
+        return f"<div><strong>{html.escape(self.sentence)}</strong>{slacks}{below}{self.runs._repr_html_()}</div>"

@@ -1,4 +1,4 @@
-"""What must hold of decoded data: a ratio, a PSNR, a spectrum, halos, a figure of one's own, or several of these.
+"""What must hold of decoded data: a ratio, a PSNR, a spectrum, halos, or a figure of one's own.
 
 A target turns an attempt into one number, and says how much room there is between this number and what is required. Room is
 a difference of logarithms where that is natural, because it then changes about linearly with the logarithm of the bound,
@@ -12,7 +12,7 @@ import dataclasses
 import math
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -62,6 +62,15 @@ class Target(ABC):
     def __str__(self) -> str:
         """The target in words."""
 
+    @property
+    def subject(self) -> Any:
+        """What is measured: targets with equal subjects have the same figure."""
+        return self
+
+    def slack(self, value: float) -> float:
+        """How far this number is on the right side of the limit, in its own unit; the room, where there is no limit."""
+        return self.room(value)
+
     def expected(self, known: Known) -> Expected:
         """The room that is expected for each limit. Its shape matters: a search corrects its level at each compression."""
         return power_law(known, self.steepness)
@@ -78,17 +87,24 @@ class Target(ABC):
         """The target with what it needs to know of the original."""
         return self
 
-    def measured(self, attempt: Attempt) -> dict[str, float]:
-        """The figures by name."""
-        return {self.figure: self.value(attempt)}
 
-    def room_of(self, figures: Mapping[str, Any]) -> float:
-        """The room, given the figures that were measured."""
-        return self.room(float(figures[self.figure]))
+class AtLeast(Target):
+    """A figure of the archive or of its report that must be at least some number."""
+
+    least: float
+
+    @property
+    def subject(self) -> Any:
+        """The figure, which is the same for every limit."""
+        return type(self)
+
+    def slack(self, value: float) -> float:
+        """How much more it is."""
+        return value - self.least
 
 
 @dataclass(frozen=True)
-class Ratio(Target):
+class Ratio(AtLeast):
     """The archive is at least `least` times smaller than the data; searched until it is at most `tolerance` more than that.
 
     >>> Ratio(20).room(21) > 0 > Ratio(20).room(19.9)
@@ -131,7 +147,7 @@ class Ratio(Target):
 
 
 @dataclass(frozen=True)
-class PSNR(Target):
+class PSNR(AtLeast):
     """The peak signal-to-noise ratio is at least `least` dB; searched until it is at most `tolerance` dB more.
 
     The peak is the range of a field's values, or the longest side of the particles' box.
@@ -174,7 +190,7 @@ class PSNR(Target):
 
 
 @dataclass(frozen=True)
-class SSIM(Target):
+class SSIM(AtLeast):
     """The structural similarity is at least `least`; `tolerance` is the share of the allowed loss that may stay unused.
 
     >>> SSIM(0.99).room(0.995) > 0
@@ -258,9 +274,18 @@ class KeepSpectrum(Target):
         k_max = max(before.nyquist / 2, float(before.k[0])) if self.k_max is None else self.k_max
         return worst_deviation(before, attempt.original.spectrum_of(attempt.decoded), k_max)
 
+    @property
+    def subject(self) -> Any:
+        """How far the spectrum counts."""
+        return type(self), self.k_max
+
     def room(self, value: float) -> float:
         """The logarithm of the tolerance over the change."""
         return math.log(self.tolerance) - _log(value)
+
+    def slack(self, value: float) -> float:
+        """How much more it may change."""
+        return self.tolerance - value
 
     def expected(self, known: Known) -> Expected:
         """From the power that even errors add."""
@@ -322,11 +347,23 @@ class KeepMassFunction(Target):
         counted = mass_function(before, after, self.min_members)
         return counted.worst_in_errors(self.min_halos) if isinstance(self.tolerance, str) else counted.worst(self.min_halos)
 
+    @property
+    def subject(self) -> Any:
+        """What counts as a halo, and in which unit changes are."""
+        return dataclasses.replace(self, tolerance="poisson" if isinstance(self.tolerance, str) else 0.0)
+
+    @property
+    def _most(self) -> float:
+        return 1.0 if isinstance(self.tolerance, str) else self.tolerance
+
     def room(self, value: float) -> float:
         """The logarithm of the tolerance over the change, with half a tolerance added to both, as changes may be zero."""
-        tolerance = 1.0 if isinstance(self.tolerance, str) else self.tolerance
-        more = max(tolerance, 0.01) / 2
-        return math.log(tolerance + more) - (math.log(value + more) if value < math.inf else value)
+        more = max(self._most, 0.01) / 2
+        return math.log(self._most + more) - (math.log(value + more) if value < math.inf else value)
+
+    def slack(self, value: float) -> float:
+        """How much more it may change."""
+        return self._most - value
 
     def __str__(self) -> str:
         halos = f"linking length {self.linking_length:g} {self.unit}, at least {self.min_members} members"
@@ -340,7 +377,8 @@ class Quality(Target):
 
     The function gets two fields, or two sets of particles in the same order. A search calls it with the original twice
     first: how far the figure of exact data is from the limit says how much may be lost, so that a search for a score of
-    0.999 is as fine as one for a loss of 0.001.
+    0.999 is as fine as one for a loss of 0.001. Runs have the figure by its `name`, by default that of the function; a
+    number is added where they have another figure of this name.
 
     >>> peak = Quality(lambda before, after: abs(after.values.max() - before.values.max()), at_most=0.1, name="peak shift")
     >>> print(peak)
@@ -425,126 +463,26 @@ class Quality(Target):
         if math.isnan(value):
             return -math.inf
         if self._may is None:
-            return self._beyond(value) / (abs(self._limit) or 1.0)
-        return 0.5 * (math.log(self._may) - _log(self._may - self._beyond(value)))
+            return self.slack(value) / (abs(self._limit) or 1.0)
+        return 0.5 * (math.log(self._may) - _log(self._may - self.slack(value)))
+
+    @property
+    def subject(self) -> Any:
+        """The function and its name."""
+        return type(self), self.function, self.name
+
+    def slack(self, value: float) -> float:
+        """How far on the right side of the limit this is."""
+        return value - self._limit if self.at_least is not None else self._limit - value
 
     @property
     def _may(self) -> float | None:
         """What may be lost, where exact data are on the right side of the limit."""
-        may = -math.inf if self.exact is None else self._beyond(self.exact)
+        may = -math.inf if self.exact is None else self.slack(self.exact)
         return may if may > 0 else None
-
-    def _beyond(self, value: float) -> float:
-        """How far on the right side of the limit this is."""
-        return value - self._limit if self.at_least is not None else self._limit - value
 
     def __str__(self) -> str:
         return f"{self.name} of at {'least' if self.at_least is not None else 'most'} {self._limit:g}"
-
-
-@dataclass(frozen=True)
-class All(Target):
-    """Several targets at once; `KeepClusters` may be one of them.
-
-    >>> print(All(PSNR(60), Ratio(10)))
-    a PSNR of at least 60 dB, and a ratio of at least 10
-    """
-
-    targets: tuple[Target | KeepClusters, ...]
-    figure: ClassVar[str] = "room"
-
-    def __init__(self, *targets: Target | KeepClusters) -> None:
-        if not targets:
-            raise WorkbenchError("All takes at least one target; got none")
-        for target in targets:
-            require_target(target)
-        flat = [part for target in targets for part in (target.targets if isinstance(target, All) else (target,))]
-        object.__setattr__(self, "targets", tuple(flat))
-        for name in ("in_order", "predictable"):
-            object.__setattr__(self, name, all(getattr(target, name) for target in self.leading))
-
-    @property
-    def measurable(self) -> tuple[Target, ...]:
-        """The targets that are measured; promises are kept by every archive."""
-        return tuple(target for target in self.targets if isinstance(target, Target))
-
-    @property
-    def promises(self) -> tuple[KeepClusters, ...]:
-        """The promises that every archive of the search keeps."""
-        return tuple(target for target in self.targets if isinstance(target, KeepClusters))
-
-    @property
-    def leading(self) -> tuple[Target, ...]:
-        """The targets that decide where to search: those that a larger bound makes worse, or else the ratios."""
-        falling = tuple(target for target in self.measurable if not target.rises)
-        return falling or self.measurable
-
-    @property
-    def searched_upwards(self) -> bool:
-        """Whether all targets become easier with the bound, so that the smallest bound is wanted."""
-        return bool(self.leading) and self.leading[0].rises
-
-    @property
-    def stop(self) -> float:
-        """The least of the leading targets."""
-        return min((target.stop for target in self.leading), default=0.0)
-
-    def for_data(self, data: Source) -> All:
-        """Each target, with what it needs to know."""
-        return All(*(each.for_data(data) if isinstance(each, Target) else each for each in self.targets))
-
-    def require(self, data: Source) -> None:
-        """Each target, in turn."""
-        if self.promises and not isinstance(data, Particles):
-            raise WorkbenchError(f"KeepClusters is for particles; got {data!r}")
-        for target in self.measurable:
-            target.require(data)
-
-    def value(self, attempt: Attempt) -> float:
-        """The least room."""
-        return self.room_of(self.measured(attempt))
-
-    def measured(self, attempt: Attempt) -> dict[str, float]:
-        """The figures of all targets."""
-        return {name: value for target in self.measurable for name, value in target.measured(attempt).items()}
-
-    def room(self, value: float) -> float:
-        """The value itself."""
-        return value
-
-    def room_of(self, figures: Mapping[str, Any]) -> float:
-        """The least room of any target."""
-        return min((target.room_of(figures) for target in self.measurable), default=0.0)
-
-    def leading_room(self, figures: Mapping[str, Any]) -> float:
-        """The least room of the leading targets."""
-        return min((target.room_of(figures) for target in self.leading), default=0.0)
-
-    def expected(self, known: Known) -> Expected:
-        """The least of the leading targets."""
-        curves = [target.expected(known) for target in self.leading]
-        return lambda limits: np.min([curve(limits) for curve in curves], axis=0)
-
-    def __str__(self) -> str:
-        return ", and ".join(in_words(target) for target in self.targets)
-
-
-def require_target(given: Any) -> None:
-    """Refuse what is no target, and say which there are."""
-    if isinstance(given, Target | KeepClusters):
-        return
-    hint = ": wrap a function, as in wb.Quality(function, at_least=0.9)" if callable(given) else ""
-    names = "wb.Ratio(20), wb.PSNR(60), wb.SSIM(0.99), wb.KeepSpectrum(...), wb.KeepMassFunction(...), wb.KeepClusters(...)"
-    raise WorkbenchError(f"target must be {names}, wb.Quality(...) or wb.All(...); got {given!r}{hint}")
-
-
-def in_words(target: Target | KeepClusters) -> str:
-    """A target for people."""
-    if isinstance(target, KeepClusters):
-        assert isinstance(target.linking_length, tuple)
-        lengths = ", ".join(f"{length:g}" for length in target.linking_length)
-        return f"the clusters at linking length {lengths} ({target.unit})"
-    return str(target)
 
 
 def _log(value: float) -> float:

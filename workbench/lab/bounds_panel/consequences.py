@@ -29,6 +29,8 @@ def implied(state: BoundsState, data: Particles | Field, fields: Fields) -> Fiel
         fields["exact"] = False
     if (axis := fields.get("axis", state.axis)) != state.axis:
         fields = {"window": None, "index": slices(data, whole("the axis", axis, least=0)) // 2, **fields}
-    if (target := fields.get("target", state.target)) != state.target and "goal" not in fields:
-        fields["goal"] = GOALS[one_of("the target", target, tuple(GOALS))].usual
+    for field, number, name in (("target", "goal", "the target"), ("second", "second_goal", "the second target")):
+        goal = fields.get(field, getattr(state, field))
+        if goal is not None and goal != getattr(state, field) and number not in fields:
+            fields[number] = GOALS[one_of(name, goal, tuple(GOALS))].usual
     return fields

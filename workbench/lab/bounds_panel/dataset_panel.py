@@ -17,7 +17,8 @@ from typing import Any
 
 from workbench.archive import Collection, Dataset, compress
 from workbench.archive.collection import reports
-from workbench.bounds import Ratio, find_bounds
+from workbench.bounds import find_bounds
+from workbench.codecs import Codec
 from workbench.data import Field
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute
@@ -33,7 +34,7 @@ from workbench.lab.bounds_panel.dataset_state import (
     rules_of,
 )
 from workbench.lab.bounds_panel.examined import Examined
-from workbench.lab.bounds_panel.goals import GOALS, Answer, goals_of
+from workbench.lab.bounds_panel.goals import GOALS, Answer, code_of, goals_of, target_of
 from workbench.lab.bounds_panel.members import Members
 from workbench.lab.bounds_panel.panel import BoundsPanel
 from workbench.lab.bounds_panel.state import BoundsState, applicable
@@ -46,7 +47,9 @@ from workbench.lab.jobs import Job
 from workbench.lab.saving import SaveArchive, Written
 from workbench.lab.turns import in_turn
 
-VIEW = ("target", "goal", "axis", "index", "time", "window", "logarithmic", "pixels")   # which a search leaves as they are
+VIEW = (   # which a search leaves as they are
+    "target", "goal", "second", "second_goal", "axis", "index", "time", "window", "logarithmic", "pixels",
+)
 
 
 @dataclass(frozen=True)
@@ -102,8 +105,9 @@ class DatasetPanel(BoundsPanel):
             every = Button("compress all", lambda: self.ask("archive"), "the size of all, with what is chosen for each")
             goals = goals_of(data)
             goals |= {GOALS["total"].words: "total"} if goals else {}
-            self._controls[kind] = self._control_rows(goals, every), self._slider, self._steps, self._outcome
-        rows, self._slider, self._steps, self._outcome = self._controls[kind]
+            rows = self._control_rows(goals, every)
+            self._controls[kind] = rows, self._slider, self._steps, self._outcome, self._second_goal
+        rows, self._slider, self._steps, self._outcome, self._second_goal = self._controls[kind]
         self._saver = self._saver or SaveArchive(f"{self.name}.zip", self.save_archive, begin=self._begin_saving)
         return [*rows, Row(self._saver, self._saver.download, place="foot")]
 
@@ -235,7 +239,7 @@ class DatasetPanel(BoundsPanel):
         if state.target != "total":
             return super()._wanted(state)
         sought = self._sought(state)
-        return "total", state.goal, tuple(sought), key_of_all(_without(self._rules(state), sought))
+        return state.wanted, tuple(sought), key_of_all(_without(self._rules(state), sought))
 
     def _sought(self, state: BoundsState) -> list[str]:
         """The fields that may have errors: as chosen, or else as the dataset suggests."""
@@ -277,21 +281,22 @@ class DatasetPanel(BoundsPanel):
         rules = self._rules(state)
         others = _without(rules, names)
         search = find_bounds(
-            self.members.dataset, Ratio(state.goal), names=names, others=others,
+            self.members.dataset, target_of(state.wanted), names=names, others=others,
             progress=lambda share, what: job(share or 0.0, what),
         )
+        wanted = " and ".join(each.words for each in state.wanted)
         if not search.met:
-            return Allocated(None, f"no bounds meet {state.goal:g}x for all variables: nearest is {search.ratio:.4g}x")
+            return Allocated(None, f"no bounds meet {wanted}: nearest is {search.ratio:.4g}x", search.notes)
         chosen = {
-            name: self._allocated(state, name, search.bounds[name], search.archive[name].codec.id)
+            name: self._allocated(state, name, search.bounds[name], search.codecs.get(name, search.archive[name].codec.id))
             for name in names if search.bounds[name].eb > 0   # those whose values are all equal stay as they are
         }
         beside = f", others={rules_code(others)}" if others else ""
-        call = f"wb.find_bounds({self.name}, wb.Ratio({state.goal:g}), names={json.dumps(names)}{beside})"
-        words = f"bounds of {len(chosen)} variables meet {state.goal:g}x ({search.ratio:.4g}x)"
-        return Allocated(None, words, (), tuple(chosen.items()), call)
+        call = f"wb.find_bounds({self.name}, {code_of(state.wanted)}, names={json.dumps(names)}{beside})"
+        words = f"bounds of {len(chosen)} variables meet {wanted} ({search.ratio:.4g}x)"
+        return Allocated(None, words, search.notes, tuple(chosen.items()), call)
 
-    def _allocated(self, state: BoundsState, name: str, bound: Absolute, codec: str) -> BoundsState:
+    def _allocated(self, state: BoundsState, name: str, bound: Absolute, codec: str | Codec) -> BoundsState:
         """The choices for a variable with the bound that was found."""
         own = _of(state).choices.get(name)
         if own is None:

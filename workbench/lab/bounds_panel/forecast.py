@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from workbench import codecs
 from workbench.bounds import predict
 from workbench.bounds.prediction.expert import shipped
 from workbench.codecs import Codec
@@ -36,7 +35,9 @@ class Forecast:
 def forecast_of(data: Particles | Field, codec: Codec) -> Forecast:
     """The forecast for a field, by the expert that comes with the package.
 
-    At a given size, the PSNR is uncertain by its own interval and by that of the size, at 6.02 dB for each bit.
+    At a given size, the PSNR is uncertain by its own interval and by that of the size, at 6.02 dB for each bit. With the
+    options that lower mean errors, a codec is forecast as without them: at ratios of 6 and 12, these changed the PSNR of
+    four fields by at most 0.3 dB, and at 25 they added up to 1.3 dB.
 
     >>> from workbench.data.synthetic import gaussian_field
     >>> from workbench.codecs import get
@@ -44,10 +45,10 @@ def forecast_of(data: Particles | Field, codec: Codec) -> Forecast:
     10
     """
     known = shipped().get(codec.id)
-    if isinstance(data, Particles) or known is None or codecs.from_dict(known.codec) != codec:
+    if isinstance(data, Particles) or known is None or codec not in (known.made, known.made.for_mean_errors()):
         return Forecast()
     try:
-        rows = predict(data, codec, [Relative(float(10**power)) for power in np.linspace(*DECADES, BOUNDS)])
+        rows = predict(data, known.made, [Relative(float(10**power)) for power in np.linspace(*DECADES, BOUNDS)])
     except WorkbenchError:   # of constant values and the like, of which the trial says more
         return Forecast()
     size = 8 * data.values.dtype.itemsize

@@ -1,13 +1,13 @@
-"""What the user asks the panel to find: a target with one number, and the answer in words."""
+"""What the user asks the panel to find: a target with one number, or two of them, and the answer in words."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from workbench.bounds import PSNR, SSIM, Found, KeepMassFunction, KeepSpectrum, Ratio, Target
+from workbench.bounds import PSNR, SSIM, All, Found, KeepMassFunction, KeepSpectrum, Ratio, Run, Target
 from workbench.clusters import KeepClusters
 from workbench.data import Field, Particles
 from workbench.guarantees import Bound
@@ -64,13 +64,55 @@ def goals_of(data: Particles | Field) -> dict[str, Goal]:
     return {GOALS[goal].words: goal for goal in (OF_PARTICLES if isinstance(data, Particles) else OF_FIELDS)}
 
 
-def target_of(goal: Goal, number: float) -> Target | KeepClusters:
-    """The target; a number that makes no sense is refused.
+@dataclass(frozen=True)
+class Wanted:
+    """A target and its number; one that makes no sense is refused.
 
-    >>> print(target_of("spectrum", 1))
+    >>> print(Wanted("spectrum", 1).target)
     a power spectrum within 1% up to half the Nyquist wave number
     """
-    return GOALS[goal].make(number)
+
+    goal: Goal
+    number: float
+
+    def __post_init__(self) -> None:
+        _ = self.target
+
+    @property
+    def target(self) -> Target | KeepClusters:
+        """The target as `wb.find_bound` takes it."""
+        return GOALS[self.goal].make(self.number)
+
+    @property
+    def code(self) -> str:
+        """The target as Python."""
+        return GOALS[self.goal].code.format(self.number)
+
+    @property
+    def words(self) -> str:
+        """The number in a few words."""
+        return GOALS[self.goal].wanted.format(f"{self.number:g}")
+
+    def reached(self, run: Run) -> str:
+        """The figure of a run in a few words."""
+        kind = GOALS[self.goal]
+        value = short(kind.scale * float(run[kind.figure]), 4 if self.goal in ("psnr", "ssim") else 3)
+        return kind.reached.format(value)
+
+
+def target_of(every: Sequence[Wanted]) -> All:
+    """All targets in one."""
+    return All(*(each.target for each in every))
+
+
+def code_of(every: Sequence[Wanted]) -> str:
+    """All targets as Python.
+
+    >>> code_of([Wanted("psnr", 60), Wanted("ratio", 10)])
+    'wb.All(wb.PSNR(60), wb.Ratio(10))'
+    """
+    codes = [each.code for each in every]
+    return f"wb.All({', '.join(codes)})" if codes[1:] else codes[0]
 
 
 @dataclass(frozen=True)
@@ -82,13 +124,12 @@ class Answer:
     notes: tuple[str, ...] = ()
 
 
-def answer_of(goal: Goal, number: float, search: Found) -> Answer:
-    """The outcome of a search, with the figure that was reached."""
-    kind, best = GOALS[goal], search.nearest
-    wanted = kind.wanted.format(f"{number:g}")
-    reached = kind.reached.format(short(kind.scale * float(best[kind.figure]), 4 if goal in ("psnr", "ssim") else 3))
+def answer_of(every: Sequence[Wanted], search: Found) -> Answer:
+    """The outcome of a search, with the figures that were reached."""
+    best = search.nearest
+    wanted, reached = " and ".join(each.words for each in every), ", ".join(each.reached(best) for each in every)
     if search.met:
         return Answer(search.bound, f"{exact(search.bound.eb)} meets {wanted} ({reached})", search.notes)
-    every = all(each.predictable and each.in_order for each in search.target.measurable)
-    none = "no bound" if every else "no bound that was tried"
+    jumps = any(not (each.predictable and each.in_order) for each in search.target.measurable)
+    none = "no bound that was tried" if jumps else "no bound"
     return Answer(None, f"{none} meets {wanted}: nearest is {reached}, at {best.bound.eb:.3g}", search.notes)

@@ -11,7 +11,8 @@ from typing import Any
 from workbench import codecs
 from workbench.bounds import find_bound, iter_sweep
 from workbench.bounds.measure import observe
-from workbench.bounds.run import Run
+from workbench.bounds.run import Run, label_of
+from workbench.codecs import Codec
 from workbench.codecs.interpolation import Interpolation
 from workbench.codecs.interpolation_model import Model
 from workbench.data import Field, Particles
@@ -22,7 +23,7 @@ from workbench.lab.bounds_panel.code import code
 from workbench.lab.bounds_panel.consequences import implied
 from workbench.lab.bounds_panel.examined import Examined
 from workbench.lab.bounds_panel.forecast import Forecast, forecast_of
-from workbench.lab.bounds_panel.goals import GOALS, Answer, Goal, answer_of, goals_of, target_of
+from workbench.lab.bounds_panel.goals import Answer, Goal, answer_of, code_of, goals_of, target_of
 from workbench.lab.bounds_panel.pictures import pictures
 from workbench.lab.bounds_panel.reading import reading
 from workbench.lab.bounds_panel.state import (
@@ -46,6 +47,7 @@ from workbench.lab.part import Part
 from workbench.lab.saving import SaveArchive
 from workbench.lab.unusual import unusual
 
+NOTHING = "nothing"   # in place of a second target
 SLICES = {"index": "slice", "time": "time"}   # names of the sliders over slices, by the fields that they choose
 
 
@@ -111,7 +113,8 @@ class BoundsPanel(Panel[BoundsState]):
         low, high = exponents(self.data, self.state.kind)
         self._slider = LogSlider("eb", "error bound", 10.0**low, 10.0**high, spoken=lambda state: PARTS[state.kind])
         codecs = [codec.id for codec in applicable(self.data)]
-        choose: list[Any] = [Choice("codec", "codec", codecs), Choice("kind", "kind of bound", kinds_of(self.data))]
+        kinds = Choice("kind", "kind of bound", kinds_of(self.data))
+        choose: list[Any] = [Choice("codec", "codec", codecs, text_of=label_of), kinds]
         if isinstance(self.data, Particles):
             choose.append(Choice("order", "order", {"kept": "keep", "free": "free"}))
         if self._offered is not None:
@@ -121,8 +124,10 @@ class BoundsPanel(Panel[BoundsState]):
     def _search_controls(self, goals: Mapping[str, Goal]) -> list[Any]:
         """The controls that search for a bound, with what was found."""
         find = Button("find", self.find, "search for the bound that meets the target, with a few compressions of all data")
+        self._second_goal = Number("second_goal", "at", about="number of the second target")
+        more = {NOTHING: None, **{words: goal for words, goal in goals.items() if goal != "total"}}
         return [Choice("target", "target", goals, about="target"), Number("goal", "at", about="number of the target"),
-                find, self._outcome]
+                Choice("second", "and", more, about="second target"), self._second_goal, find, self._outcome]
 
     def _compare_button(self) -> Button:
         return Button("compare codecs", lambda: self.ask("others"), "try all other codecs at this bound")
@@ -179,6 +184,7 @@ class BoundsPanel(Panel[BoundsState]):
         """The outcome of a search, beside its button."""
         answer = self.answer(self.state, self._engine.results())
         self._outcome.set(text="" if answer is None else answer.words)
+        self._second_goal.set(hidden=self.state.second is None)
 
     def find(self) -> None:
         """Search for the bound that meets the target, and choose it."""
@@ -189,7 +195,12 @@ class BoundsPanel(Panel[BoundsState]):
         """Choose the bound that was found, unless the user has chosen something else in the meantime."""
         answer = self._engine.results().get("search")
         if asked == self._wanted(self.state) and isinstance(answer, Answer) and answer.bound is not None:
-            self.request(eb=answer.bound.eb)
+            self.request(eb=answer.bound.eb, **self._codec_searched())
+
+    def _codec_searched(self) -> dict[str, Codec]:
+        """The codec of the search, where it is not the chosen one: for a PSNR, it has options that lower mean errors."""
+        codec = _suited(self.state, self.state.given)
+        return {} if codec == self.state.given else {"codec": codec}
 
     def row_chosen(self, table: str, row: int) -> None:
         """Show an earlier run again."""
@@ -268,15 +279,15 @@ class BoundsPanel(Panel[BoundsState]):
             examined.note(run)
             job.show({"search": run})
 
-        target = target_of(state.target, state.goal)
+        target = target_of(state.wanted)
         search = find_bound(
             examined.data, target, state.chosen, kind=BOUNDS[state.kind].kind, order=state.order,
             progress=lambda share, what: job(share or 0.0, what), watch=watch,
         )
         if search.met:
-            chosen = dataclasses.replace(state, eb=search.bound.eb, exact=False)
-            examined.searched[_key(chosen)] = GOALS[state.target].code.format(state.goal)
-        return answer_of(state.target, state.goal, search)
+            chosen = dataclasses.replace(state, eb=search.bound.eb, exact=False, codec=_suited(state, state.given))
+            examined.searched[_key(chosen)] = code_of(state.wanted)
+        return answer_of(state.wanted, search)
 
     def _spectra(self, state: BoundsState, results: Results, job: Job) -> Spectra:
         return spectra_of(self.examined(state).data, results["trial"], job)
@@ -297,7 +308,12 @@ class BoundsPanel(Panel[BoundsState]):
 
     def _wanted(self, state: BoundsState) -> Hashable:
         """What a search depends on: everything of a trial but the bound."""
-        return self.part(state), state.target, state.goal, str(state.chosen), state.kind, state.order
+        return self.part(state), state.wanted, str(_suited(state, state.chosen)), state.kind, state.order
+
+
+def _suited(state: BoundsState, codec: Codec) -> Codec:
+    """The codec with which a search looks for the target of the state."""
+    return codec.for_mean_errors() if any(each.goal == "psnr" for each in state.wanted) else codec
 
 
 def _key(state: BoundsState) -> str:

@@ -19,7 +19,7 @@ from workbench.codecs.interpolation_model import Model, require_dimensions
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound, Exact, PointwiseRelative, Relative
-from workbench.lab.bounds_panel.goals import GOALS, Goal, target_of
+from workbench.lab.bounds_panel.goals import GOALS, Goal, Wanted
 from workbench.lab.choices import finite, one_of, positive, told_how_to_change, whole, with_choices, within
 from workbench.lab.colour_scale import scale_of
 from workbench.lab.description import PIXELS, Window, checked_window
@@ -45,8 +45,8 @@ class BoundsState:
 
     `codec` is a name or a codec with options; `model` is a trained model for `interpolation`. `eb` is in the unit of the
     data, a share of their range or of each value, depending on `kind`; with `exact`, no value may change. `target` and
-    `goal` are what *find* looks for. `axis`, `index` and `time` choose the slice of a field; particles are seen along
-    `axis`. Pictures have at most `pixels` along each side.
+    `goal` are what *find* looks for, together with `second` and `second_goal` unless `second` is None. `axis`, `index` and
+    `time` choose the slice of a field; particles are seen along `axis`. Pictures have at most `pixels` along each side.
 
     >>> BoundsState(codec="zfp", kind="relative", eb=1e-4).bound
     Relative(eb=0.0001)
@@ -58,6 +58,8 @@ class BoundsState:
     order: Order = "keep"
     target: Goal = "psnr"
     goal: float = 60.0
+    second: Goal | None = None
+    second_goal: float = 0.99
     axis: int = 0
     index: int = 0
     time: int = 0
@@ -72,7 +74,10 @@ class BoundsState:
         one_of("the order", self.order, get_args(Order))
         one_of("the target", self.target, tuple(GOALS))
         object.__setattr__(self, "goal", finite("the number of the target", self.goal))
-        target_of(self.target, self.goal)
+        object.__setattr__(self, "second_goal", finite("the number of the second target", self.second_goal))
+        if self.second is not None:
+            one_of("the second target", self.second, [goal for goal in GOALS if goal != "total"])
+        _ = self.wanted
         object.__setattr__(self, "eb", positive("the error bound", self.eb))
         if not self.eb < (most := BOUNDS[self.kind].most):
             raise WorkbenchError(f"a pointwise relative error bound must be less than {most:g}; got {self.eb:g}")
@@ -129,6 +134,12 @@ class BoundsState:
     def bound(self) -> Bound:
         """The bound as `wb.compress` takes it."""
         return Exact() if self.exact else BOUNDS[self.kind](self.eb)
+
+    @property
+    def wanted(self) -> tuple[Wanted, ...]:
+        """What *find* looks for."""
+        second = () if self.second is None else (Wanted(self.second, self.second_goal),)
+        return (Wanted(self.target, self.goal), *second)
 
     @property
     def given(self) -> Codec:
