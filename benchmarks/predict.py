@@ -1,9 +1,10 @@
-"""How good predictions of codecs are, how often their intervals hold, what they cost, and how many compressions searches take.
+"""How good predictions of codecs are, how often intervals hold, what they cost, and how many compressions searches take.
 
-python benchmarks/predict.py [--fields FOLDER ...] [--data FOLDER] [--bounds 5] [--quick] [--only coverage steps cost searches]
+python benchmarks/predict.py [--fields FOLDER ...] [--data FOLDER] [--bounds 5] [--quick]
+                             [--only coverage steps cost searches]
 
-Coverage is measured on real fields of families that no expert was trained or calibrated with; where they come from and which
-families these are is said in `workbench/bounds/prediction/real_fields.py`. `--fields` are the folders with their files.
+Coverage is measured on real fields of families that no expert was trained or calibrated with; where they come from and
+which families these are is said in `workbench/bounds/prediction/real_fields.py`; `--fields` are folders with their files.
 Families are the units of standard errors, as fields and bounds of one family are alike. Costs are processor time, the best
 of several turns. `--cache` names a folder in which measured archives are kept.
 """
@@ -59,7 +60,7 @@ def main() -> None:
     if not folder.is_dir():
         print(f"the folder of real files is not there: {folder}")
         return
-    fields = dict(real_fields(folder))
+    fields = dict(fields_of(folder))
     if options.quick:
         fields = {name: each for name, each in fields.items() if each.values.size < 10**6}
     if "coverage" in options.only and options.fields:
@@ -72,7 +73,7 @@ def main() -> None:
         searches(fields)
 
 
-def real_fields(folder: Path) -> Iterator[tuple[str, wb.Field]]:
+def fields_of(folder: Path) -> Iterator[tuple[str, wb.Field]]:
     """The fields of the folder that are there."""
     for month, values in enumerate(months(folder)):
         yield f"temperature, month {month}", values
@@ -122,7 +123,7 @@ def judged(run: wb.bounds.Run, row: wb.bounds.Predicted) -> Iterator[tuple[str, 
 def coverage(cases: list[Case]) -> None:
     """Median errors, and the share of intervals that hold, with standard errors of families."""
     families = {case.family for case in cases}
-    print(f"\n{len(families)} families; 90% intervals, goal .87 to .95; errors of ratios and of 1 - SSIM as shares, of PSNR in dB")
+    print(f"\n{len(families)} families; goal .87 to .95; errors of ratios and of 1 - SSIM are shares, of PSNR in dB")
     print("| codec | figure | n | families | median error | covered, each family alike | of all pairs |")
     print("|---|---|---|---|---|---|---|")
     for codec in (*CODECS, "all"):
@@ -146,7 +147,8 @@ def by_family(cases: list[Case]) -> tuple[float, float, int]:
     for case in cases:
         held[case.family].append(case.held)
     shares = [np.mean(each) for each in held.values()]
-    return float(np.mean(shares)), float(np.std(shares, ddof=1) / len(shares) ** 0.5) if len(shares) > 1 else np.nan, len(shares)
+    error = np.std(shares, ddof=1) / len(shares) ** 0.5 if len(shares) > 1 else np.nan
+    return float(np.mean(shares)), float(error), len(shares)
 
 
 def steps(folder: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -32,7 +32,7 @@ FIGURES = {"largest_error": 0.012299999594688416}
 CURVE = {"origin": [0.0123456789] * 3, "step": 0.0246, "last": [4064] * 3, "top": [99.98765432] * 3, "periodic": True}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Outline:
     """What an archive says of a field beside its values, without these."""
 
@@ -40,18 +40,18 @@ class Outline:
     dtype: np.dtype
     spacing: tuple[float, ...]
     name: str | None
-    metadata: Mapping[str, Any]
+    metadata: Mapping[str, Any] = field(hash=False)
     masked: bool
 
     @classmethod
-    def of(cls, field: Any) -> Self:
+    def of(cls, data: Any) -> Self:
         """The outline of a field, or of one in chunks."""
-        dtype = field.dtype if hasattr(field, "dtype") else field.values.dtype
-        return cls(field.shape, dtype, field.spacing, field.name, field.metadata, field.mask is not None)
+        dtype = data.dtype if hasattr(data, "dtype") else data.values.dtype
+        return cls(data.shape, dtype, data.spacing, data.name, data.metadata, data.mask is not None)
 
 
 def documents_nbytes(data: Outline | Particles, codec: Codec, order: str = "keep", relative: bool = False) -> float:
-    """The bytes of the documents of an archive of these data with this codec and a bound, absolute or relative to the range.
+    """The bytes of the documents of an archive of these data with this codec and a bound, `relative` to the range or not.
 
     >>> from workbench.codecs import get
     >>> from workbench.data import Field

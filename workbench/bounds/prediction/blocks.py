@@ -55,9 +55,9 @@ class Blocks:
         return rest, np.where(own == rest, own, 0)
 
     def coded(self, limits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """The bits of a value within each limit, the mean squared error of valid values, how uneven it is in blocks, and bits.
+        """The bits of a value within each limit, the mean squared error of valid values, how uneven that is, what is open.
 
-        The last is the standard error of the mean of so many blocks, as a share of it: what a sample leaves open.
+        The last is the standard error of the bits of so many blocks, as a logarithm of its share of them.
         """
         fraction, above = np.frexp(limits)   # limits are fractions from 0.5 up to 1 of a power of two
         powers, place = np.unique([above - 1, above], return_inverse=True)
@@ -106,7 +106,7 @@ def blocks_of(values: np.ndarray, valid: np.ndarray | None) -> Blocks:
     """Blocks spread over the grid; those at its ends are filled up as ZFP does.
 
     >>> noise = np.random.default_rng(0).standard_normal((64, 64))
-    >>> bits, squares, _ = blocks_of(noise, None).coded(np.array([2.0**-7]))
+    >>> bits, squares, *_ = blocks_of(noise, None).coded(np.array([2.0**-7]))
     >>> round(bits[0]), bool(squares[0] < 0.01**2)
     (13, True)
     """

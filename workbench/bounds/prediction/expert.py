@@ -33,6 +33,7 @@ FIGURES = ("bits", "noise", "loss")
 KNOWN = ("rows", "centre", "scale", "usual")
 COVERAGE = 0.9
 LEAST_DISTANCE = 0.05
+OF_STEPS = 0.5      # of an interval of bits, where the step before is known: set on series of seven families
 SHIPPED = "experts.npz"
 FORMAT = 3
 
@@ -64,8 +65,10 @@ class Known:
         `others` says which rows of the training count for each row.
 
         >>> known = Known(np.array([[0.0], [3.0]]), np.zeros(1), np.ones(1), 2.0)
-        >>> known.distances(np.array([[1.0]])).tolist(), known.distances(np.array([[1.0]]), np.array([[False, True]])).tolist()
-        ([0.5], [1.0])
+        >>> known.distances(np.array([[1.0]])).tolist()
+        [0.5]
+        >>> known.distances(np.array([[1.0]]), np.array([[False, True]])).tolist()
+        [1.0]
         """
         rows = (vectors - self.centre) / self.scale
         squares = (rows * rows).sum(axis=1)[:, None] - 2 * rows @ self.rows.T + self._sizes
@@ -85,14 +88,15 @@ class Expert:
     """A predictor for one codec; `wb.bounds.train` makes one, `wb.predict` uses it.
 
     `shifts` correct it by runs of an earlier time step: logarithms of limits, and by how much the logarithms of bits and
-    noise were off. `starts` are corners of the patches that were looked at then, in a field of that `shape`: in the same
-    ones, mistakes are much the same.
+    noise were off. `last` are logarithms of limits and of bits at that step. `starts` are corners of the patches that were
+    looked at then, in a field of that `shape`: in the same ones, mistakes are much the same.
     """
 
     codec: Mapping[str, Any]
     learned: Mapping[str, Learned]
     known: Known
     shifts: Mapping[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=lambda: MappingProxyType({}))
+    last: tuple[np.ndarray, np.ndarray] | None = None
     starts: np.ndarray | None = None
     shape: tuple[int, ...] | None = None
 
@@ -108,8 +112,18 @@ class Expert:
         for number, name in enumerate(self.learned):
             if name in self.shifts:
                 middle[number] += np.interp(np.log(limits), *self.shifts[name])
+        if self.last is not None and "bits" in self.learned:
+            self._persist(np.log(limits), middle, half, list(self.learned).index("bits"))
         ends = np.exp(np.stack([middle, middle - half, middle + half], axis=1))
         return dict(zip(self.learned, ends, strict=True)), float(np.median(distances))
+
+    def _persist(self, where: np.ndarray, middle: np.ndarray, half: np.ndarray, row: int) -> None:
+        """Let the bits of the step before count as much as what is expected, between the limits that were measured then."""
+        assert self.last is not None
+        measured, bits = self.last
+        inside = (where >= measured[0]) & (where <= measured[-1])
+        middle[row] = np.where(inside, 0.5 * (middle[row] + np.interp(where, measured, bits)), middle[row])
+        half[row] = np.where(inside, OF_STEPS, 1.0) * half[row]
 
     @functools.cached_property
     def _trees(self) -> Ensembles:
@@ -127,11 +141,11 @@ class Expert:
         return codecs.from_dict(self.codec)
 
     def shifted(
-        self, shifts: Mapping[str, tuple[np.ndarray, np.ndarray]], starts: np.ndarray | None = None,
-        shape: tuple[int, ...] | None = None,
+        self, shifts: Mapping[str, tuple[np.ndarray, np.ndarray]], last: tuple[np.ndarray, np.ndarray] | None = None,
+        starts: np.ndarray | None = None, shape: tuple[int, ...] | None = None,
     ) -> Expert:
         """The expert with these corrections instead of earlier ones."""
-        return dataclasses.replace(self, shifts=MappingProxyType(dict(shifts)), starts=starts, shape=shape)
+        return dataclasses.replace(self, shifts=MappingProxyType(dict(shifts)), last=last, starts=starts, shape=shape)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the expert to a file of NumPy's format npz; shifts are left out."""

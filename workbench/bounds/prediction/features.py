@@ -118,8 +118,8 @@ def _imitated(
     squares, nothing = limits * limits / 3, np.zeros(len(limits))
     match codec.imitation:
         case "blocks":
-            bits, errors, uneven, open_ = survey.blocks.coded(limits)
-            return bits, errors / squares, uneven, open_
+            bits, errors, *further = survey.blocks.coded(limits)
+            return bits, errors / squares, *further
         case "lattice":
             return *_on_lattice(survey, limits), nothing, nothing
         case "wavelets":

@@ -31,7 +31,7 @@ from workbench.data import Field
 from workbench.guarantees import Bound, Relative
 
 TARGET = Path(prediction.__file__).parent / SHIPPED
-SYNTHETIC = 60           # fields
+SYNTHETIC = 40           # fields, two of each kind
 FIRST_REAL = 1000        # is the number of the first real one
 BOUNDS = 7
 DECADES = (-5.3, -1.0)   # of the range of the values
@@ -72,7 +72,7 @@ def main() -> None:
 
 
 def lesson_fields(count: int, folders: Sequence[Path]) -> Iterator[tuple[str, int, Field]]:
-    """The fields of the training with their kinds and numbers: so many synthetic ones, and real ones that are not tested."""
+    """The fields of the training with kinds and numbers: so many synthetic ones, and real ones that are not tested."""
     for number, (kind, field) in enumerate(training_fields(count)):
         yield kind, number, field
     for number, each in enumerate(real_fields(), FIRST_REAL):

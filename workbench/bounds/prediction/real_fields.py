@@ -116,7 +116,7 @@ turbulence        | test data  | wmag91.float              | 91,91,91
 turbulence        | test data  | vorticity.128_128_41      | 41,128,128
 turbulence        | test data  | vorticity.512_512         | 512,512
 """
-"""One field a line: its family, package and file, and the variable with places along its first axes, or the shape of raw values."""
+"""A field a line: family, package and file; the variable with places along its first axes, or the shape of raw values."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ intervals. The range of all values must be known, so such a field is read once b
 
 from __future__ import annotations
 
+import functools
 import math
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,6 +30,8 @@ from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound, Relative
 from workbench.run.chunked_field import ChunkedField, grid, parts_at
 from workbench.slabs import Slices
+
+_documents_nbytes = functools.lru_cache(64)(documents_nbytes)   # steps of a series, and bounds, have the same documents
 
 Figures = Mapping[str, np.ndarray]   # by name, three rows each: what is expected, and the ends of its interval
 
@@ -90,13 +93,16 @@ class Whole:
         found: np.ndarray = np.clip(limits, finest, BEYOND * self.peak)
         return found
 
+    def beside(self, bound: Bound, codec: Codec) -> float:
+        """The bytes of an archive besides those of the codec: documents, masks and what they hide, frames of chunks."""
+        chunks = -(-self.size // codec.chunk_values)
+        documents = _documents_nbytes(self.outline, codec, relative=isinstance(bound, Relative))
+        return documents + self.gaps + chunks * (OF_CHUNK + OF_AXIS * len(self.outline.shape))
+
     def rows(self, asked: Sequence[Bound], limits: np.ndarray, figures: Figures, codec: Codec) -> tuple[Predicted, ...]:
         """What is predicted at each bound, given bits, noise and the loss of similarity."""
-        chunks = -(-self.size // codec.chunk_values)
         bits = np.minimum(figures["bits"], 8 * self.dtype.itemsize)   # values that take more are stored as they are
-        relative = isinstance(asked[0], Relative)   # of others, documents are much the same
-        of_chunk = OF_CHUNK + OF_AXIS * len(self.outline.shape)
-        beside = documents_nbytes(self.outline, codec, relative=relative) + self.gaps + chunks * of_chunk
+        beside = self.beside(asked[0], codec)
         nbytes = beside + bits * self.size / 8
         ratio = self.count * self.width / nbytes
         seen = self.within_reason(limits)
@@ -176,12 +182,12 @@ class Surveyed:
         """The prediction at these bounds, by an expert on a codec."""
         asked = [bound.for_data(self._described) for bound in bounds]
         limits = self.whole.limits(asked)
-        figures, distance = self._figures(self.whole.within_reason(limits), expert)
+        figures, distance = self.figures(self.whole.within_reason(limits), expert)
         notes = (unlike(distance),) if distance > 1 else ()
         return Prediction(expert.made, self.whole.rows(asked, limits, figures, expert.made), distance, notes)
 
-    def _figures(self, limits: np.ndarray, expert: Expert) -> tuple[Figures, float]:
-        """Those of the only part that is the whole, or means over parts, where SSIM is not known."""
+    def figures(self, limits: np.ndarray, expert: Expert) -> tuple[Figures, float]:
+        """What an expert says at these limits, and the distance of the data; means over parts, where SSIM is not known."""
         each = [part.figures(limits, expert) for part in self.parts]
         if self.parts[0].shape == self.whole.outline.shape:
             return each[0]
