@@ -155,7 +155,6 @@ class Surveyed:
         if not parts:
             raise WorkbenchError(f"wb.predict needs values that differ in some part; got none in {field!r}")
         self.whole, self.parts, self._flat = whole, parts, flat
-        self._described = Field(np.zeros(1), metadata=field.metadata)   # says what the unit is
 
     @classmethod
     def of(cls, field: Field) -> Surveyed:
@@ -180,11 +179,16 @@ class Surveyed:
 
     def at(self, bounds: Iterable[Bound], expert: Expert) -> Prediction:
         """The prediction at these bounds, by an expert on a codec."""
-        asked = [bound.for_data(self._described) for bound in bounds]
+        asked = [bound if bound.unit is None else bound.for_data(self._described) for bound in bounds]
         limits = self.whole.limits(asked)
         figures, distance = self.figures(self.whole.within_reason(limits), expert)
         notes = (unlike(distance),) if distance > 1 else ()
         return Prediction(expert.made, self.whole.rows(asked, limits, figures, expert.made), distance, notes)
+
+    @property
+    def _described(self) -> Field:
+        """A field that says what the unit is."""
+        return Field(np.zeros(1), metadata=self.whole.outline.metadata)
 
     def figures(self, limits: np.ndarray, expert: Expert) -> tuple[Figures, float]:
         """What an expert says at these limits, and the distance of the data; means over parts, where SSIM is not known."""

@@ -29,6 +29,7 @@ FOLDS = 10               # of kinds of data, each left out once
 WIDTH_TREES = 60
 MOST_KNOWN = 600         # rows by which data are recognised
 USUAL = 0.9              # quantile of distances between kinds, beyond which data are unlike the training
+LEAST_JUDGED = {"loss": 1e-6}   # of a figure: smaller losses of similarity are alike for all purposes
 LEAST_MISTAKE = 0.004    # of a logarithm: below it, mistakes are chance
 
 
@@ -142,11 +143,11 @@ def fitted(lessons: Sequence[Lesson], codec: Codec, calibrating: Collection[Hash
     learned = {}
     for name in FIGURES:
         true = [getattr(each, name) for lesson in used for each in lesson.outcomes]
-        there = np.array([value is not None for value in true])
+        there = np.array([value is not None and value > LEAST_JUDGED.get(name, 0) for value in true])
         some = [group for group, held in zip(groups, there, strict=True) if held]
         if len(some) >= LEAST_ROWS and len(judging & set(some)) >= 2:
             base = np.concatenate([getattr(lesson.features, name) for lesson in used])[there]
-            wanted = np.log(np.array([value for value in true if value is not None]) / base)
+            wanted = np.log(np.array(true, float)[there] / base)
             learned[name] = _learned(vectors[there], away[there], wanted, some, judging)
     return Expert(codec.to_dict(), learned, known)
 
