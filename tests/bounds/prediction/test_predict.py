@@ -250,6 +250,14 @@ def test_an_earlier_step_makes_the_next_one_better(steps):
     )
     assert better < 0.03
     assert better < plain
+    wide, narrow = (
+        [np.log(row.ratio_high / row.ratio_low) for row in wb.predict(steps[1], "prequantised", bounds[1], expert=each)]
+        for each in (expert, known)
+    )
+    assert narrow[0] == pytest.approx(0.5 * wide[0], rel=0.1)   # within the limits that were measured a step before
+    beyond = wb.Absolute(2.0)
+    assert known.last is not None
+    assert wb.predict(steps[1], "prequantised", beyond, expert=known)[0].ratio > 1.2 * true[-1]   # nothing persists there
     assert wb.find_bound(steps[1], wb.Ratio(8), "prequantised", expert=known).met
     with pytest.raises(wb.WorkbenchError, match="at least one of prequantised"):
         wb.bounds.calibrated(expert, steps[0], wb.sweep(steps[0], "sz3", bounds, workers=1))
