@@ -8,11 +8,12 @@ from __future__ import annotations
 import dataclasses
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 
+from workbench.archive import missing
 from workbench.archive.certificate import Promise
 from workbench.archive.chunk import CHECKSUMS, EncodedChunk
 from workbench.archive.encoding import EncodedArray, even_chunks, exact_layout, layout_for
@@ -21,15 +22,17 @@ from workbench.archive.layout import ArrayLayout
 from workbench.archive.request import Request, documents_for
 from workbench.codecs import Codec, Columns, ParticleCodec
 from workbench.data import Particles
-from workbench.guarantees import Absolute
+from workbench.guarantees import Absolute, Bound, Relative
 
 OF_CHECKSUM = 12.6   # bytes for the checksum of each file after the first: eight digits, and what is left of them deflated
-TYPICAL = Absolute(0.0123)
+TYPICAL, OF_RANGE = Absolute(0.0123), Relative(0.0123)
+ENDS = np.array([-31.4159274, 27.1828175])   # of a range
+HIDDEN = missing.Hidden((9.969209968386869e36,) * 2, (-31.4159274, 27.1828175))   # what a mask hides
 FIGURES = {"largest_error": 0.012299999594688416}
 CURVE = {"origin": [0.0123456789] * 3, "step": 0.0246, "last": [4064] * 3, "top": [99.98765432] * 3, "periodic": True}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Outline:
     """What an archive says of a field beside its values, without these."""
 
@@ -37,18 +40,18 @@ class Outline:
     dtype: np.dtype
     spacing: tuple[float, ...]
     name: str | None
-    metadata: Mapping[str, Any]
+    metadata: Mapping[str, Any] = field(hash=False)
     masked: bool
 
     @classmethod
-    def of(cls, field: Any) -> Self:
+    def of(cls, data: Any) -> Self:
         """The outline of a field, or of one in chunks."""
-        dtype = field.dtype if hasattr(field, "dtype") else field.values.dtype
-        return cls(field.shape, dtype, field.spacing, field.name, field.metadata, field.mask is not None)
+        dtype = data.dtype if hasattr(data, "dtype") else data.values.dtype
+        return cls(data.shape, dtype, data.spacing, data.name, data.metadata, data.mask is not None)
 
 
-def documents_nbytes(data: Outline | Particles, codec: Codec, order: str = "keep") -> float:
-    """The bytes of the documents of an archive of these data with this codec.
+def documents_nbytes(data: Outline | Particles, codec: Codec, order: str = "keep", relative: bool = False) -> float:
+    """The bytes of the documents of an archive of these data with this codec and a bound, `relative` to the range or not.
 
     >>> from workbench.codecs import get
     >>> from workbench.data import Field
@@ -56,10 +59,13 @@ def documents_nbytes(data: Outline | Particles, codec: Codec, order: str = "keep
     True
     """
     if isinstance(data, Outline):
-        request = Request(TYPICAL, codec)
-        plan = FieldPlan.of(data.shape, data.dtype, codec, TYPICAL.limit(np.empty(0)), request, data)
-        exact = [exact_layout(MASK, data.shape, np.dtype(bool), plan.layout.chunk_shape)] if data.masked else []
-        return _nbytes([plan.layout, *exact], plan.described(data), codec, data.metadata)
+        bound = OF_RANGE if relative else TYPICAL
+        plan = FieldPlan.of(data.shape, data.dtype, codec, bound.limit(ENDS), Request(bound, codec), data)
+        layout = plan.layout
+        if data.masked:
+            layout = dataclasses.replace(layout, attributes={**layout.attributes, **missing.attributes([HIDDEN])})
+        exact = [exact_layout(MASK, data.shape, np.dtype(bool), layout.chunk_shape)] if data.masked else []
+        return _nbytes([layout, *exact], plan.described(data), codec, data.metadata, bound)
     used = codec if isinstance(codec, ParticleCodec | Columns) else Columns(codec)
     count, axes = data.positions.shape
     chunk = even_chunks(count, used.chunk_values // axes)
@@ -74,14 +80,15 @@ def documents_nbytes(data: Outline | Particles, codec: Codec, order: str = "keep
 
 
 def _nbytes(
-    layouts: Sequence[ArrayLayout], described: Mapping[str, Any], codec: Codec, metadata: Mapping[str, Any]
+    layouts: Sequence[ArrayLayout], described: Mapping[str, Any], codec: Codec, metadata: Mapping[str, Any],
+    bound: Bound = TYPICAL,
 ) -> float:
     """The bytes of the documents of these arrays, the first of which has a bound."""
-    limit = TYPICAL.limit(np.empty(0))
+    limit = bound.limit(ENDS)
     arrays = []
     for number, layout in enumerate(layouts):
         chunk = EncodedChunk(b"", zlib.crc32(layout.name.encode()).to_bytes(4, "little"))
-        promise = Promise(layout.name, None, None) if number else Promise(layout.name, TYPICAL, limit, (), FIGURES)
+        promise = Promise(layout.name, None, None) if number else Promise(layout.name, bound, limit, (), FIGURES)
         attributes = {**layout.attributes, CHECKSUMS: chunk.checksum.hex()}
         arrays.append(EncodedArray(dataclasses.replace(layout, attributes=attributes), [chunk], promise))
     further = sum(layout.shard_count - 1 for layout in layouts)

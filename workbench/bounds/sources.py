@@ -121,7 +121,7 @@ def source_of(given: Any, client: Any = None) -> Particles | Field | ChunkedFiel
     """
     if isinstance(given, ChunkedParticles):
         raise WorkbenchError(f"particles must be in memory here; got {given.name} in chunks: read them with wb.open(...)")
-    if not isinstance(given, Particles):
+    if not isinstance(given, Particles) and not (isinstance(given, Field) and client is None):
         field = ChunkedField.of(given)
         if client is not None or field.in_memory is None:
             return field

@@ -26,7 +26,7 @@ def test_bits_and_errors_are_those_of_the_codec(shape, dtype):
     values = np.cumsum(np.random.default_rng(0).standard_normal(4096)).reshape(shape).astype(dtype)
     blocks = transformed(all_blocks(values), np.ones((SIDE ** len(shape), 4096 // SIDE ** len(shape)), bool), len(shape))
     limits = np.array([2.0**-7, 2.0**-2, 2.0, 64.0, 1e-2, 0.3, 3.0, 100.0])
-    bits, squares, _ = blocks.coded(limits)
+    bits, squares, *_ = blocks.coded(limits)
     for limit, each, square in zip(limits, bits, squares, strict=True):
         data = codec.encode(values, wb.codecs.Tolerance(absolute=float(limit)))
         true = codec.decode(data, shape, values.dtype).astype(float) - values
@@ -41,7 +41,7 @@ def test_blocks_beyond_the_end_are_filled_up_and_not_counted():
         pytest.skip("needs zfp")
     values = wb.synthetic.gaussian_field((61, 63, 58), 3, seed=1).values.astype(np.float32)
     limits = np.array([0.003, 0.05])
-    bits, squares, _ = blocks_of(values, None).coded(limits)
+    bits, squares, *_ = blocks_of(values, None).coded(limits)
     for limit, each, square in zip(limits, bits, squares, strict=True):
         data = codec.encode(values, wb.codecs.Tolerance(absolute=float(limit)))
         true = codec.decode(data, values.shape, values.dtype).astype(float) - values
@@ -52,8 +52,8 @@ def test_blocks_beyond_the_end_are_filled_up_and_not_counted():
 @pytest.mark.parametrize("shape", [(1,), (2,), (3, 3), (5, 1000), (6, 7, 9), (2, 3, 4, 5)])
 def test_every_shape_has_blocks(shape):
     values = np.random.default_rng(0).standard_normal(shape)
-    bits, squares, uneven = blocks_of(values, None).coded(np.array([1e-3, 1e9]))
-    assert np.isfinite([bits, squares, uneven]).all()
+    bits, squares, uneven, error = blocks_of(values, None).coded(np.array([1e-3, 1e9]))
+    assert np.isfinite([bits, squares, uneven, error]).all()
     assert bits[0] > bits[1]
     assert bits[1] * values.size == np.prod([-(-n // SIDE) for n in shape])   # nothing is told but that each block is empty
     assert squares[0] < 1e-6
@@ -66,7 +66,7 @@ def test_gaps_have_no_errors():
 
 
 def test_zeros_take_one_bit():
-    bits, squares, _ = blocks_of(np.zeros((16, 16), np.float32), None).coded(np.array([0.1]))
+    bits, squares, *_ = blocks_of(np.zeros((16, 16), np.float32), None).coded(np.array([0.1]))
     assert bits[0] * 16 == 1
     assert squares[0] == 0
 

@@ -11,8 +11,11 @@ import pytest
 import workbench as wb
 from combinations import in_pairs
 from workbench.bounds.prediction.expert import SHIPPED, shipped, to_bytes
+from workbench.bounds.prediction.real_fields import real_fields
 from workbench.bounds.prediction.surveyed import surveyed
+from workbench.bounds.prediction.train import conformal_quantile
 from workbench.bounds.prediction.training_fields import KINDS, training_fields
+from workbench.codecs import Tolerance
 
 CODECS = ("sz3", "zfp", "sperr", "prequantised", "staged", "interpolation")
 BOUNDS = [wb.Relative(10**-power) for power in (4.0, 3.0, 2.0)]
@@ -122,19 +125,63 @@ def test_a_coast_is_predicted_with_its_mask_and_what_it_hides(codec, fill):
         assert row.psnr == pytest.approx(run["psnr"], abs=1.5)
 
 
-def test_data_unlike_the_training_are_named():
+def test_data_unlike_the_training_have_wide_intervals_and_are_named():
     usual = wb.synthetic.gaussian_field((48, 48, 48), 3, seed=1)
-    assert not wb.predict(usual, "sz3", BOUNDS).unlike
+    near = wb.predict(usual, "sz3", BOUNDS)
+    assert not near.unlike
     strange = np.zeros((64, 64))
     strange[::17, ::13] = 10.0 ** np.arange(20).reshape(4, 5)
-    found = wb.predict(strange, "sz3", wb.Absolute(1e-9))
-    assert found.unlike
-    assert "unlike" in repr(found)
+    far = wb.predict(strange, "sz3", wb.Absolute(1e-9))
+    assert far.unlike
+    assert far.distance > near.distance
+    assert "unlike" in repr(far)
+    assert far[0].ratio_high / far[0].ratio_low > max(row.ratio_high / row.ratio_low for row in near)
+
+
+def test_new_kinds_are_covered_where_rows_of_one_kind_are_alike():
+    rng, held = np.random.default_rng(0), []
+    for _ in range(200):   # kinds have scores of their own; the quantile of all rows would hold for too few new kinds
+        kinds = np.abs(rng.standard_normal(25))
+        counts = rng.integers(1, 30, 24)
+        scores = np.repeat(kinds[:24], counts) * rng.uniform(0.9, 1.1, counts.sum())
+        held.append(kinds[24] <= conformal_quantile(scores, np.repeat(np.arange(24), counts).tolist()))
+    assert 0.86 <= np.mean(held) <= 0.98
+
+
+def test_no_family_of_real_fields_is_both_tested_and_used():
+    of = {}
+    for each in real_fields():
+        of.setdefault(each.family, set()).add(each.is_test)
+    assert all(len(tested) == 1 for tested in of.values())
+    assert 15 < sum(min(tested) for tested in of.values()) < len(of) - 25
+
+
+@pytest.mark.parametrize("fill", [1e20, np.nan, None])
+def test_gaps_and_documents_are_counted_and_not_estimated(fill):
+    values = wb.synthetic.gaussian_field((60, 90), 4, seed=1).values.astype(np.float32)
+    land = wb.synthetic.gaussian_field((60, 90), 6, seed=2).values > 0.5
+    values[land] = np.random.default_rng(0).standard_normal(int(land.sum())) if fill is None else fill
+    field = wb.Field(values, mask=land)
+    known = surveyed(field)
+    codec, bound = wb.codecs.get("zfp"), wb.Relative(1e-3)
+    code = len(codec.encode_with_gaps(values, ~land, Tolerance(absolute=bound.limit(values, ~land).value)))
+    figures = {name: np.full((3, 1), value) for name, value in (("bits", 8 * code / values.size), ("noise", 1.0))}
+    (row,) = known.whole.rows([bound], np.array([0.01]), figures, codec)
+    assert row.ratio == pytest.approx(wb.compress(field, bound, "zfp").ratio, rel=0.02)
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 9])
+def test_few_values_are_predicted_too(count):
+    values = np.random.default_rng(count).standard_normal(count)
+    for codec in CODECS:
+        row = wb.predict(values, codec, wb.Relative(0.01))[0]
+        assert 0 < row.ratio_low <= row.ratio <= row.ratio_high
 
 
 @pytest.mark.parametrize(
     ("data", "codec", "bounds", "message"),
     [
+        (np.array([2.0]), "sz3", wb.Absolute(1), "values that differ"),
         (np.full((9, 9), 2.0), "sz3", wb.Absolute(1), "values that differ"),
         (np.full((9, 9), np.nan), "sz3", wb.Absolute(1), "masked or not finite"),
         (np.arange(9), "sz3", wb.Absolute(1), "floating-point"),
@@ -203,6 +250,14 @@ def test_an_earlier_step_makes_the_next_one_better(steps):
     )
     assert better < 0.03
     assert better < plain
+    wide, narrow = (
+        [np.log(row.ratio_high / row.ratio_low) for row in wb.predict(steps[1], "prequantised", bounds[1], expert=each)]
+        for each in (expert, known)
+    )
+    assert narrow[0] == pytest.approx(0.5 * wide[0], rel=0.1)   # within the limits that were measured a step before
+    beyond = wb.Absolute(2.0)
+    assert known.last is not None
+    assert wb.predict(steps[1], "prequantised", beyond, expert=known)[0].ratio > 1.2 * true[-1]   # nothing persists there
     assert wb.find_bound(steps[1], wb.Ratio(8), "prequantised", expert=known).met
     with pytest.raises(wb.WorkbenchError, match="at least one of prequantised"):
         wb.bounds.calibrated(expert, steps[0], wb.sweep(steps[0], "sz3", bounds, workers=1))

@@ -20,8 +20,8 @@ import numpy as np
 from workbench.bounds.prediction.places import SEED, SHAPES, even_places
 
 SIDE = 4
-BLOCKS = 12_288          # values in all blocks, at most,
-SHARE, FEWEST = 48, 3072   # and one of so many in a small field, but at least these
+BLOCKS = 24_576          # values in all blocks, at most,
+SHARE, FEWEST = 24, 4096   # and one of so many in a small field, but at least these
 EXPONENT_BITS = {32: 8, 64: 11}   # by the bits of a number
 EMPTY = -(1 << 12)       # the exponent of a block of zeros: below all others
 GUARD = 2                # bits that the transform may need
@@ -54,17 +54,19 @@ class Blocks:
         rest = np.maximum.accumulate(own[::-1])[::-1]
         return rest, np.where(own == rest, own, 0)
 
-    def coded(self, limits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The bits of a value within each limit, the mean squared error of valid values, and how uneven it is."""
+    def coded(self, limits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """The bits of a value within each limit, the mean squared error of valid values, how uneven that is, what is open.
+
+        The last is the standard error of the bits of so many blocks, as a logarithm of its share of them.
+        """
         fraction, above = np.frexp(limits)   # limits are fractions from 0.5 up to 1 of a power of two
         powers, place = np.unique([above - 1, above], return_inverse=True)
-        bits, squares, uneven = (row[place] for row in self._in_planes(powers))
+        bits, squares, uneven, error = (row[place] for row in self._in_planes(powers))
         up = np.log2(2 * fraction)
-
         between = squares[0] ** (1 - up) * squares[1] ** up
-        return bits[0] + up * (bits[1] - bits[0]), between, uneven[0] + up * (uneven[1] - uneven[0])
+        return bits[0] + up * (bits[1] - bits[0]), between, uneven[0] + up * (uneven[1] - uneven[0]), error[0]
 
-    def _in_planes(self, lowest: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _in_planes(self, lowest: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """The same where the limits are powers of two with these exponents."""
         depth = np.clip(self.exponents - lowest[:, None] + 2 * self.axes + 2, 0, self.planes)
         cut = (self.planes - depth).astype(np.int16)
@@ -72,11 +74,13 @@ class Blocks:
         bits = np.maximum(rest - cut[:, None], 0).sum(axis=1, dtype=np.int16)
         bits += (leading > cut[:, None]).sum(axis=1, dtype=np.int16)
         bits += self.planes - np.maximum(cut, rest[-1]) - (rest[-1] > cut)
-        coded = np.where(depth > 0, bits + (1 + EXPONENT_BITS[self.planes]), 1).sum(axis=1) / self.codes.size
+        each = np.where(depth > 0, bits + (1 + EXPONENT_BITS[self.planes]), 1)
+        coded = each.sum(axis=1) / self.codes.size
+        error = each.std(axis=1) / (each.mean(axis=1) * math.sqrt(each.shape[1]))
         counts, squares = self.known.sum(axis=0), self._squares(cut)
         mean = squares.sum(axis=1) / max(int(counts.sum()), 1)
         uneven = (squares / np.maximum(counts, 1)).std(axis=1)
-        return coded * self.padding, mean, np.log2(uneven / (mean + 1e-300) + 1e-3)
+        return coded * self.padding, mean, np.log2(uneven / (mean + 1e-300) + 1e-3), np.log2(error + 1e-4)
 
     def _squares(self, cut: np.ndarray) -> np.ndarray:
         """The sum of squared errors of each block whose planes below the cut are left out, over known values."""
@@ -102,7 +106,7 @@ def blocks_of(values: np.ndarray, valid: np.ndarray | None) -> Blocks:
     """Blocks spread over the grid; those at its ends are filled up as ZFP does.
 
     >>> noise = np.random.default_rng(0).standard_normal((64, 64))
-    >>> bits, squares, _ = blocks_of(noise, None).coded(np.array([2.0**-7]))
+    >>> bits, squares, *_ = blocks_of(noise, None).coded(np.array([2.0**-7]))
     >>> round(bits[0]), bool(squares[0] < 0.01**2)
     (13, True)
     """

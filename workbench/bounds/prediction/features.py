@@ -24,11 +24,12 @@ NAMES = (
     "bits", "interpolation bits", "cubic less linear", "zeros", "zeros stay", "far over middle", "farther over far",
     "limit over error", "limit over deviation", "limit over range", "noise", "log size", "axes", "shortest axis", "exact",
     "valid", "of this codec", "bits by size", "calm windows", "usual windows", "stormy windows",
+    "error of the sample",
 )
 
 
 LOGARITHMS = [0, 1, 5, 6, 7, 8, 9, 10, 17, 18, 19, 20]   # which of these are logarithms to base 2 of figures,
-OTHERS = [2, 3, 4, 11, 12, 13, 14, 15, 16]                # and which are figures as they are
+OTHERS = [2, 3, 4, 11, 12, 13, 14, 15, 16, 21]            # and which are figures as they are
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +63,7 @@ def features_of(counts: Counts, codec: Codec) -> Features:
     cubic, linear = counts.interpolated.bits
     better, which = (cubic > linear).astype(int), np.arange(len(limits))
     chosen = _Counted(*(both[better, which] for both in counts.interpolated))
-    bits, noise, extra = _imitated(survey, limits, codec, chosen)
+    bits, noise, *further = _imitated(survey, limits, codec, chosen)
     bits = bits + 8 * header(codec) / survey.size
     tiny = 1e-30 + 1e-12 * limits
     middle, far, farther = survey.interpolation.sizes[:, better] + tiny
@@ -79,7 +80,7 @@ def features_of(counts: Counts, codec: Codec) -> Features:
     vectors[LOGARITHMS] = np.log2(vectors[LOGARITHMS])
     others = (
         cubic - linear, chosen.zeros, chosen.stay, math.log2(survey.size), len(survey.shape), math.log2(min(survey.shape)),
-        survey.interpolation.exact[better], survey.valid_share, extra,
+        survey.interpolation.exact[better], survey.valid_share, *further,
     )
     for place, figure in zip(OTHERS, others, strict=True):
         vectors[place] = figure
@@ -112,22 +113,22 @@ class _Counted(NamedTuple):
 
 def _imitated(
     survey: Survey, limits: np.ndarray, codec: Codec, chosen: _Counted
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Bits of a value, the noise, and one more figure, by the imitation of this codec."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Bits of a value, the noise, and two more figures, by the imitation of this codec."""
     squares, nothing = limits * limits / 3, np.zeros(len(limits))
     match codec.imitation:
         case "blocks":
-            bits, errors, extra = survey.blocks.coded(limits)
-            return bits, errors / squares, extra
+            bits, errors, *further = survey.blocks.coded(limits)
+            return bits, errors / squares, *further
         case "lattice":
-            return *_on_lattice(survey, limits), nothing
+            return *_on_lattice(survey, limits), nothing, nothing
         case "wavelets":
             bits, errors = survey.wavelets.coded(limits)
-            return bits, errors / squares, nothing
+            return bits, errors / squares, nothing, nothing
         case "expected sizes":
-            return survey.coded_by_scale(limits), chosen.noise, nothing
+            return survey.coded_by_scale(limits), chosen.noise, nothing, nothing
         case "prediction":
-            return chosen.bits, chosen.noise, nothing
+            return chosen.bits, chosen.noise, nothing, nothing
 
 
 def _counted(errors: Errors, limits: np.ndarray) -> _Counted:

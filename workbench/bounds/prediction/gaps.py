@@ -1,51 +1,46 @@
-"""What masked values and those that are not finite take in an archive: measured on a part of the field.
+"""What masked values and those that are not finite take in an archive: its own writer packs them, chunk by chunk.
 
 They are kept bit for bit beside the codec's bytes, and so is the mask. Both are packed without loss, so a coast of one fill
-value takes next to nothing, and scattered garbage much.
+value takes next to nothing, and scattered garbage much. Nothing is estimated, but in fields of many chunks, where some of
+these, spread over the field, stand for all.
 """
 
 from __future__ import annotations
 
-import functools
-import math
-
 import numpy as np
 
 from workbench.archive.chunk import exact_chunk
+from workbench.archive.chunking import chunk_shape
+from workbench.codecs import Codec
 from workbench.codecs.gaps import filled
 from workbench.data import Field
 from workbench.guarantees.correction import encode_correction
+from workbench.run.chunked_field import grid
+from workbench.slabs import Slices
 
-MEASURED = 2**20   # values
+CHUNKS = 4   # that are packed, at most
 
 
-def bytes_of_gaps(field: Field, valid: np.ndarray) -> float:
-    """The bytes that invalid values and the mask take.
+def bytes_of_gaps(field: Field, valid: np.ndarray | None) -> float:
+    """The bytes that invalid values and the mask take; `valid` is None where all values are.
 
     >>> values = np.arange(65_536.0)
     >>> bytes_of_gaps(Field(values, mask=values > 60_000), values <= 60_000) < 3000
     True
     """
-    part = _part(field.values.shape)
-    seen, there = (np.ascontiguousarray(array[part]) for array in (field.values, valid))
-    share = field.values.size / max(seen.size, 1)
-    found = len(encode_correction(np.flatnonzero(~there), seen, filled(seen, there))) * share
-    if field.mask is not None:
-        chunk = exact_chunk(np.ascontiguousarray(field.mask[part]))
-        found += _frame() + (len(chunk.data) - _frame()) * share
-    return found
+    if valid is None and field.mask is None:
+        return 0.0
+    places = grid(field.shape, chunk_shape(field.shape, Codec.chunk_values))
+    count = min(CHUNKS, len(places))
+    chosen = [places[int((number + 0.5) * len(places) / count)] for number in range(count)]
+    return sum(_in_chunk(field, valid, place) for place in chosen) * len(places) / count
 
 
-def _part(shape: tuple[int, ...]) -> tuple[slice, ...]:
-    """The middle of a field: the first axes are cut, so that coasts along the last two stay whole."""
-    sizes = list(shape)
-    for axis, size in enumerate(shape):
-        others = math.prod(sizes) // max(size, 1)
-        sizes[axis] = min(max(MEASURED // max(others, 1), 1), size)
-    return tuple(slice((whole - size) // 2, (whole + size) // 2) for whole, size in zip(shape, sizes, strict=True))
-
-
-@functools.cache
-def _frame() -> int:
-    """The bytes of a chunk that says nothing."""
-    return len(exact_chunk(np.zeros(1, bool)).data)
+def _in_chunk(field: Field, valid: np.ndarray | None, place: Slices) -> int:
+    """The bytes of the gaps of one chunk, and of its part of the mask."""
+    found = 0
+    if valid is not None:
+        there = np.ascontiguousarray(valid[place])
+        values = np.ascontiguousarray(field.values[place])
+        found += len(encode_correction(np.flatnonzero(~there), values, filled(values, there)))
+    return found + (0 if field.mask is None else len(exact_chunk(field.mask[place]).data))

@@ -24,7 +24,7 @@ SHORTEST = 8           # an axis of fewer values is not divided
 MOST_LEVELS = 6        # of one that is
 MANY_LEVELS = 5        # with so many, all axes of a volume are divided together
 SIDES = {2: 32, 3: 16}   # of a patch, at most: by the axes
-MARGIN = 8             # of values beside a patch, of which differences at its ends are made
+MARGIN = 4             # of values beside a patch, of which differences at its ends are made
 VALUES = 131_072       # in all patches, at most,
 SHARE = 8              # and one of so many in a small field,
 FEWEST = 32_768        # but at least these
@@ -136,7 +136,7 @@ def coefficients(values: np.ndarray, rng: np.random.Generator, starts: np.ndarra
     starts = _starts(grids, sides, count, rng) if starts is None else starts
     patches = _patches(grids, sides, margins, starts)
     patches -= patches.mean()
-    unit = float(np.abs(patches).max()) or 1.0
+    unit = max(float(patches.max()), -float(patches.min())) or 1.0
     found = (patches / unit).astype(np.float32)
     for times in rounds:
         found = transformed(found, [margin if often else 0 for margin, often in zip(margins, times, strict=True)], times)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -80,24 +80,22 @@ def calibrated(expert: Expert, field: Field, runs: Iterable[Run]) -> Expert:
     """The expert corrected by runs of an earlier time step, for predictions of later ones.
 
     `runs` are those of a sweep of the earlier field with the same codec: by how much the expert is off there is how much it
-    is off a step later, to first order.
+    is off a step later, to first order. Between the limits of these runs, the bits of the earlier step are an expert of
+    their own (persistence), which counts as much, and intervals of ratios are half as wide.
     """
     codec = codecs.from_dict(expert.codec)
     used = [run for run in runs if run.error is None and codecs.from_dict(run.codec) == codec and run["limit"] > 0]
     if not used:
         raise WorkbenchError(f"runs must hold at least one of {label_of(codec)} that succeeded; got none")
     used.sort(key=lambda run: float(run["limit"]))
-    plain = expert.shifted(MappingProxyType({}))
     known = surveyed(Field.of(field))
-    before = known.at([run.bound for run in used], plain)
-    where = np.log([float(run["limit"]) for run in used])
-    size = field.values.size * known.whole.width
-    off: dict[str, list[float]] = {"bits": [], "noise": []}
-    for run, row in zip(used, before, strict=True):
-        overhead = int(run["nbytes"]) - int(run["chunk_nbytes"])
-        off["bits"].append(math.log(max(size / float(run["ratio"]) - overhead, 1) / max(size / row.ratio - overhead, 1)))
-        finite = math.isfinite(float(run["psnr"]))
-        off["noise"].append((row.psnr - float(run["psnr"])) * math.log(10) / 10 if finite else 0.0)
-    shifts: Mapping[str, tuple[np.ndarray, np.ndarray]] = {name: (where, np.array(values)) for name, values in off.items()}
+    limits, size = np.array([float(run["limit"]) for run in used]), known.whole.size
+    seen, _ = known.figures(known.whole.within_reason(limits), expert.shifted(MappingProxyType({})))
+    where = np.log(limits)
+    nbytes = np.array([float(run["nbytes"]) - known.whole.beside(run.bound, codec) for run in used])
+    bits = np.log(np.maximum(nbytes, 1) * 8 / size)
+    decibels = np.array([float(run["psnr"]) for run in used])
+    noise = np.log(3 * (known.whole.peak / limits) ** 2) - decibels * math.log(10) / 10 - np.log(seen["noise"][0])
+    off = {"bits": bits - np.log(seen["bits"][0]), "noise": np.where(np.isfinite(noise), noise, 0)}
     starts = known.parts[0].survey.wavelets.starts if codec.imitation == "wavelets" else None
-    return expert.shifted(shifts, starts, field.shape)
+    return expert.shifted({name: (where, each) for name, each in off.items()}, (where, bits), starts, field.shape)

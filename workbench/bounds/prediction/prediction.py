@@ -16,7 +16,7 @@ from workbench.json_values import json_value
 
 @dataclass(frozen=True)
 class Predicted:
-    """What is expected at one bound, with the ends of 90% intervals, as measured on kinds of data left out of the training.
+    """What is expected at one bound, with the ends of 90% intervals, as measured on real data left out of the training.
 
     SSIM is NaN for fields of one axis, and for fields in parts.
     """
@@ -43,8 +43,8 @@ class Predicted:
 class Prediction:
     """The rows of a prediction, one for each bound.
 
-    `distance` says how far the data are from those of the training: above 1 they are unlike all of them (`unlike`), and the
-    intervals cannot be trusted.
+    `distance` says how far the data are from those of the training: the farther, the wider are the intervals. Of the
+    training's own kinds, a tenth is farther than 1 from all others; data beyond it are `unlike` the training.
     """
 
     codec: Codec
@@ -63,7 +63,7 @@ class Prediction:
 
     @property
     def unlike(self) -> bool:
-        """Whether the data are unlike everything that the expert was trained on."""
+        """Whether the data are farther from the training than nine tenths of its own kinds from each other."""
         return self.distance > 1
 
     def to_dict(self) -> dict[str, Any]:
@@ -91,5 +91,5 @@ class Prediction:
 
 
 def unlike(distance: float) -> str:
-    """What is said of data that are too far from the training."""
-    return f"these data are unlike the training ({distance:.1f} times too far): do not trust intervals"
+    """What is said of data that are far from the training."""
+    return f"these data are unlike the training (distance {distance:.1f}), so the intervals are wide"

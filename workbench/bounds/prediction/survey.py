@@ -14,6 +14,7 @@ values are masked or not finite, samples see what codecs see, the last valid val
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,27 +79,46 @@ class Errors:
         return found
 
 
+def valid_of(field: Field) -> np.ndarray | None:
+    """Where values are finite and not masked; None where all are, as is seen at the ends of their range.
+
+    >>> valid_of(Field(np.arange(3.0))) is None, valid_of(Field(np.array([1.0, np.inf]))).tolist()
+    (True, [True, False])
+    """
+    values = field.values
+    if field.mask is None and math.isfinite(values.min()) and math.isfinite(values.max()):
+        return None
+    found: np.ndarray = field.valid
+    return None if found.all() else found
+
+
 class Survey:
-    """Samples of a field, each taken when it is first needed.
+    """Samples of a field, each taken when it is first needed; `valid` is None where all values are.
 
     >>> survey = Survey(Field(np.sin(np.arange(4096.0)).reshape(64, 64)))
     >>> survey.interpolation.here.shape
     (2, 768)
     """
 
-    def __init__(self, field: Field, valid: np.ndarray | None = None) -> None:
+    def __init__(self, field: Field) -> None:
         values = field.values
-        found = field.valid if valid is None else valid
-        whole = bool(found.all())
         self.shape = tuple(n for n in values.shape if n > 1) or (1,)
-        self.size = values.size
-        self.valid_share = 1.0 if whole else float(found.mean())
-        self._values = (values if whole else filled(values, found)).reshape(self.shape)
-        self._valid = None if whole else found.reshape(self.shape)
+        self.size = self.count = values.size
+        self.valid = valid_of(field)
+        if self.valid is not None:
+            self.count = int(np.count_nonzero(self.valid))
+            values = filled(values, self.valid)
+        self._values = values.reshape(self.shape)
+        self._valid = None if self.valid is None else self.valid.reshape(self.shape)
         self._flat = self._values.reshape(-1)
         self.ends = np.array([self._flat.min(), self._flat.max()])   # of valid values, which alone are repeated
         self.places = min(max(self.size // SHARE, FEWEST), PLACES)
         self._starts: np.ndarray | None = None
+
+    @property
+    def valid_share(self) -> float:
+        """The share of values that are neither masked nor infinite nor NaN."""
+        return self.count / self.size
 
     @functools.cached_property
     def values(self) -> np.ndarray:

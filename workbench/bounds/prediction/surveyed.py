@@ -6,6 +6,7 @@ intervals. The range of all values must be known, so such a field is read once b
 
 from __future__ import annotations
 
+import functools
 import math
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,15 +27,18 @@ from workbench.codecs import Codec
 from workbench.data import Field
 from workbench.data.labelled import width_in_file
 from workbench.errors import WorkbenchError
-from workbench.guarantees import Bound
+from workbench.guarantees import Bound, Relative
 from workbench.run.chunked_field import ChunkedField, grid, parts_at
 from workbench.slabs import Slices
+
+_documents_nbytes = functools.lru_cache(64)(documents_nbytes)   # steps of a series, and bounds, have the same documents
 
 Figures = Mapping[str, np.ndarray]   # by name, three rows each: what is expected, and the ends of its interval
 
 PARTS = 12
 NINETY = 1.645           # standard deviations on both sides of a mean that contain 90%
-OF_CHUNK = 70            # bytes that each chunk takes besides those of the codec
+OF_CHUNK = 46            # bytes that each chunk takes besides those of the codec,
+OF_AXIS = 8              # and for each of its axes
 RANGES = 1e-140, 1e140   # of values, whose squares are numbers
 BEYOND = 1e3             # times the range: larger bounds make no difference
 MOST_REMEMBERED = 4      # fields whose surveys are kept
@@ -89,11 +93,16 @@ class Whole:
         found: np.ndarray = np.clip(limits, finest, BEYOND * self.peak)
         return found
 
+    def beside(self, bound: Bound, codec: Codec) -> float:
+        """The bytes of an archive besides those of the codec: documents, masks and what they hide, frames of chunks."""
+        chunks = -(-self.size // codec.chunk_values)
+        documents = _documents_nbytes(self.outline, codec, relative=isinstance(bound, Relative))
+        return documents + self.gaps + chunks * (OF_CHUNK + OF_AXIS * len(self.outline.shape))
+
     def rows(self, asked: Sequence[Bound], limits: np.ndarray, figures: Figures, codec: Codec) -> tuple[Predicted, ...]:
         """What is predicted at each bound, given bits, noise and the loss of similarity."""
-        chunks = -(-self.size // codec.chunk_values)
         bits = np.minimum(figures["bits"], 8 * self.dtype.itemsize)   # values that take more are stored as they are
-        beside = documents_nbytes(self.outline, codec) + self.gaps + chunks * OF_CHUNK
+        beside = self.beside(asked[0], codec)
         nbytes = beside + bits * self.size / 8
         ratio = self.count * self.width / nbytes
         seen = self.within_reason(limits)
@@ -107,9 +116,9 @@ class Whole:
 class SurveyedPart:
     """A part of a field that was looked at once; without the part itself."""
 
-    def __init__(self, part: Field, valid: np.ndarray) -> None:
+    def __init__(self, part: Field) -> None:
         self.shape = part.shape
-        self.survey = Survey(part, valid)
+        self.survey = Survey(part)
         self._counts = Counts(self.survey, np.empty(0))
         self._looking = threading.RLock()   # samples are taken when they are first needed
 
@@ -120,10 +129,10 @@ class SurveyedPart:
             if not np.array_equal(limits, self._counts.limits):
                 self._counts = Counts(self.survey, limits)
             found = features_of(self._counts, expert.made)
-        figures = expert.figures(limits, found)
+        figures, distance = expert.figures(limits, found)
         if not self._has_windows:
             figures.pop("loss", None)
-        return figures, expert.distance(found)
+        return figures, distance
 
     @property
     def _has_windows(self) -> bool:
@@ -146,41 +155,43 @@ class Surveyed:
         if not parts:
             raise WorkbenchError(f"wb.predict needs values that differ in some part; got none in {field!r}")
         self.whole, self.parts, self._flat = whole, parts, flat
-        self._described = Field(np.zeros(1), metadata=field.metadata)   # says what the unit is
 
     @classmethod
     def of(cls, field: Field) -> Surveyed:
         """Of a field in memory."""
-        valid = field.valid
-        count = int(np.count_nonzero(valid))
-        _require_values(count, field)
-        part = SurveyedPart(field, valid)
-        gaps = 0.0 if count == valid.size else bytes_of_gaps(field, valid)
-        return cls(field, Whole(Outline.of(field), count, part.survey.ends, gaps), [part])
+        part = SurveyedPart(field)
+        _require_values(part.survey.count, field)
+        gaps = bytes_of_gaps(field, part.survey.valid)
+        return cls(field, Whole(Outline.of(field), part.survey.count, part.survey.ends, gaps), [part])
 
     @classmethod
     def of_parts(cls, source: FieldInParts) -> Surveyed:
         """Of a field in parts."""
         field, known = source.field, source.survey
         _require_values(known.statistics.count, field)
-        parts = [(part, part.valid) for part in parts_at(source.executor, field, _places(field))]
-        gaps = sum(bytes_of_gaps(part, valid) for part, valid in parts if not valid.all())
-        gaps *= math.prod(field.shape) / sum(valid.size for _, valid in parts)
-        seen = [SurveyedPart(part, valid) for part, valid in parts if valid.any()]
+        parts = [(part, SurveyedPart(part)) for part in parts_at(source.executor, field, _places(field))]
+        gaps = sum(bytes_of_gaps(part, seen.survey.valid) for part, seen in parts)
+        gaps *= math.prod(field.shape) / sum(seen.survey.size for _, seen in parts)
+        seen = [each for _, each in parts if each.survey.count]
         varied = [part for part in seen if part.survey.reach > 0]
         whole = Whole(Outline.of(field), known.statistics.count, known.ends, gaps)
         return cls(field, whole, varied, len(parts) - len(varied))
 
     def at(self, bounds: Iterable[Bound], expert: Expert) -> Prediction:
         """The prediction at these bounds, by an expert on a codec."""
-        asked = [bound.for_data(self._described) for bound in bounds]
+        asked = [bound if bound.unit is None else bound.for_data(self._described) for bound in bounds]
         limits = self.whole.limits(asked)
-        figures, distance = self._figures(self.whole.within_reason(limits), expert)
+        figures, distance = self.figures(self.whole.within_reason(limits), expert)
         notes = (unlike(distance),) if distance > 1 else ()
         return Prediction(expert.made, self.whole.rows(asked, limits, figures, expert.made), distance, notes)
 
-    def _figures(self, limits: np.ndarray, expert: Expert) -> tuple[Figures, float]:
-        """Those of the only part that is the whole, or means over parts, where SSIM is not known."""
+    @property
+    def _described(self) -> Field:
+        """A field that says what the unit is."""
+        return Field(np.zeros(1), metadata=self.whole.outline.metadata)
+
+    def figures(self, limits: np.ndarray, expert: Expert) -> tuple[Figures, float]:
+        """What an expert says at these limits, and the distance of the data; means over parts, where SSIM is not known."""
         each = [part.figures(limits, expert) for part in self.parts]
         if self.parts[0].shape == self.whole.outline.shape:
             return each[0]

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from workbench.bounds.prediction.expert import COVERAGE, FIGURES, Expert, Learned
+from workbench.archive import choice
+from workbench.bounds.prediction.expert import COVERAGE, FIGURES, Expert, Known, Learned, with_distances
 from workbench.bounds.prediction.features import LEAST_LOSS, LEAST_NOISE, Counts, Features, features_of
 from workbench.bounds.prediction.survey import Survey
 from workbench.bounds.prediction.trees import Trees
 from workbench.bounds.sweep import questions_of
 from workbench.codecs import Codec, Tolerance
-from workbench.codecs.gaps import filled
 from workbench.data import Field
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound
@@ -24,11 +25,12 @@ from workbench.metrics import pointwise, ssim
 from workbench.metrics.similarity import WINDOW
 
 LEAST_ROWS = 40          # below which nothing can be learned
-FOLDS = 6                # of kinds of data, each left out once
-MOST_KNOWN = 600         # rows by which data are recognised
+FOLDS = 10               # of kinds of data, each left out once
 WIDTH_TREES = 60
-LEAST_MISTAKE = 0.02     # of a logarithm: below it, mistakes are chance
-UNUSUAL = 0.99           # quantile of distances within the training beyond which data are unlike it
+MOST_KNOWN = 600         # rows by which data are recognised
+USUAL = 0.9              # quantile of distances between kinds, beyond which data are unlike the training
+LEAST_JUDGED = {"loss": 1e-6}   # of a figure: smaller losses of similarity are alike for all purposes
+LEAST_MISTAKE = 0.004    # of a logarithm: below it, mistakes are chance
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,15 +97,14 @@ def lesson_of(survey: Survey, codec: Codec, measured: Sequence[Outcome], kind: H
 def outcomes(field: Field, codec: Codec, bounds: Sequence[Bound]) -> list[Outcome]:
     """What the codec does with a field at each bound that is not zero for it.
 
-    As in an archive, values that are masked or not finite are replaced by the last valid one before them.
+    As in an archive, the codec is tuned, and gets values in place of those that are masked or not finite.
     """
     field.require_floats("training")
     valid = field.valid
     if not valid.any():
         raise WorkbenchError(f"training takes fields with values; all of {field!r} are masked or not finite")
     whole = bool(valid.all())
-    values = field.values if whole else filled(field.values, valid)
-    compared = field if whole else Field(field.values, mask=~valid)
+    compared, middle = Field(field.values, mask=None if whole else ~valid), choice.middle(field.shape)
     found = []
     for bound in bounds:
         limit = bound.limit(field.values, None if whole else valid)
@@ -111,7 +112,9 @@ def outcomes(field: Field, codec: Codec, bounds: Sequence[Bound]) -> list[Outcom
             raise WorkbenchError(f"bounds must be absolute or relative to the range; got {bound!r}")
         if not limit.value > 0:
             continue
-        data = codec.encode(values, Tolerance(absolute=limit.value))
+        tolerance = Tolerance(absolute=limit.value)
+        tuned = choice.tuned(codec, field.values[middle], None if whole else ~valid[middle], limit)
+        data = tuned.encode(field.values, tolerance) if whole else tuned.encode_with_gaps(field.values, valid, tolerance)
         decoded = Field(codec.decode(data, field.shape, field.values.dtype), mask=compared.mask)
         errors = pointwise(compared, decoded)
         noise = max(errors.rms_error**2 / (limit.value**2 / 3), LEAST_NOISE)
@@ -124,41 +127,53 @@ def outcomes(field: Field, codec: Codec, bounds: Sequence[Bound]) -> list[Outcom
     return found
 
 
-def fitted(lessons: Sequence[Lesson], codec: Codec) -> Expert:
-    """The expert that these lessons teach."""
+def fitted(lessons: Sequence[Lesson], codec: Codec, calibrating: Collection[Hashable] | None = None) -> Expert:
+    """The expert that these lessons teach; kinds in `calibrating` set its intervals, by default all."""
     used = [lesson for lesson in lessons if len(lesson.features)]
-    count, kinds = sum(len(lesson.features) for lesson in used), len({lesson.kind for lesson in used})
-    if count < LEAST_ROWS or kinds < 2:
+    count, kinds = sum(len(lesson.features) for lesson in used), {lesson.kind for lesson in used}
+    if count < LEAST_ROWS or len(kinds) < 2:
         raise WorkbenchError(
             f"training needs at least {LEAST_ROWS} pairs of a field and a bound, from at least 2 kinds of data; got "
-            f"{count} from {kinds}"
+            f"{count} from {len(kinds)}"
         )
     vectors = np.concatenate([lesson.features.vectors for lesson in used])
     groups = [lesson.kind for lesson in used for _ in lesson.outcomes]
+    judging = kinds if calibrating is None else set(calibrating)
+    known, away = _known(vectors, groups)
     learned = {}
     for name in FIGURES:
         true = [getattr(each, name) for lesson in used for each in lesson.outcomes]
-        there = np.array([value is not None for value in true])
+        there = np.array([value is not None and value > LEAST_JUDGED.get(name, 0) for value in true])
         some = [group for group, held in zip(groups, there, strict=True) if held]
-        if len(some) >= LEAST_ROWS and len(set(some)) >= 2:
+        if len(some) >= LEAST_ROWS and len(judging & set(some)) >= 2:
             base = np.concatenate([getattr(lesson.features, name) for lesson in used])[there]
-            wanted = np.log(np.array([value for value in true if value is not None]) / base)
-            learned[name] = _learned(vectors[there], wanted, some)
+            wanted = np.log(np.array(true, float)[there] / base)
+            learned[name] = _learned(vectors[there], away[there], wanted, some, judging)
+    return Expert(codec.to_dict(), learned, known)
+
+
+def _known(vectors: np.ndarray, groups: Sequence[Hashable]) -> tuple[Known, np.ndarray]:
+    """The training by which data are recognised, and how far each row is from those of other kinds."""
+    numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}
+    kind = np.array([numbers[group] for group in groups])
     centre, scale = vectors.mean(axis=0), vectors.std(axis=0) + 1e-3
-    rng = np.random.default_rng(0)
-    known = ((vectors - centre) / scale)[rng.permutation(len(vectors))[:MOST_KNOWN]]
-    apart = np.sqrt(((known[:, None, :] - known[None, :, :]) ** 2).sum(axis=2))
-    np.fill_diagonal(apart, np.inf)
-    return Expert(codec.to_dict(), learned, centre, scale, known, float(np.quantile(apart.min(axis=1), UNUSUAL)))
+    chosen = np.random.default_rng(0).permutation(len(vectors))[:MOST_KNOWN]
+    known = Known((vectors[chosen] - centre) / scale, centre, scale, 1.0)
+    away = known.distances(vectors, kind[:, None] != kind[chosen])
+    usual = float(np.quantile(away, USUAL))
+    return dataclasses.replace(known, usual=usual), away / usual
 
 
-def _learned(vectors: np.ndarray, wanted: np.ndarray, groups: Sequence[Hashable]) -> Learned:
-    fold = _folds(groups)
-    mistakes = wanted - _left_out(vectors, wanted, fold)
-    sizes = np.log(np.abs(mistakes) + LEAST_MISTAKE)
-    widths = _left_out(vectors, sizes, fold, WIDTH_TREES)
-    reach = _quantile(np.abs(mistakes) / np.exp(widths), groups)
-    return Learned(Trees.fitted(vectors, wanted), Trees.fitted(vectors, sizes, WIDTH_TREES), reach)
+def _learned(
+    vectors: np.ndarray, away: np.ndarray, wanted: np.ndarray, groups: Sequence[Hashable], judging: Collection[Hashable]
+) -> Learned:
+    fold, widely = _folds(groups), with_distances(vectors, away)
+    mistakes = np.abs(wanted - _left_out(vectors, wanted, fold))
+    sizes = np.log(mistakes + LEAST_MISTAKE)
+    scores = mistakes / np.exp(_left_out(widely, sizes, fold, WIDTH_TREES))
+    chosen = [place for place, group in enumerate(groups) if group in judging]
+    reach = conformal_quantile(scores[chosen], [groups[place] for place in chosen])
+    return Learned(Trees.fitted(vectors, wanted), Trees.fitted(widely, sizes, WIDTH_TREES), reach)
 
 
 def _folds(groups: Sequence[Hashable]) -> np.ndarray:
@@ -177,13 +192,16 @@ def _left_out(vectors: np.ndarray, wanted: np.ndarray, fold: np.ndarray, trees: 
     return found
 
 
-def _quantile(scores: np.ndarray, groups: Sequence[Hashable]) -> float:
-    """The number of widths that contains this share of the mistakes on kinds of data that were left out.
+def conformal_quantile(scores: np.ndarray, groups: Sequence[Hashable]) -> float:
+    """The number of widths that contains this share of the mistakes on a kind of data that is new.
 
-    Each kind counts alike, however many rows it has, as new data are of a new kind. Set by all kinds but one, such
-    intervals cover 89 to 90% of that one, for each of the package's experts.
+    Kinds are exchangeable, fields and bounds of one kind are not: each kind counts alike, however many rows it has, and the
+    new one counts as one of which nothing is known (hierarchical conformal prediction, Lee, Barber and Willett).
+
+    >>> conformal_quantile(np.arange(100.0), range(100))
+    90.0
     """
     kinds = Counter(groups)
     order = np.argsort(scores)
-    held = np.cumsum(np.array([1 / kinds[group] for group in groups])[order]) / len(kinds)
-    return float(scores[order[min(int(np.searchsorted(held, COVERAGE)), len(scores) - 1)]])
+    held = np.cumsum(np.array([1 / kinds[group] for group in groups])[order]) / (len(kinds) + 1)
+    return float(scores[order[min(int(np.searchsorted(held, COVERAGE - 1e-9)), len(scores) - 1)]])
