@@ -63,7 +63,9 @@ def _cut(x: Any, cut: Cut) -> Any:
     return replace(x, values=x.values[cut], spacing=kept, mask=mask)
 
 
-def listed_realisations(pipeline: Pipeline, x: Any, coverage: float | None, confidence: float | None) -> list[Any]:
+def listed_realisations(
+    pipeline: Pipeline, x: Any, coverage: float | None = None, confidence: float | None = None
+) -> list[Any]:
     """The several fields that are given; none where `x` is a single one. They must be alike, and enough."""
     if not _several(x):
         asked = ", ".join(name for name, given in (("coverage", coverage), ("confidence", confidence)) if given is not None)
