@@ -191,7 +191,7 @@ def test_a_field_is_cut_into_realisations():
     (lambda x: budget(MEAN, x, coverage="most"), "coverage must be a number between 0 and 1, both excluded; got 'most'"),
     (
         lambda x: budget(MEAN, [x[0], *(each / 1e4 for each in x[1:3])], each_within(0.01), codec="prequantised"),
-        "must be of one kind: a 32th of the bounds that the first tolerates breaks the tolerance on 2 of 2 others",
+        "must be of one kind: 1/32 of the bounds that the first tolerates breaks the tolerance on 2 of 2 others",
     ),
     (lambda x: realisations(x, axis=0), "takes a field or an array, and an axis or the shape of a block"),
     (lambda x: realisations(x[0]), "axis None and block None"),

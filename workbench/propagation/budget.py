@@ -62,8 +62,8 @@ def budget(
     draws, blocks and times nearly so.
 
     `tolerance` is that of the pipeline by default: see `within`, `each_within`, `poisson`, and `Tolerance` for functions of
-    your own. With `sample`, smaller data of the same kind, bounds are searched on the sample, and verified on `x`.
-    `progress` is called with the completed share of a step and its name.
+    your own. With `sample`, smaller data of the same kind and none of several fields, bounds are searched on the sample,
+    and verified on `x`. `progress` is called with the completed share of a step and its name.
 
     >>> import numpy as np
     >>> from workbench.propagation import within

@@ -95,8 +95,8 @@ def certified(
     if not steps:
         broken = sum(each[0] > 1 for each in measured)
         raise WorkbenchError(
-            f"all fields must be of one kind: a {round(1 / FACTORS[0])}th of the bounds that the first tolerates breaks "
-            f"the tolerance on {broken} of {fields} others; give fields that are more alike, or a larger tolerance"
+            f"all fields must be of one kind: 1/{round(1 / FACTORS[0])} of the bounds that the first tolerates breaks the "
+            f"tolerance on {broken} of {fields} others; give fields that are more alike, or a larger tolerance"
         )
     last = [each[min(steps, len(each)) - 1] for each in measured]
     broken = sum(not each <= 1 for each in last)
