@@ -13,7 +13,7 @@ from workbench.propagation.dose import Dose
 from workbench.propagation.report import figure, table
 
 ALONE = (
-    "tuned to this field alone: a new field of the kind may break it (in tests on Gaussian fields, 23 to 92% of them did,"
+    "tuned to this field alone: a new field of the kind may break it (in tests on Gaussian fields, 9 to 92% of them did,"
     " by up to 5.5 times the tolerance); give several fields for bounds that hold on others"
 )
 
