@@ -64,7 +64,7 @@ struct Flips {
 struct Counts {
     i32 changed;     // labels that are not those from before
     i32 decided;     // labels that squared distances decided
-    i32 detected;    // checksums that differed
+    i32 detected;    // checksums that differed because of products that were wrong
     i32 corrected;   // products that a second computation changed
 };
 
@@ -216,8 +216,9 @@ DEVICE ALWAYS_INLINE double check(const Problem& problem, const Checksums& known
         for (i32 l = 0; l < LANES; ++l) {
             const double off = actual[l] - expected[l], threshold = spread * size[l];
             if (off <= threshold && off >= -threshold) continue;
-            ++counts->detected;
-            counts->corrected += repair(problem, block * ROWS, rows, tile, l, product);
+            const i32 replaced = repair(problem, block * ROWS, rows, tile, l, product);
+            counts->detected += replaced > 0;   // what is the same again is round-off
+            counts->corrected += replaced;
         }
     return largest;
 }

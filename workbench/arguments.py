@@ -46,6 +46,18 @@ def number(name: str, value: Any, low: float, high: float) -> float:
     return result
 
 
+def share_of_one(name: str, value: Any) -> float:
+    """A share or a probability, neither none nor all.
+
+    >>> share_of_one("confidence", 0.9)
+    0.9
+    """
+    result = _float(value)
+    if not 0 < result < 1:
+        raise WorkbenchError(f"{name} must be a number between 0 and 1, both excluded; got {value!r}")
+    return result
+
+
 def _float(value: Any) -> float:
     """The value as a float, NaN when it is none: NaN passes no limit."""
     if value is np.ma.masked:

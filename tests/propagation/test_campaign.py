@@ -1,14 +1,18 @@
 """Campaigns: outcomes that depend on nothing but seed and trial, interruptions, stopping, and what the classes mean."""
 
+import itertools
 import json
 import math
 import threading
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import betainc, betaincinv
+from scipy.stats import binom
 
 import workbench as wb
 from workbench.propagation import (
@@ -28,7 +32,8 @@ from workbench.propagation import (
     trace,
     within,
 )
-from workbench.propagation.intervals import sample_size, weighted, wilson
+from workbench.propagation.beta_quantiles import beta_quantile
+from workbench.propagation.intervals import Rate, clopper_pearson, sample_size, weighted
 
 
 def density(n=8, seed=0):
@@ -242,24 +247,59 @@ def test_strata_name_the_fields_that_a_site_has(spectrum):
 
 @given(st.integers(0, 400), st.integers(0, 400))
 @settings(deadline=None)
-def test_wilson_intervals_solve_their_equation(one, other):
+def test_intervals_of_shares_are_those_of_clopper_and_pearson(one, other):
     trials, successes = max(one, other), min(one, other)
-    rate = wilson(successes, trials)
-    assert 0 <= rate.low <= rate.high <= 1
+    rate = clopper_pearson(successes, trials)
     if trials:
-        z = 1.959963984540054
-        for end in (rate.low, rate.high):
-            if 0 < end < 1:
-                assert math.isclose((end - successes / trials) ** 2, z**2 * end * (1 - end) / trials, rel_tol=1e-6)
+        low = betaincinv(successes, trials - successes + 1, 0.025) if successes else 0.0
+        high = betaincinv(successes + 1, trials - successes, 0.975) if successes < trials else 1.0
+        assert (rate.low, rate.high) == pytest.approx((low, high), abs=1e-12)
+        assert rate.low <= rate.estimate <= rate.high
+    else:
+        assert (rate.low, rate.high) == (0, 1)
+
+
+@given(st.floats(0.01, 1e5), st.floats(0.01, 1e5), st.floats(0.001, 0.999))
+@settings(deadline=None)
+def test_quantiles_of_beta_distributions_are_those_of_scipy(a, b, level):
+    found = beta_quantile(level, a, b)
+    assert float(betainc(a, b, found)) == pytest.approx(level, abs=1e-6) or found < 1e-30 or found > 1 - 1e-12
+
+
+STRATA = [   # trials of each, shares, weights
+    (40, [0.002] * 6, [1] * 6),
+    (40, [0.002] * 3, [1, 11, 52]),
+    (40, [0.9, 0.5, 0.002], [1, 11, 52]),
+    (30, [0.01, 0.3, 0.02], [1, 11, 52]),
+    (3, [0.05] * 6, [1] * 6),
+    (1, [0.3] * 9, [1] * 9),
+]
+
+
+@pytest.mark.parametrize(("trials", "shares", "weights"), STRATA)
+def test_intervals_of_strata_cover_as_often_as_they_say(trials, shares, weights):
+    """By all combinations of counts, with their probabilities, up to a rest that counts as missed."""
+    true, covered = np.average(shares, weights=weights), 0.0
+    likely = [[(k, p) for k, p in enumerate(binom.pmf(range(trials + 1), trials, share)) if p > 1e-3] for share in shares]
+    alike = len(set(zip(shares, weights, strict=True))) == 1
+    combine = itertools.combinations_with_replacement(likely[0], len(shares)) if alike else itertools.product(*likely)
+    for found in combine:
+        rates = [Rate(k / trials, 0.0, 1.0, trials) for k, _ in found]
+        orders = math.factorial(len(found)) / math.prod(map(math.factorial, Counter(found).values())) if alike else 1
+        rate = weighted(rates, weights)
+        covered += math.prod(p for _, p in found) * orders * (rate.low <= true <= rate.high)
+    assert covered >= 0.95
 
 
 def test_intervals_have_the_known_values():
-    assert round(wilson(0, 300).high, 3) == 0.013
-    assert round(wilson(0, 1000).high, 4) == 0.0038
-    assert (round(wilson(8, 21).low, 2), round(wilson(8, 21).high, 2)) == (0.21, 0.59)
+    assert round(clopper_pearson(0, 300).high, 3) == 0.012
+    assert round(clopper_pearson(0, 1000).high, 4) == 0.0037
+    assert (round(clopper_pearson(8, 21).low, 3), round(clopper_pearson(8, 21).high, 3)) == (0.181, 0.616)
     assert abs(sample_size(4_300_000_000, 0.05) - 384) <= 1
     assert abs(sample_size(4_300_000_000, 0.01, 0.99) - 16_587) <= 1
-    assert weighted([wilson(5, 50)], [3]) == wilson(5, 50)
+    assert weighted([clopper_pearson(5, 50)], [3]) == clopper_pearson(5, 50)
+    half = weighted([clopper_pearson(3, 500)] * 2, [1, 1])
+    assert half.high == pytest.approx(clopper_pearson(6, 1000).high, rel=0.01)   # strata that count alike, and are rare
 
 
 BAD = [

@@ -14,6 +14,7 @@ def test_the_lines_of_the_page_run() -> None:
     names: dict[str, Any] = {}
     for block in blocks:
         exec(compile(block, "propagation.md", "exec"), names)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     assert names["found"].complete
     assert names["budget"].damage <= 1
+    assert names["several"].promise.startswith("holds on 80% of fields of this kind, with 90% confidence, from n = 11")

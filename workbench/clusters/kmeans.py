@@ -35,9 +35,10 @@ Faults = Callable[[int], Iterable[Fault]]
 class Integrity:
     """What the checks of a protected run found.
 
-    `checks` is the number of checksums that were compared, `detected` how many differed, `corrected` how many products a
-    second computation changed, and `recomputed` how often the sums of the centre update were computed again. `decided`
-    counts the labels that squared distances decided, because rounding or a small fault might have changed them.
+    `checks` is the number of checksums that were compared, `detected` how many found products that a second computation
+    changed, and `corrected` how many products that were. `recomputed` counts how often the sums of the centre update were
+    computed again, and `decided` the labels that squared distances decided, because rounding or a small fault might have
+    changed them.
     """
 
     checks: int

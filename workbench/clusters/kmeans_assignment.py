@@ -23,8 +23,8 @@ SENSITIVITY = 16.0
 class Counts:
     """What happened in an assignment step.
 
-    The labels that changed, and those that squared distances decided; checksums that differed, and products that were
-    different when they were computed again.
+    The labels that changed, and those that squared distances decided; checksums that found wrong products, and
+    products that were different when they were computed again.
     """
 
     changed: int

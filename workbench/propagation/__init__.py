@@ -12,7 +12,8 @@ A pipeline is an analysis as named stages; a perturbation changes the array at o
 
 from workbench.propagation.bits import BitFlip, StuckAt
 from workbench.propagation.bounded import Bounded, Noise
-from workbench.propagation.budget import Budget, budget
+from workbench.propagation.budget import budget
+from workbench.propagation.budget_result import Budget
 from workbench.propagation.caches import (
     CacheBudget,
     CacheComparison,
@@ -26,6 +27,7 @@ from workbench.propagation.caches import (
 )
 from workbench.propagation.campaign import CampaignPlan, campaign
 from workbench.propagation.campaign_result import Campaign, HeatMap
+from workbench.propagation.certification import Holds
 from workbench.propagation.dose import Dose, DoseResponse, dose_response
 from workbench.propagation.dropped import Dropped
 from workbench.propagation.from_function import from_function
@@ -45,6 +47,7 @@ from workbench.propagation.ready import (
     principal_components,
     vorticity,
 )
+from workbench.propagation.realisations import realisations
 from workbench.propagation.stage import Detected, Stage, StageFailed
 from workbench.propagation.stopping import Until
 from workbench.propagation.strata import strata
@@ -67,6 +70,7 @@ __all__ = [
     "DoseResponse",
     "Dropped",
     "HeatMap",
+    "Holds",
     "KVCache",
     "LanguageModel",
     "Noise",
@@ -102,6 +106,7 @@ __all__ = [
     "power_spectrum",
     "principal_components",
     "protected",
+    "realisations",
     "shares_equal",
     "strata",
     "trace",

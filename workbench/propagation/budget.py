@@ -2,7 +2,8 @@
 
 The damage of each site alone is measured at rising bounds. From the smallest ones on, the bound is raised that saves
 the most bytes for the damage that it adds, as long as the damages add up to no more than the tolerance. Whether they do add
-up is measured with all bounds together, and corrected for. The result is verified on the full data.
+up is measured with all bounds together, and corrected for. The result is verified on the full data. Of several fields, one
+tunes the bounds, and the others certify them (`certification.py`).
 """
 
 from __future__ import annotations
@@ -10,73 +11,34 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from workbench.arguments import function
+from workbench.arguments import function, share_of_one
 from workbench.codecs import Codec
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute
-from workbench.json_values import json_value
 from workbench.progress import Progress
 from workbench.propagation.bounded import Bounded
+from workbench.propagation.budget_result import Budget
+from workbench.propagation.certification import certified
 from workbench.propagation.dose import Dose, dose, rms
 from workbench.propagation.names import require_known
 from workbench.propagation.pipeline import Pipeline, Run
-from workbench.propagation.report import figure, table
+from workbench.propagation.realisations import listed_realisations, run_of
 from workbench.propagation.tolerance import Tolerance, agreed
 
 SMALLEST, LARGEST = 1e-7, 10.0   # bounds on a curve, in units of the root mean square
 FACTOR = 2.0      # from one bound to the next
 ATTEMPTS = 8      # at a sum of damages whose joint damage uses up the tolerance
+COVERAGE, CONFIDENCE = 0.95, 0.9   # of bounds from several fields
 ENOUGH = 0.7      # of the tolerance that should be used
 STRETCHES = 4     # halvings of the last step between two bounds
 RETREATS = 24     # halvings of all bounds if the full data needs smaller ones than the sample
 
 
 Together = Callable[[Mapping[str, Absolute]], tuple[float, int]]   # the damage and the bytes of bounds at several sites
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Budget:
-    """A bound for each site that `wb.compress` takes, and the damage of all of them together, measured on the full data.
-
-    `ratio` is that of all sites together. `single` is the damage of each site alone, and `additivity` that of all together
-    over the sum of these: 1 where damages add, less where they partly cancel.
-    """
-
-    bounds: Mapping[str, Absolute]
-    ratio: float
-    ratios: Mapping[str, float]
-    damage: float
-    additivity: float
-    single: Mapping[str, float]
-    curves: Mapping[str, tuple[Dose, ...]]
-    tolerance: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """The budget as JSON types."""
-        sites = {
-            site: {"bound": bound.to_dict(), "ratio": self.ratios[site], "damage_alone": self.single[site]}
-            for site, bound in self.bounds.items()
-        }
-        return json_value({
-            "tolerance": self.tolerance, "damage": self.damage, "ratio": self.ratio, "additivity": self.additivity,
-            "sites": sites,
-        })
-
-    def __repr__(self) -> str:
-        bounds = ", ".join(f"{site}: {bound.eb:.3g}" for site, bound in self.bounds.items())
-        return f"Budget({bounds}; ratio {self.ratio:.2f}, damage {self.damage:.2f} of 1: {self.tolerance})"
-
-    def _repr_html_(self) -> str:
-        rows = [
-            [site, f"{bound.eb:.6g}", figure(self.ratios[site]), figure(self.single[site])]
-            for site, bound in self.bounds.items()
-        ]
-        rows.append(["all", "", figure(self.ratio), figure(self.damage)])
-        return table(repr(self), ["site", "absolute bound", "ratio", "damage"], rows)
 
 
 def budget(
@@ -87,22 +49,34 @@ def budget(
     codec: str | Codec = "auto",
     *,
     sample: Any = None,
+    coverage: float | None = None,
+    confidence: float | None = None,
     progress: Progress | None = None,
 ) -> Budget:
     """The largest bounds that a tolerance at the end allows, for the inputs or the given sites.
 
+    `x` is what the pipeline takes, or a list of that: realisations, blocks or times of one kind (`realisations` makes
+    some). Bounds for one field are tuned to it, and new fields may break the tolerance. Of several, the first tunes the
+    bounds, and the others say how far they may be raised so that a share `coverage` of all such fields (0.95) tolerates
+    them with this `confidence` (0.9). That takes 45 others; with fewer, the share is less. Fields must be independent
+    draws, blocks and times nearly so.
+
     `tolerance` is that of the pipeline by default: see `within`, `each_within`, `poisson`, and `Tolerance` for functions of
-    your own. With `sample`, smaller data of the same kind, bounds are searched on the sample, and verified on `x`.
-    `progress` is called with the completed share of a step and its name.
+    your own. With `sample`, smaller data of the same kind and none of several fields, bounds are searched on the sample,
+    and verified on `x`. `progress` is called with the completed share of a step and its name.
 
     >>> import numpy as np
     >>> from workbench.propagation import within
-    >>> values = np.sin(np.arange(4096.0)) + 2
-    >>> found = budget(Pipeline([("mean", lambda x: x.mean())]), values, within(1e-4), codec="prequantised")
-    >>> found.damage <= 1, found.ratio > 4
-    (True, True)
+    >>> mean, noise = Pipeline([("mean", lambda x: x.mean())]), np.random.default_rng(0)
+    >>> fields = [np.sin(np.arange(512.0)) + 2 + 0.1 * noise.normal(size=512) for _ in range(6)]
+    >>> found = budget(mean, fields, within(1e-4), codec="prequantised")
+    >>> found.damage <= 1, round(found.holds.share, 2), found.holds.fields
+    (True, 0.63, 5)
     """
-    run = x if isinstance(x, Run) else pipeline.run(x)
+    several = listed_realisations(pipeline, x, coverage, confidence)
+    asked = share_of_one("coverage", COVERAGE if coverage is None else coverage)
+    sure = share_of_one("confidence", CONFIDENCE if confidence is None else confidence)
+    run = run_of(pipeline, several[0] if several else x)
     pipeline.require_deterministic(run)
     limit = agreed(tolerance, pipeline.tolerance)
     small = run if sample is None else pipeline.run(sample)
@@ -111,14 +85,31 @@ def budget(
     tell = progress or (lambda share, what: None)
     curves = {site: _curve(small, site, codec, limit, tell) for site in named}
     chosen = allocated(curves, partial(_together, small, codec, limit), tell)
-    tell(1.0, "verifying the bounds")
-    bounds = _verified(chosen, partial(_together, run, codec, limit))
-    together = dose(run, [Bounded(site, bound, codec) for site, bound in bounds.items()], limit)
+    if not several:
+        tell(1.0, "verifying the bounds")
+        bounds = _verified(chosen, partial(_together, run, codec, limit))
+        return _measured(run, bounds, codec, limit, curves)
+    others = several[1:] if sample is None else several
+    runs = (run if each is several[0] else run_of(pipeline, each) for each in others)   # one at a time
+    damages = (partial(_scaled_damage, each, codec, limit, chosen) for each in runs)
+    factor, holds, largest = certified(damages, len(others), asked, sure, tell)
+    tell(1.0, "measuring what the bounds give")
+    found = _measured(run, _scaled(chosen, factor), codec, limit, curves)
+    tuned = sum(each.nbytes for each in dose(run, _all_bounded(chosen, codec), limit))
+    size = sum(run[site].nbytes for site in named)
+    return replace(found, damage=max(largest, found.damage), holds=holds, price=size / found.ratio / tuned)
+
+
+def _measured(
+    run: Run, bounds: Mapping[str, Absolute], codec: str | Codec, limit: Tolerance, curves: Mapping[str, tuple[Dose, ...]]
+) -> Budget:
+    """What these bounds give on the full data, together and each alone."""
+    together = dose(run, _all_bounded(bounds, codec), limit)
     single = {site: dose(run, [Bounded(site, bound, codec)], limit)[0].damage for site, bound in bounds.items()}
     total = sum(single.values())
     return Budget(
         bounds=bounds,
-        ratio=sum(run[site].nbytes for site in named) / sum(each.nbytes for each in together),
+        ratio=sum(run[site].nbytes for site in bounds) / sum(each.nbytes for each in together),
         ratios={each.site: each.ratio for each in together},
         damage=together[0].damage,
         additivity=together[0].damage / total if total > 0 else math.nan,
@@ -228,5 +219,15 @@ def _scaled(bounds: Mapping[str, Absolute], factor: float) -> dict[str, Absolute
 
 
 def _together(run: Run, codec: str | Codec, tolerance: Tolerance, bounds: Mapping[str, Absolute]) -> tuple[float, int]:
-    found = dose(run, [Bounded(site, bound, codec) for site, bound in bounds.items()], tolerance)
+    found = dose(run, _all_bounded(bounds, codec), tolerance)
     return found[0].damage, sum(each.nbytes for each in found)
+
+
+def _scaled_damage(
+    run: Run, codec: str | Codec, tolerance: Tolerance, bounds: Mapping[str, Absolute], factor: float
+) -> float:
+    return _together(run, codec, tolerance, _scaled(bounds, factor))[0]
+
+
+def _all_bounded(bounds: Mapping[str, Absolute], codec: str | Codec) -> list[Bounded]:
+    return [Bounded(site, bound, codec) for site, bound in bounds.items()]

@@ -16,7 +16,7 @@ from workbench.arguments import whole_number
 from workbench.charts.table import data_frame
 from workbench.errors import WorkbenchError
 from workbench.json_values import json_value
-from workbench.propagation.intervals import Rate, weighted, wilson
+from workbench.propagation.intervals import Rate, clopper_pearson, weighted
 from workbench.propagation.names import require_known
 from workbench.propagation.pipeline import Run
 from workbench.propagation.report import table
@@ -91,7 +91,7 @@ class Campaign:
         if stratum is not None:
             if not 0 <= stratum < len(self.strata):
                 raise WorkbenchError(f"stratum must be between 0 and {len(self.strata) - 1}; got {stratum}")
-            return wilson(self.counts[stratum][outcome], sum(self.counts[stratum].values()))
+            return clopper_pearson(self.counts[stratum][outcome], sum(self.counts[stratum].values()))
         return weighted([self.rate(outcome, each) for each in range(len(self.strata))], self.populations)
 
     def reasons(self, outcome: str = "crash") -> dict[str, int]:

@@ -169,9 +169,10 @@ class TorchPipeline(Pipeline):
         with torch.no_grad():
             self._module(torch.from_numpy(np.array(array)).to(device=device, dtype=self._dtype))
 
-    def _given(self, x: Any) -> dict[str, Any]:
+    def given(self, x: Any) -> dict[str, Any]:
+        """The input, as an array of NumPy."""
         given = x[INPUT] if isinstance(x, Mapping) and set(x) == {INPUT} else x
-        return super()._given(_to_array(given))
+        return super().given(_to_array(given))
 
     def like(self, stages: Any = None, checks: Any = None) -> Self:
         """The same pipeline with other checks; it takes turns with this one, as hooks are set on the module itself."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import NormalDist, stdev
 
 from workbench.arguments import number, whole_number
+from workbench.propagation.beta_quantiles import beta_quantile
 
 CONFIDENCE = 0.95
 
@@ -16,8 +18,8 @@ CONFIDENCE = 0.95
 class Rate:
     """A share, the ends of its interval, and the number of trials behind it.
 
-    >>> print(wilson(0, 300))
-    0.000 [0.000, 0.013] in 300 trials
+    >>> print(clopper_pearson(0, 300))
+    0.000 [0.000, 0.012] in 300 trials
     """
 
     estimate: float
@@ -57,27 +59,26 @@ def mean_of(draws: Sequence[float], value: float | None = None, confidence: floa
     return Mean(middle, middle - half, middle + half)
 
 
-def wilson(successes: int, trials: int, confidence: float = CONFIDENCE) -> Rate:
-    """The share of successes with its Wilson interval, which is sound for rare events too; [0, 1] without trials.
+def clopper_pearson(successes: int, trials: int, confidence: float = CONFIDENCE) -> Rate:
+    """The share of successes with its Clopper-Pearson interval, which holds at least as often as it says for any share.
 
-    >>> wilson(8, 21).low.__round__(2), wilson(8, 21).high.__round__(2)
-    (0.21, 0.59)
+    [0, 1] without trials.
+
+    >>> print(clopper_pearson(8, 21))
+    0.381 [0.181, 0.616] in 21 trials
     """
-    if trials == 0:
-        return Rate(math.nan, 0.0, 1.0, 0)
-    z2 = _z(confidence) ** 2
-    share = successes / trials
-    middle = (share + z2 / (2 * trials)) / (1 + z2 / trials)
-    half = math.sqrt(z2 * (share * (1 - share) / trials + z2 / (4 * trials**2))) / (1 + z2 / trials)
-    low = 0.0 if successes == 0 else max(middle - half, 0.0)
-    high = 1.0 if successes == trials else min(middle + half, 1.0)
-    return Rate(share, low, high, trials)
+    return weighted([Rate(successes / trials if trials else math.nan, 0.0, 1.0, trials)], [1], confidence)
 
 
-def weighted(rates: Sequence[Rate], weights: Sequence[float]) -> Rate:
-    """The mean of independent shares, each with its weight; the squared distances to the ends add (Zou and Donner 2008).
+def weighted(rates: Sequence[Rate], weights: Sequence[float], confidence: float = CONFIDENCE) -> Rate:
+    """The mean of independent shares, each with its weight, and an interval that also holds for rare outcomes.
 
-    >>> rate = wilson(5, 50)
+    Each end is a quantile of a beta distribution that has the mean and the variance of the shares as they were counted, in
+    the stratum that weighs most with one more success above, and one more failure below. This is the interval of Fay and
+    Feuer (1997) for standardised rates, with betas in place of gammas. It is that of Clopper and Pearson for one stratum,
+    and for strata that count alike, in the limit of rare outcomes, that of their sum.
+
+    >>> rate = clopper_pearson(5, 50)
     >>> weighted([rate, rate], [1, 1]).half_width < rate.half_width
     True
     """
@@ -88,10 +89,33 @@ def weighted(rates: Sequence[Rate], weights: Sequence[float]) -> Rate:
     trials = sum(rate.trials for rate, _ in used)
     if any(rate.trials == 0 for rate, _ in used):
         return Rate(math.nan, 0.0, 1.0, trials)
-    share = math.fsum(weight * rate.estimate for rate, weight in used)
-    below = math.sqrt(math.fsum((weight * (rate.estimate - rate.low)) ** 2 for rate, weight in used))
-    above = math.sqrt(math.fsum((weight * (rate.high - rate.estimate)) ** 2 for rate, weight in used))
-    return Rate(share, max(share - below, 0.0), min(share + above, 1.0), trials)
+    strata = tuple((weight, rate.estimate, rate.trials) for rate, weight in used)
+    failures = tuple((weight, 1 - share, trials) for weight, share, trials in strata)
+    share, level = math.fsum(weight * share for weight, share, _ in strata), _level(confidence)
+    return Rate(share, min(1 - _upper(failures, level), share), max(_upper(strata, level), share), trials)
+
+
+@lru_cache(maxsize=2**16)   # a campaign asks for the same ones again and again
+def _upper(strata: tuple[tuple[float, float, int], ...], level: float) -> float:
+    """The upper end for the mean of these strata, each its weight, its share of successes and its trials."""
+    most = max(strata, key=lambda each: each[0] * (1 - each[1]) / (each[2] + 1))
+    weight, share, trials = most
+    successes, failures = share * trials + 1, (1 - share) * trials
+    mean = weight * successes / (trials + 1)
+    variance = weight**2 * successes * failures / ((trials + 1) ** 2 * (trials + 2))
+    rest = list(strata)
+    rest.remove(most)
+    mean += math.fsum(weight * share for weight, share, _ in rest)
+    variance += math.fsum(weight**2 * _variance(share, trials) for weight, share, trials in rest)
+    if not (mean < 1 and variance > 0):
+        return 1.0
+    size = mean * (1 - mean) / variance - 1   # the sum of the parameters of the beta distribution
+    return beta_quantile(level, mean * size, (1 - mean) * size)
+
+
+def _variance(share: float, trials: int) -> float:
+    """That of a share, without bias; the largest possible where a single trial tells nothing of it."""
+    return share * (1 - share) / (trials - 1) if trials > 1 else 0.25
 
 
 def sample_size(population: int, half_width: float, confidence: float = CONFIDENCE, share: float = 0.5) -> int:
@@ -107,7 +131,12 @@ def sample_size(population: int, half_width: float, confidence: float = CONFIDEN
 
 
 def _z(confidence: float) -> float:
-    return NormalDist().inv_cdf((1 + number("confidence", confidence, 0.5, 0.9999)) / 2)
+    return NormalDist().inv_cdf(_level(confidence))
+
+
+def _level(confidence: float) -> float:
+    """The share of a distribution below the upper end of its interval."""
+    return (1 + number("confidence", confidence, 0.5, 0.9999)) / 2
 
 
 def _student(degrees: int, confidence: float) -> float:

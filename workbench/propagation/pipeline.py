@@ -169,7 +169,7 @@ class Pipeline:
         >>> float(pipeline.run(np.ones(3), at={"double": lambda values: values + 1})["sum"])
         9.0
         """
-        return self._computed(self._given(x), at or {}, before=None)
+        return self._computed(self.given(x), at or {}, before=None)
 
     def resume(self, run: Run, at: Interventions) -> Run:
         """Change sites of a finished run, and compute what depends on them.
@@ -235,7 +235,8 @@ class Pipeline:
             for site, found in by_site.items()
         }
 
-    def _given(self, x: Any) -> dict[str, Any]:
+    def given(self, x: Any) -> dict[str, Any]:
+        """What the pipeline is given, by the names of its inputs: arrays of numbers, which stages cannot write to."""
         if isinstance(x, Mapping) and not hasattr(x, "dims"):
             for name in x:
                 require_known("input", name, self.inputs)

@@ -13,7 +13,7 @@ from typing import Any
 
 from workbench.arguments import number, whole_number
 from workbench.propagation.campaign_result import counted
-from workbench.propagation.intervals import wilson
+from workbench.propagation.intervals import clopper_pearson
 from workbench.propagation.trials import OUTCOMES, Trial
 
 ROUND = 25    # trials of each stratum in a round
@@ -21,7 +21,7 @@ ROUND = 25    # trials of each stratum in a round
 
 @dataclass(frozen=True)
 class Until:
-    """When a stratum has enough trials: when no Wilson interval of its outcomes is wider than `half_width` to each side.
+    """When a stratum has enough trials: no interval of its outcomes (Clopper-Pearson) is longer than twice `half_width`.
 
     No stratum has less than `least` trials, so that looking at the interval does not bias it much, nor more than `most`.
 
@@ -42,7 +42,7 @@ class Until:
         trials = sum(counts.values())
         if trials < self.least:
             return False
-        return trials >= self.most or all(wilson(n, trials).half_width <= self.half_width for n in counts.values())
+        return trials >= self.most or all(clopper_pearson(n, trials).half_width <= self.half_width for n in counts.values())
 
 
 def rule_of(until: Until | int | float | None) -> Until | int:

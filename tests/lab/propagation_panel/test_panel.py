@@ -180,6 +180,7 @@ def test_a_budget_is_found_and_its_bounds_are_tolerated() -> None:
         found = panel.result["budget"]
         assert list(found.budget.bounds) == ["b", "product"]   # float16 and results are left out
         assert "together 0." in panel.shown.remark
+        assert "; tuned to this field alone: a new field of the kind may break it" in panel.shown.remark
         table = panel.shown.tables["budget"]
         assert [row[0] for row in table.rows] == ["b", "product"]
         assert {part.name for part in panel.shown.charts["budget"].parts} >= {"b", "product", "tolerated", "budget"}
@@ -191,6 +192,25 @@ def test_a_budget_is_found_and_its_bounds_are_tolerated() -> None:
         panel.change(budgeted="inputs")
         assert "budget" not in panel.shown.charts
         assert panel.shown.remark == "Finds the largest bounds that the tolerance allows together."
+
+
+def test_a_budget_of_several_fields_says_how_often_it_holds() -> None:
+    waves = [wb.synthetic.gaussian_field((16, 20), seed=seed) for seed in range(2)]
+    pipeline = wb.propagation.derivatives(waves[0])
+    with wb.lab.propagation(pipeline, waves, kind="compression", tab="budget", codec="prequantised") as panel:
+        panel.ask("budget")
+        panel.wait(SOON)
+        assert panel.base.run["input"].tolist() == waves[0].values.tolist()
+        found = panel.result["budget"].budget
+        assert "together at most 0." in panel.shown.remark
+        assert "holds on 10% of fields of this kind, with 90% confidence, from n = 1 beside the one" in panel.shown.remark
+        panel.use_budget()
+        panel.wait(SOON)
+        assert "wb.propagation.trace(pipeline, x[0], error)" in panel.code()
+        assert "wb.propagation.budget(pipeline, x, tolerance, ['input'], 'prequantised')" in panel.code()
+        assert panel.state.bound * np.ptp(waves[0].values.astype(float)) == pytest.approx(found.bounds["input"].eb)
+    with pytest.raises(WorkbenchError, match=r"number 2 has \(8, 8\) at 'input'"):
+        wb.lab.propagation(pipeline, [waves[0], np.ones((8, 8))])
 
 
 def test_a_budget_can_be_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 import workbench as wb
 from workbench.propagation import BitFlip, Noise, Pipeline, Stage, campaign, protected, strata, trace
 from workbench.propagation.protected import PROTECTIONS
-from workbench.propagation.protection import Range, learn_ranges
+from workbench.propagation.protection import Findings, Range, learn_ranges
 from workbench.propagation.protection.transforms import checked_rfftn
 
 
@@ -159,6 +159,32 @@ def test_the_checksum_of_a_transform_finds_every_flip_that_matters() -> None:
         if not size <= limit:
             assert seen.recomputed == 1
             assert repaired.tobytes() == found.tobytes()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_transforms_of_constants_offsets_and_subnormal_numbers_are_no_fault(dtype: type) -> None:
+    random = np.random.default_rng(0)
+    for trial in range(150):
+        shape = tuple(random.integers(1, [400, 30, 12][trial % 3], trial % 3 + 1))
+        normal = random.normal(size=shape)
+        tiny = float(np.finfo(dtype).tiny) * 2.0 ** -random.integers(0, 20)
+        for values in (np.full(shape, random.random()), 1000 + normal, tiny * normal, np.full(shape, tiny)):
+            values = values.astype(dtype)
+            assert checked_rfftn(values, np.fft.rfftn(values), np.fft.rfftn)[1] == Findings(checks=1), (shape, trial)
+    values = (tiny * random.normal(size=64)).astype(dtype)
+    waves = np.fft.rfftn(values)
+    struck = waves.copy()
+    struck[3] = 1
+    assert checked_rfftn(values, struck, np.fft.rfftn)[1] == Findings(checks=1, detected=1, recomputed=1)
+
+
+def test_round_off_beyond_its_threshold_that_repeats_itself_is_no_fault_of_a_transform() -> None:
+    values = np.random.default_rng(0).normal(size=256)
+    rough = lambda values: np.fft.rfftn(values) * (1 + 1e-14)   # noqa: E731
+    assert checked_rfftn(values, rough(values), rough)[1] == Findings(checks=1, recomputed=1)
+    assert checked_rfftn(values, rough(values), np.fft.rfftn)[1].detected == 1
+    wrong = lambda values: np.fft.rfftn(values) * 1.1   # noqa: E731
+    assert checked_rfftn(values, wrong(values), wrong)[1].detected == 1
 
 
 @pytest.mark.parametrize(

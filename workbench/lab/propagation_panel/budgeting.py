@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -42,16 +44,17 @@ def sites_of(run: Run, state: PropagationState) -> list[str]:
     return found
 
 
-def found_budget(run: Run, state: PropagationState, job: Job) -> Budgeted:
-    """The budget of this state."""
+def found_budget(run: Run, others: Sequence[Any], state: PropagationState, job: Job) -> Budgeted:
+    """The budget of this state, for the field of the run alone or with others of its kind."""
     sites = sites_of(run, state)
     tolerance = tolerance_of(run.pipeline, state.tolerance)
-    found = budget(run.pipeline, run, tolerance, sites, state.codec, progress=job)
+    found = budget(run.pipeline, [run, *others] if others else run, tolerance, sites, state.codec, progress=job)
     ranges = {site: _range(run, site) for site in sites}
-    shares: dict[str, float] = {}
-    for site, bound in found.bounds.items():
-        job(1.0, f"rounding the bound of {site}")
-        shares[site] = _rounded(run, site, bound.eb / ranges[site], state.codec, tolerance)
+    shares = {site: bound.eb / ranges[site] for site, bound in found.bounds.items()}
+    if not others:   # bounds that others have certified stay as they are
+        for site, share in shares.items():
+            job(1.0, f"rounding the bound of {site}")
+            shares[site] = _rounded(run, site, share, state.codec, tolerance)
     return Budgeted(found, ranges, shares)
 
 
@@ -71,12 +74,13 @@ def _range(run: Run, site: str) -> float:
 
 
 def in_words(found: Budgeted) -> str:
-    """The bounds, and what they give together."""
+    """The bounds, what they give together, and what they are good for."""
     budget = found.budget
     named = [f"{site} within {found.shares[site]:.3g} of its range" for site in list(budget.bounds)[:NAMED]]
     more = len(budget.bounds) - len(named)
     bounds = ", ".join(named) + (f" and {more} more in the table" if more else "")
-    return f"{bounds}: ratio {budget.ratio:.3g} x, together {budget.damage:.2g} of the tolerance"
+    most = "" if budget.holds is None else "at most "
+    return f"{bounds}: ratio {budget.ratio:.3g} x, together {most}{budget.damage:.2g} of the tolerance; {budget.promise}"
 
 
 def budget_chart(found: Budgeted) -> Chart:

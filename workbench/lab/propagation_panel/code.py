@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from workbench.lab.propagation_panel.state import ChosenProtection, PropagationState
 from workbench.lab.propagation_panel.travel import tolerance_of
@@ -11,16 +11,22 @@ from workbench.lab.script import call, script
 from workbench.propagation import Bounded, Pipeline
 
 
+class Names(NamedTuple):
+    """The variables that hold the pipeline, the field that is shown, and all fields, of which it may be the first."""
+
+    pipeline: str
+    x: str
+    fields: str
+
+
 def code(
-    state: PropagationState, pipeline: Pipeline, names: tuple[str, str], looked_at: str,
+    state: PropagationState, pipeline: Pipeline, names: Names, looked_at: str,
     results: Mapping[str, Any] | None = None,
 ) -> str:
     """The trace of the error with its figures at the site `looked_at`, and what else is among the `results`.
 
-    `names` are those of the variables that hold the pipeline and its input.
-
     >>> pipeline = Pipeline([("waves", abs)])
-    >>> print(code(PropagationState("input", "input", bit=30), pipeline, ("pipeline", "density"), "waves"))
+    >>> print(code(PropagationState("input", "input", bit=30), pipeline, Names("pipeline", "density", "density"), "waves"))
     import workbench as wb
     <BLANKLINE>
     error = wb.propagation.BitFlip('input', bit=30)
@@ -36,36 +42,37 @@ def code(
         codec = None if state.codec == "auto" else state.codec
         put_in = call("Bounded", repr(state.site), f"wb.Relative({state.bound!r})", codec=codec)
     lines = [
-        *_protected(state.protection, *names),
+        *_protected(state.protection, names),
         f"error = wb.propagation.{put_in}",
-        f"trace = {call('wb.propagation.trace', _tried(state.protection, names[0]), names[1], 'error', **drawn)}",
+        f"trace = {call('wb.propagation.trace', _tried(state.protection, names.pipeline), names.x, 'error', **drawn)}",
         "print(trace)",
         f'print(trace["{looked_at}"].error, trace["{looked_at}"].predicted, trace["{looked_at}"].badge)',
-        f"tolerance = {_tolerance(pipeline, names[0], state.tolerance)}",
+        f"tolerance = {_tolerance(pipeline, names.pipeline, state.tolerance)}",
         "print(tolerance.damage(trace.original.results, trace.changed.results))",
     ]
     if doses := known.get("doses"):
         bounds = ", ".join(repr(each.bound.eb) for each in doses.doses)
-        sweep = call("wb.propagation.dose_response", *names, repr(state.site), "bounds", repr(state.codec), "tolerance")
+        sweep = call("wb.propagation.dose_response", *names[:2], repr(state.site), "bounds", repr(state.codec), "tolerance")
         lines += [f"bounds = [wb.Relative(share) for share in ({bounds},)]", f"sweep = {sweep}", "print(sweep.largest)"]
     if found := known.get("budget"):
         sites = repr(list(found.budget.bounds))
-        lines.append(f"print({call('wb.propagation.budget', *names, 'tolerance', sites, repr(state.codec))})")
+        budget = call("wb.propagation.budget", names.pipeline, names.fields, "tolerance", sites, repr(state.codec))
+        lines.append(f"print({budget})")
     if counted := known.get("campaign"):
         lines += _campaign(counted.asked, state, pipeline, names)
     return script(lines)
 
 
-def _campaign(asked: Any, state: PropagationState, pipeline: Pipeline, names: tuple[str, str]) -> list[str]:
+def _campaign(asked: Any, state: PropagationState, pipeline: Pipeline, names: Names) -> list[str]:
     """The campaign that was asked for, which may have been before the state of now."""
-    tried = _tried(asked.protection, names[0])
+    tried = _tried(asked.protection, names.pipeline)
     same = asked.tolerance == state.tolerance
-    tolerance = "tolerance" if same else _tolerance(pipeline, names[0], asked.tolerance)
+    tolerance = "tolerance" if same else _tolerance(pipeline, names.pipeline, asked.tolerance)
     kind = None if asked.kind == "flip" else asked.kind
-    counted = f"{tried}, {names[1]}, faults, {asked.seed}, until, tolerance={tolerance}"
+    counted = f"{tried}, {names.x}, faults, {asked.seed}, until, tolerance={tolerance}"
     return [
-        *(_protected(asked.protection, *names) if asked.protection != state.protection else []),
-        f"faults = {call('wb.propagation.strata', tried, names[1], repr(asked.bits), kind=kind)}",
+        *(_protected(asked.protection, names) if asked.protection != state.protection else []),
+        f"faults = {call('wb.propagation.strata', tried, names.x, repr(asked.bits), kind=kind)}",
         f"until = {asked.trials} * len(faults)",
         f"campaign = wb.propagation.campaign({counted})",
         f'print(campaign.rate("{state.outcome}"))',
@@ -84,9 +91,9 @@ def _tried(protection: ChosenProtection, pipeline: str) -> str:
     return "protected" if protection[0] else pipeline
 
 
-def _protected(protection: ChosenProtection, pipeline: str, x: str) -> list[str]:
+def _protected(protection: ChosenProtection, names: Names) -> list[str]:
     """The line that makes the protected pipeline, if anything protects it."""
     how, where = protection
     named = repr(how[0] if len(how) == 1 else list(how))
     sites = None if where is None else list(where)
-    return [f"protected = {call('wb.propagation.protected', pipeline, x, named, sites=sites)}"] if how else []
+    return [f"protected = {call('wb.propagation.protected', names.pipeline, names.x, named, sites=sites)}"] if how else []

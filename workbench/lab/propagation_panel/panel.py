@@ -22,7 +22,7 @@ from workbench.lab.part import Part
 from workbench.lab.propagation_panel import budgeting, dosing, drawing, tables, tabs
 from workbench.lab.propagation_panel.arrays import arrangement, field_shape, shown_slice
 from workbench.lab.propagation_panel.budgeting import Budgeted
-from workbench.lab.propagation_panel.code import code
+from workbench.lab.propagation_panel.code import Names, code
 from workbench.lab.propagation_panel.counting import Counted, count, drawn_bit, worst_trial
 from workbench.lab.propagation_panel.entries import BitSlider, ProtectedSites, SliceSlider, ToleranceEntry
 from workbench.lab.propagation_panel.figures import any_values_pass
@@ -52,6 +52,7 @@ from workbench.lab.propagation_panel.travel import (
 )
 from workbench.propagation import LanguageModel, Pipeline, Run, Trace
 from workbench.propagation.campaign_result import HARMFUL
+from workbench.propagation.realisations import listed_realisations, run_of
 from workbench.propagation.trials import OUTCOMES
 
 KINDS = {   # as verbs: the first row reads as a sentence
@@ -67,7 +68,8 @@ def propagation(pipeline: Pipeline | LanguageModel, x: Any, **choices: Any) -> P
     `x` is a text then, and `choices` are fields of `LanguageState`: kind, part, layer, token, channel, bit, format,
     amplitude, seed; shown, tokens.
 
-    Otherwise, `x` is what the pipeline takes, or a finished run of it. `choices` are fields of `PropagationState`: site,
+    Otherwise, `x` is what the pipeline takes, or a finished run of it; or a list of several of one kind, of which the first
+    is shown, and all count for a budget. `choices` are fields of `PropagationState`: site,
     kind, bit, bound, codec, count, trial, seed; checksums, twice, ranges, finite, protect; look, scale, axis, index,
     component, window; bits, trials, outcome.
 
@@ -88,11 +90,12 @@ def propagation(pipeline: Pipeline | LanguageModel, x: Any, **choices: Any) -> P
             f"the propagation panel needs a pipeline; got {type(pipeline).__name__}: make one with "
             "wb.propagation.Pipeline([(name, function), ...])"
         )
-    names = name_of(pipeline, "pipeline"), name_of(x, "x")
-    run = x if isinstance(x, Run) else pipeline.run(x)
+    several, name = listed_realisations(pipeline, x), name_of(x, "x")
+    run = run_of(pipeline, several[0] if several else x)
     if run.pipeline is not pipeline:
         raise WorkbenchError("the run must be one of this pipeline: give pipeline.run(x)")
-    return PropagationPanel(run, names, **choices)
+    names = Names(name_of(pipeline, "pipeline"), f"{name}[0]" if several else name, name)
+    return PropagationPanel(run, names, several[1:], **choices)
 
 
 class PropagationPanel(Panel[PropagationState]):
@@ -104,8 +107,8 @@ class PropagationPanel(Panel[PropagationState]):
     title = "Propagation"
     on_screen = frozenset({"pixels", "tab"})
 
-    def __init__(self, run: Run, names: tuple[str, str], **choices: Any) -> None:
-        self.base, self.names = Baseline(run), names
+    def __init__(self, run: Run, names: Names, others: Sequence[Any] = (), **choices: Any) -> None:
+        self.base, self.names, self.others = Baseline(run), names, others
         self.kept: dict[Hashable, Any] = {}
         self._looking = False
         stages = [
@@ -410,7 +413,7 @@ class PropagationPanel(Panel[PropagationState]):
         return self._keep("campaign", state.campaign, self.kept[state.campaign], job)
 
     def _find_budget(self, state: PropagationState, results: Results, job: Job) -> Budgeted:
-        return self._keep("budget", state.budget, budgeting.found_budget(self.run, state, job), job)
+        return self._keep("budget", state.budget, budgeting.found_budget(self.run, self.others, state, job), job)
 
     def _dose(self, state: PropagationState, results: Results, job: Job) -> dosing.Doses:
         return dosing.dose(self.run, state, job, lambda doses: self._keep("doses", state.sweep, doses, job))

@@ -127,11 +127,12 @@ class LanguagePipeline(Pipeline):
                     return
                 logits = model.forward([token], cache, last=True)
 
-    def _given(self, x: Any) -> dict[str, Any]:
+    def given(self, x: Any) -> dict[str, Any]:
+        """The tokens of a text, or tokens."""
         given = x["tokens"] if isinstance(x, Mapping) and set(x) == {"tokens"} else x
         tokens = self.model.tokens(given)
         self.model.require_room(len(tokens) + self.new_tokens)
-        return super()._given(tokens)
+        return super().given(tokens)
 
     @staticmethod
     def _name(step: int, site: str) -> str:

@@ -20,7 +20,7 @@ from workbench.propagation.campaign import CampaignPlan
 from workbench.propagation.campaign_file import CampaignFile, identity_of
 from workbench.propagation.campaign_result import HARMFUL, Campaign
 from workbench.propagation.draws import draws_of
-from workbench.propagation.intervals import Rate, wilson
+from workbench.propagation.intervals import Rate, clopper_pearson
 from workbench.propagation.language.model import LanguageModel
 from workbench.propagation.language.pipeline import LanguagePipeline
 from workbench.propagation.language.quality import divergence, same_tokens
@@ -81,7 +81,7 @@ def pooled(campaign: Campaign, by: Group) -> dict[Any, dict[Outcome, Rate]]:
         for outcome in OUTCOMES:
             own[outcome] += found[outcome]
     return {
-        group: {outcome: wilson(counts[group][outcome], sum(counts[group].values())) for outcome in OUTCOMES}
+        group: {outcome: clopper_pearson(counts[group][outcome], sum(counts[group].values())) for outcome in OUTCOMES}
         for group in sorted(counts, key=_order) if any(counts[group].values())
     }
 
@@ -89,11 +89,11 @@ def pooled(campaign: Campaign, by: Group) -> dict[Any, dict[Outcome, Rate]]:
 def harmful(rates: Mapping[Outcome, Rate]) -> Rate:
     """The share of harmful outcomes (silent, detected or crash) in a group of `pooled`, with its interval.
 
-    >>> print(harmful({outcome: wilson(outcome == "silent", 4) for outcome in OUTCOMES}))
-    0.250 [0.046, 0.699] in 4 trials
+    >>> print(harmful({outcome: clopper_pearson(outcome == "silent", 4) for outcome in OUTCOMES}))
+    0.250 [0.006, 0.806] in 4 trials
     """
     trials = rates["silent"].trials
-    return wilson(round(sum(rates[outcome].estimate for outcome in HARMFUL) * trials), trials)
+    return clopper_pearson(round(sum(rates[outcome].estimate for outcome in HARMFUL) * trials), trials)
 
 
 def _order(group: Any) -> tuple[bool, int, str]:
