@@ -23,9 +23,6 @@ CELLS = 400        # of a sample, for the search; a check takes as many
 BELIEVED = 1.5     # factor by which the mean squared prediction error may differ from the predicted one
 REFINED = 8000     # the same where parameters of a known family are refined
 NEAR = 1.1         # greatest logarithm of the ratio of the fitted variance to that of the values
-STEP = 0.02        # of a parameter, for the slopes of the likelihood
-FLAT = 1e-8        # of the largest information: a parameter of which less is known has no influence
-WIDER = 3.0        # standard errors are larger than the likelihood says, because the field does not follow the model
 
 
 Members = list[tuple[Family, np.ndarray]]   # families, each with parameters
@@ -88,12 +85,11 @@ class Predicted:
 
 @dataclass(frozen=True, eq=False)
 class NeighbourFit:
-    """The most likely member of several families, with plausible others."""
+    """The most likely member of several families."""
 
     covariance: Correlation
     family: str
     deviances: dict[str, float]
-    draws: tuple[Correlation, ...]
 
 
 def all_families(seen: Periodogram, variance: float) -> Members:
@@ -102,7 +98,7 @@ def all_families(seen: Periodogram, variance: float) -> Members:
 
 
 def fit_neighbours(
-    seen: Periodogram, sample: Predicted, members: Members, draws: int, seed: int, wider: float = WIDER
+    seen: Periodogram, sample: Predicted, members: Members
 ) -> NeighbourFit:
     """The most likely of these families for the sample, each from a start; variances stay near those of the starts."""
     from scipy.optimize import minimize
@@ -120,25 +116,5 @@ def fit_neighbours(
         found[family.name] = (float(best.fun), family, np.asarray(best.x))
     name = min(found, key=lambda each: found[each][0])
     _, family, best_at = found[name]
-    low, high = np.array(family.bounds(seen)).T
-    steps = wider * np.random.default_rng(seed).standard_normal((draws, len(best_at))) @ _spread(sample, family, best_at)
-    others = tuple(family.covariance(np.clip(best_at + np.clip(step, -2, 2), low, high)) for step in steps)
     deviances = {each: run[0] for each, run in found.items()}
-    return NeighbourFit(family.covariance(best_at), f"{name}, by neighbours", deviances, others)
-
-
-def _spread(sample: Predicted, family: Family, best: np.ndarray) -> np.ndarray:
-    """A root of the covariance of the parameters, from the products of the scores of the cells.
-
-    Parameters are uncertain together: prediction errors fix how the variance depends on the correlation of neighbours, so
-    a fine distortion is certain where a coarse one is not.
-    """
-    scores = []
-    for place in range(len(best)):
-        step = STEP * (np.arange(len(best)) == place)
-        lower, upper = (sample.deviances(family.covariance(best + each)) for each in (-step, step))
-        scores.append((lower - upper) / (4 * STEP))
-    information = np.array(scores) @ np.array(scores).T
-    values, vectors = np.linalg.eigh(information)
-    roots = np.where(values > FLAT * values[-1], 1 / np.sqrt(np.maximum(values, 1e-300)), 0.0)
-    return np.asarray(roots[:, None] * vectors.T)
+    return NeighbourFit(family.covariance(best_at), f"{name}, by neighbours", deviances)

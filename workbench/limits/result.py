@@ -11,7 +11,6 @@ from typing import Literal, overload
 
 import numpy as np
 
-from workbench.arguments import whole_number
 from workbench.charts.description import Chart
 from workbench.codecs import Codec
 from workbench.data import Field
@@ -23,6 +22,7 @@ from workbench.limits.blocks import Tile
 from workbench.limits.comparison import Comparison
 from workbench.limits.field_model import FieldModel, estimate
 from workbench.limits.gaussianity import Gaussianity, gaussianity
+from workbench.limits.interval import correction, sampling_interval
 from workbench.limits.plot import plot
 from workbench.limits.sources import Piecewise, Source
 from workbench.limits.spectrum import Spectrum, require_distortion
@@ -31,7 +31,6 @@ from workbench.progress import Progress, Stoppable
 
 CONFIDENCE = 0.95
 EPS = 0.01
-ERRORS = 2.2        # standard errors in half an interval, for standard errors that are estimates themselves
 RAGGED = 0.5        # share of the cost of borders that may be due to ragged borders of regions that were found
 TOO_HIGH = 0.02     # bits per sample: a smaller error of a rate is not mentioned
 FEWEST_ERRORS = 64  # prediction errors whose mean square is looked at
@@ -234,23 +233,16 @@ class FieldLimits(RateDistortion):
     def interval(self, distortion: float) -> tuple[float, float]:
         """The 95% confidence interval of `rate`: sampling, misfit of the spectra, shape and borders of the regions.
 
-        Its parts are the scatter of the spectra over blocks; what the ratios of measured to fitted power would change, as
-        far as they are not chance; `slack`; and, for regions that were found, a part of the cost of borders, because ragged
-        borders are longer than true ones.
+        Its parts are the power that a field of this size may have by chance; what the measured power would change where it
+        differs from the fitted one; `slack`; and, for regions that were found, a part of the cost of borders, because
+        ragged borders are longer than true ones.
         """
-        rate, (fitted, *others) = self.rate(distortion), self.source.plausible
-        if not others:
-            return 0.0, float("inf")
-        distortion = max(distortion, self.source.step**2 / 12)
-        base = fitted.rate(distortion)
-        misses = np.array([each.rate(distortion) - base for each in others])
-        ends = np.quantile(misses, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-        low, high = float(ends[0]), float(ends[1])
-        wide = ERRORS * float(misses.std())
-        model = self.source.misfit_of_rate(self.spectrum.level(distortion))
+        distortion = max(require_distortion(distortion), self.source.step**2 / 12)
+        model = self.spectrum, self.source.fits, self.source.regions.sizes.tolist(), distortion
+        low, high = sampling_interval(*model, CONFIDENCE)
+        off = correction(*model)
         ragged = RAGGED * self.price_of_borders(distortion) if self.source.found else 0.0
-        down = min(low, -wide) + min(model, 0.0) - ragged - self.slack
-        return max(0.0, rate + min(down, 0.0)), rate + max(high, wide, 0.0) + max(model, 0.0)
+        return max(0.0, low + min(off, 0.0) - ragged - self.slack), high + max(off, 0.0)
 
     def instance(self, eb: float) -> float:
         """Bits per sample of *this* field within `eb`: -log2 of its density under the model, minus the room of the errors.
@@ -279,7 +271,7 @@ class FieldLimits(RateDistortion):
         for region, fit in enumerate(self.source.fits):
             if fit is not None and fit.misfit.serious:
                 found.append(f"region {region + 1}: the fitted spectrum differs from the measured one by {fit.misfit}")
-            if fit is not None and not fit.draws:
+            if fit is not None and not fit.independent:
                 found.append(f"region {region + 1} is too small to estimate the uncertainty of its spectrum")
         found += self._of_prediction_errors()
         if self.spectrum.slack > TOO_HIGH:
@@ -345,7 +337,7 @@ class FieldLimits(RateDistortion):
 
 @overload
 def rate_distortion(
-    field_or_model: Field | np.ndarray, tile: Tile = None, regions: str | int | np.ndarray = "auto", *, seed: int = 0
+    field_or_model: Field | np.ndarray, tile: Tile = None, regions: str | int | np.ndarray = "auto"
 ) -> FieldLimits: ...
 
 
@@ -357,8 +349,6 @@ def rate_distortion(
     field_or_model: Field | np.ndarray | Source,
     tile: Tile = None,
     regions: str | int | np.ndarray = "auto",
-    *,
-    seed: int = 0,
 ) -> RateDistortion:
     """Rate-distortion bounds of an exact model (`wb.limits`), or of the Gaussian model that fits a field best.
 
@@ -377,7 +367,7 @@ def rate_distortion(
         field_or_model = Field(field_or_model)
     if isinstance(field_or_model, Field):
         field_or_model.require_floats("a rate-distortion bound")
-        return FieldLimits(estimate(field_or_model, regions, whole_number("seed", seed, least=0)), tile)
+        return FieldLimits(estimate(field_or_model, regions), tile)
     if not isinstance(field_or_model, Source):
         raise WorkbenchError(f"expected a field, or a model of wb.limits; got {type(field_or_model).__name__}")
     if not (isinstance(regions, str) and regions == "auto"):
