@@ -1,9 +1,8 @@
 """A Gaussian model of one given field: its regions, their covariances, and the uncertainty of the estimate.
 
 The field is split into homogeneous regions (`regions.py`), each region gets the covariance that fits it best (`fit.py`),
-and cells at borders that were found are assigned again with these covariances (`borders.py`). Regions are assumed to be
-independent of each other. All bounds are bounds for this model. Spectra drawn from the distribution of the estimates, on
-small boxes, give the uncertainty of a rate.
+and cells at borders that were found are assigned again with these covariances (`borders.py`), in turns. Regions are
+assumed to be independent of each other. All bounds are bounds for this model.
 """
 
 from __future__ import annotations
@@ -34,6 +33,8 @@ from workbench.limits.spectrum import Spectrum
 
 BORDER = {1: 4, 2: 3, 3: 2, 4: 1}   # cells next to another region whose label is uncertain, if regions were found
 LEAST_SURE = 64
+ROUNDS = 3     # of fits and borders
+MOVED = 0.01   # share of the cells that change their region, up to which fits are kept
 LEAST_SPAN, MOST_SPAN = 1e-100, 1e100   # of the values: squares of small residuals and of large sums must be finite numbers
 DOUBTED = 1 / 9   # what a value is worth where prediction errors contradict the periodogram
 CUT = 0.3     # share of the blocks of a periodogram that are cut by borders, above which its parameters are refined
@@ -142,27 +143,32 @@ def estimate(field: Field, regions: str | int | np.ndarray = "auto") -> FieldMod
     given = not isinstance(regions, str | int)
     if (np.asarray(field.valid) & (found.labels < 0)).any():   # what a map leaves out is not coded, either
         field = Field(field.values, field.spacing, field.name, found.labels < 0, field.metadata)
-    settled = found.labels >= 0 if given or found.count == 1 else _away_from_borders(found.labels)
     values = np.asarray(field.values, np.float64)
+    settled = found.labels >= 0 if given or found.count == 1 else _away_from_borders(found.labels)
+    means, fits = _of_regions(found, settled, values)
+    for _ in range(ROUNDS if not given and found.count > 1 else 0):
+        before, found = found, _with_better_borders(found, values, fits, means)
+        settled = _away_from_borders(found.labels)
+        if np.count_nonzero(found.labels != before.labels) <= MOVED * values.size:
+            break
+        means, fits = _of_regions(found, settled, values)
+    model = FieldModel(field, found, tuple(means), tuple(fits), settled, fills, not given and found.count > 1)
+    # Borders that were found are too ragged to tell: one cell on the wrong side spoils the prediction of many.
+    return _of_one_texture(model, values) if given and alike(fits) else model
+
+
+def _of_regions(found: Regions, settled: np.ndarray, values: np.ndarray) -> tuple[list[float], list[Fit | None]]:
+    """The mean and the fit of each region; None for one that does not vary."""
     means: list[float] = []
     fits: list[Fit | None] = []
     for region in range(found.count):
         inside = found.labels == region
         cells = values[inside]
-        mean = float(cells.mean())
-        means.append(mean)
-        if not float(np.ptp(cells)) > 0:
-            fits.append(None)
-            continue
+        means.append(float(cells.mean()))
         sure = inside & settled
         known = sure if np.count_nonzero(sure) >= max(LEAST_SURE, cells.size / 4) else inside
-        fits.append(_fitted(values, inside, known, mean))
-    if not given and found.count > 1:
-        found = _with_better_borders(found, values, fits, means)
-        settled = _away_from_borders(found.labels)
-    model = FieldModel(field, found, tuple(means), tuple(fits), settled, fills, not given and found.count > 1)
-    # Borders that were found are too ragged to tell: one cell on the wrong side spoils the prediction of many.
-    return _of_one_texture(model, values) if given and alike(fits) else model
+        fits.append(_fitted(values, inside, known, means[-1]) if float(np.ptp(cells)) > 0 else None)
+    return means, fits
 
 
 def require_squares(field: Field) -> None:
@@ -204,19 +210,20 @@ def _fitted(values: np.ndarray, inside: np.ndarray, known: np.ndarray, mean: flo
     sample = Predicted.of(values, known, mean)
     if not found.independent:
         return found
-    if not sample.believes(found.covariance):
-        other, worth = fit_neighbours(seen, sample, all_families(seen, float(np.var(values[known])))), DOUBTED
-    elif seen.cut > CUT and found.member is not None:
-        sample = Predicted.of(values, known, mean, REFINED)
-        other, worth = fit_neighbours(seen, sample, [found.member]), 1.0
-    else:
+    believed, members = sample.believes(found.covariance), list(found.members)
+    if believed and not (seen.cut > CUT and members):
         return found
+    if not believed:
+        members.append(fit_neighbours(seen, sample, all_families(seen, float(np.var(values[known])))).member)
+    sample = Predicted.of(values, known, mean, REFINED)   # leakage may have chosen the family
+    best = min(members, key=lambda each: sample.deviance(each[0].covariance(each[1])))
+    other = fit_neighbours(seen, sample, [best])
     if sample.deviance(other.covariance) >= sample.deviance(found.covariance):
         return found
     expected = found.seen.expected(other.covariance)
     judged = misfit(found.seen, expected, 0)
     parameters = 2 + values.ndim
-    independent = worth * sample.values.size
+    independent = (1.0 if believed else DOUBTED) * sample.values.size
     return Fit(other.covariance, other.family, other.deviances, judged, found.seen, expected, parameters, independent)
 
 

@@ -15,11 +15,14 @@ from workbench.limits.correlation import Autoregressive, Correlation, Matern
 from workbench.limits.families import FAMILIES, Family, Noisy, Prewhitened, RotatedMatern, Wider
 from workbench.limits.misfit import Misfit, misfit
 from workbench.limits.periodogram import Periodogram
+from workbench.limits.spectrum import LOG2E
 
 STEP = 1e-4           # of a parameter, for finite differences
 LEAST_GAIN = 1e-6     # of the deviance: the search ends below it
 PASSES = 40
 HOPELESS = 0.02       # of the deviance behind the best family: no wider family is tried
+WORTH_REPEATING = 0.02   # of the deviance: corrections are repeated that gain more
+MOST_REPEATED = 8
 WORTH_DIRECTIONS = 0.002   # bits per sample that a misfit by direction costs: with more, other directions are fitted
 FEWEST = 8            # cells, and frequencies, below which nothing but a variance can be fitted
 
@@ -36,7 +39,8 @@ class Fit:
     expected: np.ndarray             # the expectation of the periodogram
     parameters: int                  # how many were fitted
     independent: float               # how many independent values it is worth; 0 if nothing is known about it
-    member: tuple[Family, np.ndarray] | None = None   # the family, and the parameters
+    unresolved: float = 0.0          # bits per sample that resolving peaks of the spectrum better has saved
+    members: tuple[Wider, ...] = ()   # of each family that was fitted, the most likely one
 
 
 def fit(seen: Periodogram, cells: int) -> Fit:
@@ -49,21 +53,25 @@ def fit(seen: Periodogram, cells: int) -> Fit:
     found |= {family.name: _likeliest(family, seen, [start], price) for family, start in _wider(found)}
     deviances = {name: deviance for name, (deviance, _, _) in found.items()}
     fitted = price * min(found.values(), key=lambda run: run[0])[2].size   # parameters that sampling corrects
-    deviances["as sampled"] = _of_the_other_half(_prewhitened(found, seen)) + fitted
-    along_axes = _fit_of(min(deviances, key=lambda each: deviances[each]), found, deviances, seen)
+    sampled = {"as sampled": _prewhitened(found, seen)}
+    deviances["as sampled"] = sampled["as sampled"][0] + fitted
+    along_axes = _fit_of(min(deviances, key=lambda each: deviances[each]), found, sampled, deviances, seen)
     if seen.signed is None or not (along_axes.misfit.of_direction and along_axes.misfit.bits > WORTH_DIRECTIONS):
         return along_axes
     if (rotated := _rotated(found, seen)) is not None:
         family, start = rotated
         found[family.name] = _likeliest(family, seen.signed, [start], price)
         deviances[family.name] = found[family.name][0]
-    deviances["as sampled, by direction"] = _of_the_other_half(_prewhitened(found, seen.signed)) + fitted
+    by_direction = "as sampled, by direction"
+    sampled[by_direction] = _prewhitened(found, seen.signed)
+    deviances[by_direction] = sampled[by_direction][0] + fitted
     name = min(deviances, key=lambda each: deviances[each])
-    return along_axes if name == along_axes.family else _fit_of(name, found, deviances, seen.signed)
+    return along_axes if name == along_axes.family else _fit_of(name, found, sampled, deviances, seen.signed)
 
 
 Member = tuple[float, Family, np.ndarray]   # the deviance with the price of parameters, the family, the parameters
 Runs = Mapping[str, Member]                 # by the name of the family
+Measured = tuple[float, Prewhitened, float]   # the deviance by cross-validation, the corrections, what repeating gained
 
 
 def _likeliest(family: Family, seen: Periodogram, starts: Sequence[np.ndarray], price: float) -> Member:
@@ -72,25 +80,41 @@ def _likeliest(family: Family, seen: Periodogram, starts: Sequence[np.ndarray], 
     return deviance + price * len(best), family, best
 
 
-def _fit_of(name: str, found: Runs, deviances: Mapping[str, float], seen: Periodogram) -> Fit:
+def _fit_of(
+    name: str, found: Runs, sampled: Mapping[str, Measured], deviances: Mapping[str, float], seen: Periodogram
+) -> Fit:
     """The fit of the family of this name, or of the measured covariance; judged by frequencies of either sign."""
     if name in found:
         _, family, best = found[name]
         covariance: Correlation = family.covariance(best)
-        free = len(best)
+        free, unresolved = len(best), 0.0
     else:
-        covariance, free = _prewhitened(found, seen).covariance(seen.power), 0
+        _, measured, gained = sampled[name]
+        covariance, free, unresolved = measured.covariance(seen.power), 0, 0.5 * LOG2E * gained
     whole = seen.signed or seen
     expected = whole.expected(covariance)
     parameters = free or covariance.values.size   # type: ignore[attr-defined]
     return Fit(covariance, name, deviances, misfit(whole, expected, free), whole, expected, parameters, seen.independent,
-               found[name][1:] if name in found else None)
+               unresolved, tuple((family, best) for _, family, best in found.values()))
 
 
-def _prewhitened(found: Runs, seen: Periodogram) -> Prewhitened:
-    """The corrections of the most likely member of all families."""
+def _prewhitened(found: Runs, seen: Periodogram) -> Measured:
+    """The corrections of the most likely member of all families, repeated while they are worth it.
+
+    Tapers and lag windows blur a peak. What is corrected and blurred again is closer to the measured power each time, first
+    in the peaks, then in the noise (Richardson 1972).
+    """
     _, family, best = min(found.values(), key=lambda run: run[0])
-    return Prewhitened.of(seen, family.covariance(best), _expected(family, best, seen))
+    measured = Prewhitened.of(seen, family.covariance(best), _expected(family, best, seen))
+    first = deviance = _of_the_other_half(measured)
+    for _ in range(MOST_REPEATED if np.isfinite(deviance) else 0):
+        covariance = measured.covariance(seen.power)
+        again = Prewhitened.of(seen, covariance, _raised(seen.expected(covariance)))
+        repeated = _of_the_other_half(again)
+        if not repeated < deviance - WORTH_REPEATING:
+            break
+        deviance, measured = repeated, again
+    return deviance, measured, first - deviance if np.isfinite(deviance) else 0.0
 
 
 def _rotated(found: Runs, seen: Periodogram) -> Wider | None:
@@ -148,9 +172,13 @@ def _search(family: Family, seen: Periodogram, start: np.ndarray) -> tuple[float
 
 
 def _expected(family: Family, parameters: np.ndarray, seen: Periodogram) -> np.ndarray:
-    """The expected periodogram, with very small powers raised above rounding errors."""
-    expected = seen.expected(family.covariance(parameters))
-    return np.maximum(expected, 1e-13 * expected.max())
+    """The expected periodogram."""
+    return _raised(seen.expected(family.covariance(parameters)))
+
+
+def _raised(power: np.ndarray) -> np.ndarray:
+    """Powers, of which very small ones are raised above rounding errors."""
+    return np.maximum(power, 1e-13 * power.max())
 
 
 def _slopes(family: Family, at: np.ndarray, seen: Periodogram, expected: np.ndarray) -> np.ndarray:

@@ -17,53 +17,74 @@ less power. At coarse distortions few components are above the level, and it is 
 
 This is the error of sampling, for a model with as many parameters as one likes. With the ratio of measured to expected
 power in place of the change, the same derivative says what the misfit of a model does to the rate (a one-step estimate, in
-the words of semiparametric statistics). The interval holds the rate with this correction and without it.
+the words of semiparametric statistics). So does the ratio of measured to expected squared prediction errors, which do not
+leak from strong waves to weak ones. The interval holds the rate with these corrections and without them; and what is known
+to be wrong with a model, a misfit that is not chance or peaks that blocks do not resolve, widens it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from workbench.limits.fit import Fit
 from workbench.limits.spectrum import LOG2E, Spectrum
 
+Numbers = float | np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """The fit of a region of so many cells, at a water level; `excess` is the ratio of squared prediction errors."""
+
+    fit: Fit
+    cells: int
+    level: float
+    excess: float = 1.0
+
+    @cached_property
+    def weights(self) -> np.ndarray:
+        """How much the power at each frequency counts."""
+        return np.minimum(1.0, self.fit.expected / self.level)
+
+    def total(self, change: Numbers) -> float:
+        """The sum over all components of such a change of the logarithm of their power, by frequency."""
+        return self.cells * float(np.average(self.weights * change, weights=self.fit.seen.multiplicity))
+
+    @property
+    def corrections(self) -> tuple[float, float, float]:
+        """Bits that the rate would change with the measured power, and with the measured prediction errors; and none."""
+        measured, predicted = self.fit.seen.power / self.fit.expected - 1, float(np.log(max(self.excess, 1e-6)))
+        return 0.5 * LOG2E * self.total(measured), 0.5 * LOG2E * self.total(predicted), 0.0
+
+    @property
+    def below(self) -> float:
+        """Bits that the rate may be too high."""
+        return self.total(self.fit.misfit.bits * self.fit.misfit.significant + self.fit.unresolved) - min(self.corrections)
+
+    @property
+    def above(self) -> float:
+        """Bits that the rate may be too low."""
+        return self.total(self.fit.misfit.bits * self.fit.misfit.significant) + max(self.corrections)
+
 
 def sampling_interval(
-    spectrum: Spectrum, fits: Sequence[Fit | None], sizes: Sequence[int], distortion: float, confidence: float
+    spectrum: Spectrum, regions: Sequence[Region], distortion: float, confidence: float
 ) -> tuple[float, float]:
-    """The interval of the rate of regions of these sizes, if their models are flexible enough.
+    """The interval of the rate if the models are flexible enough.
 
     Nothing is known about regions that are too small for an estimate: then any rate is possible.
     """
     from scipy.special import chdtri
 
-    if any(each is not None and not each.independent for each in fits):
+    if not all(region.fit.independent for region in regions):
         return 0.0, float("inf")
-    level, weight, squares = min(spectrum.level(distortion), float(spectrum.values[-1])), 0.0, 0.0
-    for each, cells in zip(fits, sizes, strict=True):
-        if each is not None:
-            known, shares = _weights(each, level), each.seen.multiplicity / each.seen.multiplicity.sum()
-            weight += cells * float(np.sum(shares * known))
-            squares += cells**2 / each.independent * float(np.sum(shares * known**2))
-    if not weight:
+    squares = sum(region.cells / region.fit.independent * region.total(region.weights) for region in regions)
+    if not squares:
         return 0.0, 0.0
-    freedom = weight**2 / squares
+    freedom = sum(region.total(1.0) for region in regions) ** 2 / squares
     least, most = (freedom / float(chdtri(freedom, tail)) for tail in ((1 - confidence) / 2, (1 + confidence) / 2))
     return spectrum.rate(distortion / least), spectrum.rate(distortion / most)
-
-
-def correction(spectrum: Spectrum, fits: Sequence[Fit | None], sizes: Sequence[int], distortion: float) -> float:
-    """Bits per sample that the rate would change if the spectra had the measured power."""
-    level, total = min(spectrum.level(distortion), float(spectrum.values[-1])), 0.0
-    for each, cells in zip(fits, sizes, strict=True):
-        if each is not None:
-            off = each.seen.power / each.expected - 1
-            total += cells * float(np.average(_weights(each, level) * off, weights=each.seen.multiplicity))
-    return 0.5 * LOG2E * total / spectrum.size
-
-
-def _weights(fit: Fit, level: float) -> np.ndarray:
-    """How much the power at each frequency counts."""
-    return np.minimum(1.0, fit.expected / level)

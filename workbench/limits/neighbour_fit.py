@@ -3,9 +3,10 @@
 The periodogram sees a masked region through the leakage of its edges. If the field is much smoother than they are, leakage
 hides its short waves, and the fit may be off by orders of magnitude without a misfit. Prediction errors do not leak: under
 the right covariance their mean square is that which it predicts. So every fit is checked with a sample of prediction
-errors, and if it fails, parameters are fitted to the conditional likelihood of this sample instead (Vecchia 1988). Where
-borders cross most blocks of the periodogram, parameters that pass are refined in the same way, because they are uncertain.
-Neighbours say little about long waves, so the variance stays near that of the values.
+errors, and if it fails, or borders cross most blocks of the periodogram, parameters are fitted to the conditional
+likelihood of a larger sample instead (Vecchia 1988): those of the family that predicts it best. Cells on the wrong side of a
+border must not decide, so there is a limit to what one error counts. Neighbours say little about long waves, so the variance
+stays near that of the values.
 """
 
 from __future__ import annotations
@@ -15,17 +16,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.limits.correlation import Correlation
-from workbench.limits.families import FAMILIES, Family, Noisy
+from workbench.limits.families import FAMILIES, Family, Noisy, Wider
 from workbench.limits.innovations import Offsets, conditionals, default_neighbours
 from workbench.limits.periodogram import Periodogram
 
 CELLS = 400        # of a sample, for the search; a check takes as many
 BELIEVED = 1.5     # factor by which the mean squared prediction error may differ from the predicted one
 REFINED = 8000     # the same where parameters of a known family are refined
+OUTLIER = 16.0     # squared errors over predicted ones count up to this
 NEAR = 1.1         # greatest logarithm of the ratio of the fitted variance to that of the values
 
 
-Members = list[tuple[Family, np.ndarray]]   # families, each with parameters
+Members = list[Wider]   # families, each with parameters
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,12 +69,12 @@ class Predicted:
     def excess(self, covariance: Correlation) -> float:
         """The mean squared error over the predicted one; 1 for the right covariance."""
         errors, variances = self.errors(covariance)
-        return float(np.mean(errors**2 / variances))
+        return float(np.mean(np.minimum(errors**2 / variances, OUTLIER)))
 
     def deviances(self, covariance: Correlation) -> np.ndarray:
         """Minus twice the logarithm of the likelihood of each cell, up to a constant."""
         errors, variances = self.errors(covariance)
-        return np.asarray(np.log(variances) + errors**2 / variances)
+        return np.asarray(np.log(variances) + np.minimum(errors**2 / variances, OUTLIER))
 
     def deviance(self, covariance: Correlation) -> float:
         """Their mean."""
@@ -90,6 +92,7 @@ class NeighbourFit:
     covariance: Correlation
     family: str
     deviances: dict[str, float]
+    member: Wider
 
 
 def all_families(seen: Periodogram, variance: float) -> Members:
@@ -97,9 +100,7 @@ def all_families(seen: Periodogram, variance: float) -> Members:
     return [(family, np.append(np.log(variance), family.starts(seen)[0][1:])) for family in map(Noisy, FAMILIES)]
 
 
-def fit_neighbours(
-    seen: Periodogram, sample: Predicted, members: Members
-) -> NeighbourFit:
+def fit_neighbours(seen: Periodogram, sample: Predicted, members: Members) -> NeighbourFit:
     """The most likely of these families for the sample, each from a start; variances stay near those of the starts."""
     from scipy.optimize import minimize
 
@@ -117,4 +118,4 @@ def fit_neighbours(
     name = min(found, key=lambda each: found[each][0])
     _, family, best_at = found[name]
     deviances = {each: run[0] for each, run in found.items()}
-    return NeighbourFit(family.covariance(best_at), f"{name}, by neighbours", deviances)
+    return NeighbourFit(family.covariance(best_at), f"{name}, by neighbours", deviances, (family, best_at))

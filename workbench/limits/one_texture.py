@@ -49,7 +49,7 @@ class OneTexture:
         expected = alone.seen.expected(covariance)
         judged = misfit(alone.seen, expected, 0)
         return replace(alone, covariance=covariance, family=self.fit.family, misfit=judged, expected=expected,
-                       deviances=self.fit.deviances, parameters=1, member=None)
+                       deviances=self.fit.deviances, parameters=1, members=())
 
 
 def standardised(values: np.ndarray, labels: np.ndarray, mean: float, deviations: np.ndarray) -> np.ndarray:

@@ -22,7 +22,7 @@ from workbench.limits.blocks import Tile
 from workbench.limits.comparison import Comparison
 from workbench.limits.field_model import FieldModel, estimate
 from workbench.limits.gaussianity import Gaussianity, gaussianity
-from workbench.limits.interval import correction, sampling_interval
+from workbench.limits.interval import Region, sampling_interval
 from workbench.limits.plot import plot
 from workbench.limits.sources import Piecewise, Source
 from workbench.limits.spectrum import Spectrum, require_distortion
@@ -34,6 +34,7 @@ EPS = 0.01
 RAGGED = 0.5        # share of the cost of borders that may be due to ragged borders of regions that were found
 TOO_HIGH = 0.02     # bits per sample: a smaller error of a rate is not mentioned
 FEWEST_ERRORS = 64  # prediction errors whose mean square is looked at
+MOST_SAVED = 3.0    # times what is seen: bits that codes may save where a field is not Gaussian
 UNEXPECTED = 2.0    # factor by which it may differ from what the model predicts
 
 
@@ -238,11 +239,15 @@ class FieldLimits(RateDistortion):
         ragged borders are longer than true ones.
         """
         distortion = max(require_distortion(distortion), self.source.step**2 / 12)
-        model = self.spectrum, self.source.fits, self.source.regions.sizes.tolist(), distortion
-        low, high = sampling_interval(*model, CONFIDENCE)
-        off = correction(*model)
+        level = min(self.spectrum.level(distortion), float(self.spectrum.values[-1]))
+        fits = zip(self.source.fits, self.source.regions.sizes.tolist(), self._excesses, strict=True)
+        regions = [Region(fit, cells, level, excess) for fit, cells, excess in fits if fit is not None]
+        low, high = sampling_interval(self.spectrum, regions, distortion, CONFIDENCE)
         ragged = RAGGED * self.price_of_borders(distortion) if self.source.found else 0.0
-        return max(0.0, low + min(off, 0.0) - ragged - self.slack), high + max(off, 0.0)
+        low -= sum(region.below for region in regions) / self.source.size + ragged + self.slack
+        if self.gaussianity is not None and self.gaussianity.visibly_not:
+            low -= MOST_SAVED * self.gaussianity.saved * sum(region.total(1.0) for region in regions) / self.source.size
+        return max(0.0, low), high + sum(region.above for region in regions) / self.source.size
 
     def instance(self, eb: float) -> float:
         """Bits per sample of *this* field within `eb`: -log2 of its density under the model, minus the room of the errors.
@@ -271,6 +276,9 @@ class FieldLimits(RateDistortion):
         for region, fit in enumerate(self.source.fits):
             if fit is not None and fit.misfit.serious:
                 found.append(f"region {region + 1}: the fitted spectrum differs from the measured one by {fit.misfit}")
+            if fit is not None and fit.unresolved > TOO_HIGH:
+                most = f"{fit.unresolved:.2g} bits"
+                found.append(f"region {region + 1}: peaks of its spectrum are not resolved: rates may be {most} too high")
             if fit is not None and not fit.independent:
                 found.append(f"region {region + 1} is too small to estimate the uncertainty of its spectrum")
         found += self._of_prediction_errors()
@@ -285,18 +293,21 @@ class FieldLimits(RateDistortion):
 
     def _of_prediction_errors(self) -> list[str]:
         """Regions whose values are predicted much worse, or much better, than their covariance says."""
-        residuals, found = self.source.innovations.residuals, []
+        return [
+            f"no model fits region {region}: squared prediction errors are {ratio:.3g} times those expected, "
+            "so its rates mean little"
+            for region, ratio in enumerate(self._excesses, 1) if not 1 / UNEXPECTED < ratio < UNEXPECTED
+        ]
+
+    @cached_property
+    def _excesses(self) -> list[float]:
+        """The mean squared prediction error of each region over the expected one; 1 where too few are known."""
+        residuals, ratios = self.source.innovations.residuals, []
         for region, fit in enumerate(self.source.fits):
             known = self.source.settled & (self.source.regions.labels == region)
-            if fit is None or np.count_nonzero(known) < FEWEST_ERRORS:
-                continue
-            ratio = float(np.mean(residuals[known] ** 2))
-            if not 1 / UNEXPECTED < ratio < UNEXPECTED:
-                found.append(
-                    f"no model fits region {region + 1}: squared prediction errors are {ratio:.3g} times those expected, "
-                    "so its rates mean little"
-                )
-        return found
+            few = fit is None or np.count_nonzero(known) < FEWEST_ERRORS
+            ratios.append(1.0 if few else float(np.mean(residuals[known] ** 2)))
+        return ratios
 
     def compare(
         self,
