@@ -4,9 +4,9 @@ The periodogram sees a masked region through the leakage of its edges. If the fi
 hides its short waves, and the fit may be off by orders of magnitude without a misfit. Prediction errors do not leak: under
 the right covariance their mean square is that which it predicts. So every fit is checked with a sample of prediction
 errors, and if it fails, or borders cross most blocks of the periodogram, parameters are fitted to the conditional
-likelihood of a larger sample instead (Vecchia 1988): those of the family that predicts it best. Cells on the wrong side of a
-border must not decide, so there is a limit to what one error counts. Neighbours say little about long waves, so the variance
-stays near that of the values.
+likelihood of a larger sample instead (Vecchia 1988): those of the family that predicts it best. Cells on the wrong side of
+a border must not decide, so there is a limit to what one error counts. Neighbours say little about long waves, so the
+variance stays near that of the values.
 """
 
 from __future__ import annotations
