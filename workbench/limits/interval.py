@@ -33,6 +33,7 @@ import numpy as np
 from workbench.limits.fit import Fit
 from workbench.limits.spectrum import LOG2E, Spectrum
 
+STILL_UNRESOLVED = 3.0   # times what resolving peaks has saved: what may be left, because each step saves less
 Numbers = float | np.ndarray
 
 
@@ -63,7 +64,8 @@ class Region:
     @property
     def below(self) -> float:
         """Bits that the rate may be too high."""
-        return self.total(self.fit.misfit.bits * self.fit.misfit.significant + self.fit.unresolved) - min(self.corrections)
+        known = self.fit.misfit.bits * self.fit.misfit.significant + STILL_UNRESOLVED * self.fit.unresolved
+        return self.total(known) - min(self.corrections)
 
     @property
     def above(self) -> float:

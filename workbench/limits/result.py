@@ -22,7 +22,7 @@ from workbench.limits.blocks import Tile
 from workbench.limits.comparison import Comparison
 from workbench.limits.field_model import FieldModel, estimate
 from workbench.limits.gaussianity import Gaussianity, gaussianity
-from workbench.limits.interval import Region, sampling_interval
+from workbench.limits.interval import STILL_UNRESOLVED, Region, sampling_interval
 from workbench.limits.plot import plot
 from workbench.limits.sources import Piecewise, Source
 from workbench.limits.spectrum import Spectrum, require_distortion
@@ -277,7 +277,7 @@ class FieldLimits(RateDistortion):
             if fit is not None and fit.misfit.serious:
                 found.append(f"region {region + 1}: the fitted spectrum differs from the measured one by {fit.misfit}")
             if fit is not None and fit.unresolved > TOO_HIGH:
-                most = f"{fit.unresolved:.2g} bits"
+                most = f"{STILL_UNRESOLVED * fit.unresolved:.2g} bits"
                 found.append(f"region {region + 1}: peaks of its spectrum are not resolved: rates may be {most} too high")
             if fit is not None and not fit.independent:
                 found.append(f"region {region + 1} is too small to estimate the uncertainty of its spectrum")
