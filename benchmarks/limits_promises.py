@@ -1,6 +1,6 @@
 """Whether limits keep their promises: masks, holes, converses, intervals, real oceans. Each figure is beside its target.
 
-python benchmarks/limits_promises.py [--fields 40] [--intervals | --kind NAME ...] [--oceans FILE NAME ...]
+python benchmarks/limits_promises.py [--fields 40] [--intervals | --kind NAME ...] [--first 0] [--oceans FILE NAME ...]
 
 The whole takes an hour on two cores; `--fields 8` takes some minutes. With `--intervals`, nothing but the intervals; with
 `--kind`, those of the kinds whose name has these words. Files of ocean fields are not part of the project.
@@ -37,11 +37,12 @@ def main() -> None:
     parser.add_argument("--fields", type=int, default=40, help="fields of each kind")
     parser.add_argument("--intervals", action="store_true", help="nothing but the intervals")
     parser.add_argument("--kind", nargs="+", default=[], help="nothing but the intervals of these kinds")
+    parser.add_argument("--first", type=int, default=0, help="the first seed of the fields whose intervals are looked at")
     parser.add_argument("--oceans", nargs=2, action="append", default=[], metavar=("FILE", "NAME"))
     asked = parser.parse_args()
     print(timing.machine())
     if asked.intervals or asked.kind:
-        intervals(asked.fields, asked.kind)
+        intervals(asked.fields, asked.kind, asked.first)
         return
     print(f"\n{asked.fields} fields of each kind\n\n| promise | measured | target |\n|---|---|---|")
     masks(asked.fields)
@@ -51,7 +52,7 @@ def main() -> None:
     speed()
     for path, name in asked.oceans:
         ocean(Path(path), name)
-    intervals(asked.fields, [])
+    intervals(asked.fields, [], asked.first)
 
 
 def print_row(promise: str, measured: str, target: str) -> None:
@@ -106,7 +107,7 @@ def converses(cases: int) -> None:
     print_row("converses above an achievable rate", f"{above} of {cases}", "none")
 
 
-def intervals(fields: int, asked: list[str]) -> None:
+def intervals(fields: int, asked: list[str], first: int = 0) -> None:
     """The share of the 95% intervals that hold the true rate, with its standard error; biases, widths, warnings."""
     columns = " ".join(f"{distortion:g}" for distortion in COARSE_TO_FINE)
     print(f"\n| kind | n | D / variance = {columns} | ± | bias at 0.1, 0.001 | width | warned | missed without | s |")
@@ -114,7 +115,7 @@ def intervals(fields: int, asked: list[str]) -> None:
     for name, kind in kinds().items():
         if not asked or any(each in name for each in asked):
             number, used = min(fields, kind.fields), time.process_time()
-            seen = [of_field(kind, seed) for seed in range(number)]
+            seen = [of_field(kind, seed) for seed in range(first, first + number)]
             used = (time.process_time() - used) / number
             inside, misses, widths, warned = (np.array([getattr(run, figure) for run in seen])
                                               for figure in ("inside", "misses", "widths", "warned"))
