@@ -195,6 +195,10 @@ class RateDistortion:
 
     def interval(self, distortion: float) -> tuple[float, float]:
         """The 95% confidence interval of `rate`; for an exact model, both ends are the rate."""
+        return self.interval_if_gaussian(distortion)
+
+    def interval_if_gaussian(self, distortion: float) -> tuple[float, float]:
+        """The same if the field is Gaussian, as exact models are."""
         rate = self.rate(distortion)
         return rate, rate
 
@@ -220,8 +224,7 @@ class FieldLimits(RateDistortion):
 
     def rate(self, distortion: float) -> float:
         """The rate-distortion function of the model; of values on a lattice, never more than exact values need."""
-        distortion = require_distortion(distortion)
-        return super().rate(max(distortion, self.source.step**2 / 12))
+        return super().rate(self._not_below_steps(distortion))
 
     def pointwise(self, eb: float) -> float:
         """Least mean bits per sample of a code that keeps every value within `eb`; loose, even negative, for large `eb`."""
@@ -232,22 +235,42 @@ class FieldLimits(RateDistortion):
         return super().pointwise_converse(max(eb, 0.5 * self.source.step), eps)
 
     def interval(self, distortion: float) -> tuple[float, float]:
-        """The 95% confidence interval of `rate`: sampling, misfit of the spectra, shape and borders of the regions.
+        """The 95% confidence interval of `rate`; lower where the field is clearly not Gaussian.
+
+        The lower end then falls by three times the bits that a code would save that knows the distribution and the local
+        variance of prediction errors.
+        """
+        low, high = self.interval_if_gaussian(distortion)
+        if self.gaussianity is not None and self.gaussianity.visibly_not:
+            low -= MOST_SAVED * self.gaussianity.saved * self._share_of_power(distortion)
+        return max(0.0, low), high
+
+    def interval_if_gaussian(self, distortion: float) -> tuple[float, float]:
+        """The interval of the rate of Gaussian fields: a codec below it shows that the model does not describe the field.
 
         Its parts are the power that a field of this size may have by chance; what the measured power would change where it
         differs from the fitted one; `slack`; and, for regions that were found, a part of the cost of borders, because
         ragged borders are longer than true ones.
         """
-        distortion = max(require_distortion(distortion), self.source.step**2 / 12)
-        level = min(self.spectrum.level(distortion), float(self.spectrum.values[-1]))
-        fits = zip(self.source.fits, self.source.regions.sizes.tolist(), self._excesses, strict=True)
-        regions = [Region(fit, cells, level, excess) for fit, cells, excess in fits if fit is not None]
+        distortion, regions = self._not_below_steps(distortion), self._at_level(distortion)
         low, high = sampling_interval(self.spectrum, regions, distortion, CONFIDENCE)
         ragged = RAGGED * self.price_of_borders(distortion) if self.source.found else 0.0
         low -= sum(region.below for region in regions) / self.source.size + ragged + self.slack
-        if self.gaussianity is not None and self.gaussianity.visibly_not:
-            low -= MOST_SAVED * self.gaussianity.saved * sum(region.total(1.0) for region in regions) / self.source.size
         return max(0.0, low), high + sum(region.above for region in regions) / self.source.size
+
+    def _share_of_power(self, distortion: float) -> float:
+        """The share of the components above the water level, with those below by what they add to the distortion."""
+        return sum(region.total(1.0) for region in self._at_level(distortion)) / self.source.size
+
+    def _at_level(self, distortion: float) -> list[Region]:
+        """The regions that vary, at the water level of this distortion."""
+        level = min(self.spectrum.level(self._not_below_steps(distortion)), float(self.spectrum.values[-1]))
+        fits = zip(self.source.fits, self.source.regions.sizes.tolist(), self._excesses, strict=True)
+        return [Region(fit, cells, level, excess) for fit, cells, excess in fits if fit is not None]
+
+    def _not_below_steps(self, distortion: float) -> float:
+        """The distortion, or that of values which are rounded to the steps of their lattice."""
+        return max(require_distortion(distortion), self.source.step**2 / 12)
 
     def instance(self, eb: float) -> float:
         """Bits per sample of *this* field within `eb`: -log2 of its density under the model, minus the room of the errors.
