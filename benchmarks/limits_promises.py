@@ -1,19 +1,21 @@
 """Whether limits keep their promises: masks, holes, converses, intervals, real oceans. Each figure is beside its target.
 
-python benchmarks/limits_promises.py [--fields 40] [--oceans FILE NAME ...]
+python benchmarks/limits_promises.py [--fields 40] [--intervals | --kind NAME ...] [--first 0] [--oceans FILE NAME ...]
 
-The whole takes an hour on two cores; `--fields 8` takes some minutes. Files of ocean fields are not part of the project.
+The whole takes an hour on two cores; `--fields 8` takes some minutes. With `--intervals`, nothing but the intervals; with
+`--kind`, those of the kinds whose name has these words. Files of ocean fields are not part of the project.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import timing
+from limits_kinds import Kind, coast, kinds
 
 import workbench as wb
 from workbench.limits.achievability import achievable
@@ -22,10 +24,10 @@ from workbench.limits.converse import converse
 from workbench.limits.correlation import Autoregressive, Correlation, Matern
 from workbench.limits.regions import segment
 from workbench.limits.shapes import region_spectrum
-from workbench.limits.spectrum import Spectrum
 
 Region = wb.synthetic.Region
 DISTORTIONS = (1e-4, 1e-2, 0.1, 0.5)
+COARSE_TO_FINE = (0.5, 0.3, 0.1, 0.01, 0.001)   # shares of the variance
 SIDE = 128
 
 
@@ -33,18 +35,24 @@ def main() -> None:
     """Print all tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fields", type=int, default=40, help="fields of each kind")
+    parser.add_argument("--intervals", action="store_true", help="nothing but the intervals")
+    parser.add_argument("--kind", nargs="+", default=[], help="nothing but the intervals of these kinds")
+    parser.add_argument("--first", type=int, default=0, help="the first seed of the fields whose intervals are looked at")
     parser.add_argument("--oceans", nargs=2, action="append", default=[], metavar=("FILE", "NAME"))
     asked = parser.parse_args()
     print(timing.machine())
+    if asked.intervals or asked.kind:
+        intervals(asked.fields, asked.kind, asked.first)
+        return
     print(f"\n{asked.fields} fields of each kind\n\n| promise | measured | target |\n|---|---|---|")
     masks(asked.fields)
     holes()
     converses(min(100, 5 * asked.fields))
-    intervals(asked.fields)
     borders(max(1, asked.fields // 4))
     speed()
     for path, name in asked.oceans:
         ocean(Path(path), name)
+    intervals(asked.fields, [], asked.first)
 
 
 def print_row(promise: str, measured: str, target: str) -> None:
@@ -99,28 +107,45 @@ def converses(cases: int) -> None:
     print_row("converses above an achievable rate", f"{above} of {cases}", "none")
 
 
-def intervals(fields: int) -> None:
-    """The share of the 95% intervals that hold the true rate, by kind of field."""
-    every, wider = [], []
-    for name, kind in KINDS.items():
-        inside, bias, width = np.zeros(len(DISTORTIONS)), [], []
-        for seed in range(fields):
-            field, true = kind(seed)
-            limits = wb.rate_distortion(field)
-            for place, distortion in enumerate(DISTORTIONS):
-                (low, high), rate = limits.interval(distortion * true.variance), true.rate(distortion * true.variance)
-                inside[place] += low - 1e-9 <= rate <= high + 1e-9
-                bias.append(limits.rate(distortion * true.variance) - rate)
-                width.append(high - low)
-        every.append(inside / fields)
-        shares = " ".join(f"{share:.2f}" for share in inside / fields)
-        print_row(f"interval: {name}", f"{shares}; bias {np.mean(bias):+.4f}, width {np.mean(width):.4f}", "0.90")
-        if name in EARLIER_WIDTHS and fields >= EARLIER_FIELDS:
-            wider.append(np.mean(width[: EARLIER_FIELDS * len(DISTORTIONS)]) / EARLIER_WIDTHS[name])
-            print_row(f"width over that of the version before: {name}", f"{wider[-1]:.2f}", "2.5")
-    print_row("interval: all", f"{np.mean(every):.3f}", "0.93")
-    if wider:
-        print_row("width over that of the version before: mean of these kinds", f"{np.mean(wider):.2f}", "2.5")
+def intervals(fields: int, asked: list[str], first: int = 0) -> None:
+    """The share of the 95% intervals that hold the true rate, with its standard error; biases, widths, warnings."""
+    columns = " ".join(f"{distortion:g}" for distortion in COARSE_TO_FINE)
+    print(f"\n| kind | n | D / variance = {columns} | ± | bias at 0.1, 0.001 | width | warned | missed without | s |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for name, kind in kinds().items():
+        if not asked or any(each in name for each in asked):
+            number, used = min(fields, kind.fields), time.process_time()
+            seen = [of_field(kind, seed) for seed in range(first, first + number)]
+            used = (time.process_time() - used) / number
+            inside, misses, widths, warned = (np.array([getattr(run, figure) for run in seen])
+                                              for figure in ("inside", "misses", "widths", "warned"))
+            shares = inside.mean(axis=0)
+            error = np.sqrt(np.mean(shares * (1 - shares)) / number)
+            silent = np.mean(~inside.all(axis=1) & ~warned)
+            figures = [" ".join(f"{share:.2f}" for share in shares), f"{error:.2f}", *(
+                " ".join(f"{each:{form}}" for each in array.mean(axis=0)[[2, 4]]) for array, form in
+                ((misses, "+.3f"), (widths, ".3f"))), f"{warned.mean():.0%}", f"{silent:.0%}", f"{used:.1f}"]
+            print(f"| {name} | {number} | {' | '.join(figures)} |", flush=True)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What was said about one field at each distortion, and whether it was warned of."""
+
+    inside: list[bool]
+    misses: list[float]
+    widths: list[float]
+    warned: bool
+
+
+def of_field(kind: Kind, seed: int) -> Run:
+    """The rates and intervals of one field of a kind, beside the truth."""
+    limits, true = wb.rate_distortion(kind.made(seed)), kind.true
+    levels = [share * true.variance for share in COARSE_TO_FINE]
+    ends, rates = [limits.interval(level) for level in levels], [true.rate(level) for level in levels]
+    inside = [low - 1e-9 <= rate <= high + 1e-9 for (low, high), rate in zip(ends, rates, strict=True)]
+    misses = [limits.rate(level) - rate for level, rate in zip(levels, rates, strict=True)]
+    return Run(inside, misses, [high - low for low, high in ends], bool(limits.warnings))
 
 
 def borders(fields: int) -> None:
@@ -128,7 +153,7 @@ def borders(fields: int) -> None:
     for name, (layout, models) in REGIONS.items():
         true, wrong, misses = wb.limits.piecewise(layout, models).spectrum(), [], []
         for seed in range(fields):
-            field, _ = KINDS[name](seed)
+            field = of_regions(layout, models, seed)
             fitted = wb.rate_distortion(field).source
             covariances = [each.covariance for each in fitted.fits if each is not None]
             if len(covariances) == 2:
@@ -165,51 +190,12 @@ def ocean(path: Path, name: str) -> None:
     print_row(f"{path.name} {name}: largest figure", f"{max(figures):.2f}; {len(limits.warnings)} warnings", "64")
 
 
-def coast(shape: tuple[int, ...], seed: int, share: float) -> np.ndarray:
-    """A smooth random coast with islands, true on land."""
-    squared = sum(each**2 for each in np.meshgrid(*[np.fft.fftfreq(length) for length in shape], indexing="ij"))
-    squared.flat[0] = np.inf
-    heights = np.fft.ifftn(np.fft.fftn(np.random.default_rng(seed).standard_normal(shape)) * squared**-0.9).real
-    return np.asarray(heights < np.quantile(heights, share))
-
-
-def rotated(degrees: float) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Directions at this angle to the axes."""
-    angle = np.deg2rad(degrees)
-    return (float(np.cos(angle)), float(np.sin(angle))), (-float(np.sin(angle)), float(np.cos(angle)))
-
-
-def of_one_kind(model: Correlation, shape: tuple[int, ...]) -> Callable[[int], tuple[wb.Field, Spectrum]]:
-    """A stationary field, cut out of a periodic one that is twice as large."""
-    axes = [np.fft.fftfreq(2 * length, 0.5 / length) for length in shape]
-    power = np.fft.fftn(model.at(*np.ix_(*axes))).real.clip(0) + model.nugget
-    true = block_spectrum(model, shape)
-
-    def made(seed: int) -> tuple[wb.Field, Spectrum]:
-        noise = np.fft.fftn(np.random.default_rng(seed).standard_normal(power.shape))
-        whole = np.fft.ifftn(noise * np.sqrt(power)).real
-        return wb.Field(whole[tuple(slice(length) for length in shape)]), true
-
-    return made
-
-
-def of_regions(layout: np.ndarray, models: list[Autoregressive]) -> Callable[[int], tuple[wb.Field, Spectrum]]:
+def of_regions(layout: np.ndarray, models: list[Autoregressive], seed: int) -> wb.Field:
     """Two textures; the regions have to be found."""
-    true = wb.limits.piecewise(layout, models).spectrum()
-
-    def made(seed: int) -> tuple[wb.Field, Spectrum]:
-        regions = [Region(each.variance**0.5, each.rhos[0]) for each in models]
-        return wb.synthetic.piecewise_field(layout.shape, regions, seed=seed, layout=layout), true
-
-    return made
+    regions = [Region(each.variance**0.5, each.rhos[0]) for each in models]
+    return wb.synthetic.piecewise_field(layout.shape, regions, seed=seed, layout=layout)
 
 
-EARLIER_FIELDS = 20
-EARLIER_WIDTHS = {   # mean widths on the first 20 fields at the same distortions, at commit b964a28: of sampling alone
-    "recursion 0.95": 0.0193, "recursion 0.9, 24³": 0.0457, "recursion 0.9, 1-D": 0.1171,
-    "recursion 0.9 and 10% noise": 0.0282, "white, 32²": 0.2281, "Matérn 1.5": 0.0179, "Matérn 1.5 and 1% noise": 0.0201,
-    "Matérn 2.5": 0.0173,
-}
 HALVES = np.repeat([0, 1], SIDE // 2) * np.ones((SIDE, 1), int)
 STRIPES = np.arange(2 * SIDE) // 16 % 2 * np.ones((2 * SIDE, 1), int)
 RING = (np.abs(np.hypot(*np.ogrid[-SIDE:SIDE, -SIDE:SIDE]) - 70) < 16).astype(int)
@@ -220,22 +206,6 @@ REGIONS = {
     "stripes of 16, found": (STRIPES, TEXTURES),
     "ring, found": (RING, TEXTURES),
     "checker of 32, found": (CHECKER, [Autoregressive(1.0, (0.9, 0.9)), Autoregressive(9.0, (0.9, 0.9))]),
-}
-KINDS = {
-    "recursion 0.95": of_one_kind(Autoregressive(1.0, (0.95, 0.95)), (SIDE, SIDE)),
-    "recursion 0.9, 24³": of_one_kind(Autoregressive(1.0, (0.9,) * 3), (24,) * 3),
-    "recursion 0.9, 1-D": of_one_kind(Autoregressive(1.0, (0.9,)), (1000,)),
-    "recursion 0.9 and 10% noise": of_one_kind(Autoregressive(0.9, (0.9, 0.9), 0.1), (SIDE, SIDE)),
-    "white, 32²": of_one_kind(Autoregressive(1.0, (0.0, 0.0)), (32, 32)),
-    "Matérn 1.5": of_one_kind(Matern(1.0, (5.0, 5.0), 1.5), (SIDE, SIDE)),
-    "Matérn 1.5 and 1% noise": of_one_kind(Matern(0.99, (5.0, 5.0), 1.5, 0.01), (SIDE, SIDE)),
-    "Matérn 2.5": of_one_kind(Matern(1.0, (4.0, 4.0), 2.5), (SIDE, SIDE)),
-    "Matérn 1.0": of_one_kind(Matern(1.0, (6.0, 6.0), 1.0), (SIDE, SIDE)),
-    "Matérn 0.8": of_one_kind(Matern(1.0, (8.0, 5.0), 0.8), (SIDE, SIDE)),
-    "Matérn 0.7, 3:1 at 30°": of_one_kind(Matern(1.0, (7.5, 2.5), 0.7, directions=rotated(30)), (SIDE, SIDE)),
-    "Matérn 0.7, 3:1 at 30°, 64²": of_one_kind(Matern(1.0, (7.5, 2.5), 0.7, directions=rotated(30)), (64, 64)),
-    "Matérn 1.5 and 1% noise, 2:1 at 45°": of_one_kind(Matern(0.99, (6.0, 3.0), 1.5, 0.01, rotated(45)), (SIDE, SIDE)),
-    **{name: of_regions(layout, models) for name, (layout, models) in REGIONS.items()},
 }
 
 

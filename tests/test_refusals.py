@@ -64,7 +64,6 @@ CALLS: dict[str, Call] = {
     "variances": wb.limits.gaussian,
     "stationary": lambda x: wb.limits.gauss_markov(0.5, 1.0, 8, stationary=x),
     "table": lambda x: wb.limits.Sampled(x),
-    "seed of a model": lambda x: wb.rate_distortion(FIELD, seed=x),
     "regions": lambda x: wb.rate_distortion(FIELD, regions=x),
     "distortion": lambda x: limits().rate(x),
     "excess": lambda x: limits().converse(0.1, x),

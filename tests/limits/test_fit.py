@@ -7,7 +7,7 @@ from workbench.data.synthetic import Region, gaussian_field, piecewise_field
 from workbench.limits.blocks import block_spectrum
 from workbench.limits.correlation import Autoregressive, Matern
 from workbench.limits.families import MaternFamily
-from workbench.limits.fit import DRAWS, fit
+from workbench.limits.fit import fit
 from workbench.limits.misfit import misfit
 from workbench.limits.neighbour_fit import all_families
 from workbench.limits.periodogram import periodogram
@@ -69,7 +69,6 @@ def test_what_no_family_fits_is_taken_as_sampled():
     k = np.hypot(np.fft.fftfreq(512)[:, None], np.fft.rfftfreq(512)[None])
     found = fitted(np.fft.irfftn(waves * np.exp(-0.5 * ((k - 0.2) / 0.05) ** 2) + 0.05 * waves, (512, 512), (0, 1)))
     assert found.family == "as sampled"
-    assert len(found.draws) == DRAWS
 
 
 def test_a_region_of_any_shape_is_enough():
@@ -78,20 +77,6 @@ def test_a_region_of_any_shape_is_enough():
     for region, rho in enumerate((0.95, 0.5)):
         found = fitted(field.values, where == region)
         assert np.mean(found.covariance.rhos) == pytest.approx(rho, abs=0.02)
-
-
-@pytest.mark.long
-def test_doubt_covers_the_truth_about_as_often_as_it_says():
-    exact, box = Autoregressive(1.0, (0.9, 0.9)), (16, 16)
-    truth = block_spectrum(exact, box).rate(0.01)
-    inside = 0
-    for seed in range(20):
-        found = fitted(piecewise_field((128, 128), [Region(1.0, 0.9)], seed=seed).values)
-        own = block_spectrum(found.covariance, box).rate(0.01)
-        low, high = np.quantile([block_spectrum(draw, box).rate(0.01) - own for draw in found.draws], [0.025, 0.975])
-        inside += own + low - 0.002 <= truth <= own + high + 0.002
-        assert high - low < 0.2
-    assert inside >= 16
 
 
 def test_a_misfit_is_told_in_bits_and_where_it_is():
@@ -116,7 +101,7 @@ def test_chance_is_no_misfit():
 def test_small_fields_are_fitted_with_doubt(shape):
     found = fitted(np.random.default_rng(3).standard_normal(shape))
     assert np.isfinite(found.covariance.variance)
-    assert found.draws
+    assert 8 < found.independent < np.prod(shape)
 
 
 DIAGONAL = ((0.6, 0.8), (-0.8, 0.6))

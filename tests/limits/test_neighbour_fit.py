@@ -7,10 +7,8 @@ import workbench as wb
 from limits.test_fit import stationary
 from limits.test_missing_values import coast
 from workbench.limits.correlation import Autoregressive, Matern
-from workbench.limits.families import AutoregressiveFamily
 from workbench.limits.innovations import innovations
-from workbench.limits.neighbour_fit import REFINED, Predicted, fit_neighbours
-from workbench.limits.periodogram import periodogram
+from workbench.limits.neighbour_fit import Predicted
 
 
 @pytest.mark.parametrize("shape", [(300,), (30, 25), (9, 8, 7)])
@@ -41,24 +39,3 @@ def test_errors_tell_a_right_covariance_from_a_wrong_one():
     assert sample.believes(Autoregressive(1.0, (0.9, 0.9)))
     assert not sample.believes(Autoregressive(1.0, (0.99, 0.99)))
     assert sample.deviance(Autoregressive(1.0, (0.9, 0.9))) < sample.deviance(Autoregressive(1.0, (0.8, 0.8)))
-
-
-def test_plausible_covariances_scatter_as_estimates_from_other_fields_do():
-    model = Autoregressive(1.0, (0.95,))
-    every, start = np.ones(1500, bool), np.array([0.0, np.arctanh(0.95)])
-    found = []
-    for seed in range(30):
-        values = stationary(model, every.shape, seed)
-        seen, sample = periodogram(values, every, 0.0), Predicted.of(values, every, 0.0, REFINED)
-        found.append(fit_neighbours(seen, sample, [(AutoregressiveFamily(), start)], 40, seed, wider=1.0))
-
-    def total(covariance):   # what a coarse distortion depends on
-        return np.log(covariance.variance)
-
-    def unpredicted(covariance):   # what a fine one depends on, which is much more certain
-        return np.log(covariance.variance * (1 - covariance.rhos[0] ** 2))
-
-    for figure in (total, unpredicted):
-        true = np.std([figure(each.covariance) for each in found])
-        said = np.mean([np.std([figure(draw) for draw in each.draws]) for each in found])
-        assert said == pytest.approx(true, rel=0.4)

@@ -132,7 +132,7 @@ def place(limits: RateDistortion, field: Field, run: Run) -> OperatingPoint:
         bits=bits,
         distortion=distortion,
         rate=rate,
-        interval=limits.interval(distortion),
+        interval=limits.interval_if_gaussian(distortion),
         pointwise=limits.pointwise(limit),
         parts=taken_apart(bits - rate, tiles, documents, price),
         tighter=max(0.0, rate - limits.rate(uniform_mse(limit))),

@@ -202,7 +202,7 @@ class Prewhitened:
     """
 
     seen: Periodogram
-    expected: np.ndarray   # by the fitted covariance
+    expected: np.ndarray   # by the fitted covariance, which may be a measured one
     spectrum: np.ndarray   # of the fitted covariance, windowed, on a grid with room for the lags of both
     sides: tuple[int, ...]   # of this grid
 

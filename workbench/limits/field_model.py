@@ -1,9 +1,8 @@
 """A Gaussian model of one given field: its regions, their covariances, and the uncertainty of the estimate.
 
 The field is split into homogeneous regions (`regions.py`), each region gets the covariance that fits it best (`fit.py`),
-and cells at borders that were found are assigned again with these covariances (`borders.py`). Regions are assumed to be
-independent of each other. All bounds are bounds for this model. Spectra drawn from the distribution of the estimates, on
-small boxes, give the uncertainty of a rate.
+and cells at borders that were found are assigned again with these covariances (`borders.py`), in turns. Regions are
+assumed to be independent of each other. All bounds are bounds for this model.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ import numpy as np
 from workbench.data import Field
 from workbench.data.taking import as_array
 from workbench.errors import WorkbenchError
-from workbench.limits.blocks import Tile, product_spectrum
+from workbench.limits.blocks import Tile
 from workbench.limits.borders import reassigned
 from workbench.limits.correlation import Correlation
 from workbench.limits.discrete import Lattice, conditional_entropy, lattice, price_of_parameters
-from workbench.limits.fit import DRAWS, Fit, fit
+from workbench.limits.fit import Fit, fit
 from workbench.limits.innovations import Innovations, innovations
 from workbench.limits.misfit import misfit
 from workbench.limits.missing_values import Fill, without_fills
@@ -34,9 +33,11 @@ from workbench.limits.spectrum import Spectrum
 
 BORDER = {1: 4, 2: 3, 3: 2, 4: 1}   # cells next to another region whose label is uncertain, if regions were found
 LEAST_SURE = 64
+ROUNDS = 3     # of fits and borders
+MOVED = 0.01   # share of the cells that change their region, up to which fits are kept
 LEAST_SPAN, MOST_SPAN = 1e-100, 1e100   # of the values: squares of small residuals and of large sums must be finite numbers
+DOUBTED = 1 / 9   # what a value is worth where prediction errors contradict the periodogram
 CUT = 0.3     # share of the blocks of a periodogram that are cut by borders, above which its parameters are refined
-SMALL = {1: 128, 2: 20, 3: 8, 4: 5}   # sides of the boxes for the spectra of plausible covariances
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,12 +83,6 @@ class FieldModel:
         if self.texture is not None:
             bits += price_of_parameters(self.texture.fit.parameters, self.size, len(self.texture.fit.deviances))
         return bits
-
-    def misfit_of_rate(self, level: float) -> float:
-        """Bits per sample that the rate would change at a water level if spectra had the measured power."""
-        sizes = self.regions.sizes
-        changes = [0.0 if each is None else each.misfit.change(level) for each in self.fits]
-        return float(np.dot(sizes, changes) / sizes.sum())
 
     @cached_property
     def varying(self) -> Piecewise | None:
@@ -139,26 +134,8 @@ class FieldModel:
         covariances = [each.covariance for each in self.fits if each is not None]
         return innovations(self.field.values, self._varying_labels, covariances, means)
 
-    @cached_property
-    def plausible(self) -> tuple[Spectrum, ...]:
-        """Spectra on small boxes: first of the fitted covariances, then of draws from the distribution of the estimate."""
-        draws = max((len(each.draws) for each in self.fits if each is not None), default=0)
-        return tuple(self._on_small_boxes(draw) for draw in range(-1, draws))
 
-    def _on_small_boxes(self, draw: int) -> Spectrum:
-        shape = tuple(min(length, SMALL[len(self.field.shape)]) for length in self.field.shape)
-        parts = []
-        for region, each in enumerate(self.fits):
-            cells = float(np.count_nonzero(self.regions.labels == region))
-            if each is None:
-                parts.append(Spectrum.of(0.0, cells))
-            else:
-                box = product_spectrum(each.covariance if draw < 0 or not each.draws else each.draws[draw], shape)
-                parts.append(box.times(cells / box.size))
-        return Spectrum.joined(parts)
-
-
-def estimate(field: Field, regions: str | int | np.ndarray = "auto", seed: int = 0) -> FieldModel:
+def estimate(field: Field, regions: str | int | np.ndarray = "auto") -> FieldModel:
     """Fit the model: `regions` are found ("auto"), found up to a largest number, or given as a map of whole numbers."""
     field, fills = without_fills(field)
     require_squares(field)
@@ -166,27 +143,32 @@ def estimate(field: Field, regions: str | int | np.ndarray = "auto", seed: int =
     given = not isinstance(regions, str | int)
     if (np.asarray(field.valid) & (found.labels < 0)).any():   # what a map leaves out is not coded, either
         field = Field(field.values, field.spacing, field.name, found.labels < 0, field.metadata)
-    settled = found.labels >= 0 if given or found.count == 1 else _away_from_borders(found.labels)
     values = np.asarray(field.values, np.float64)
+    settled = found.labels >= 0 if given or found.count == 1 else _away_from_borders(found.labels)
+    means, fits = _of_regions(found, settled, values)
+    for _ in range(ROUNDS if not given and found.count > 1 else 0):
+        before, found = found, _with_better_borders(found, values, fits, means)
+        settled = _away_from_borders(found.labels)
+        if np.count_nonzero(found.labels != before.labels) <= MOVED * values.size:
+            break
+        means, fits = _of_regions(found, settled, values)
+    model = FieldModel(field, found, tuple(means), tuple(fits), settled, fills, not given and found.count > 1)
+    # Borders that were found are too ragged to tell: one cell on the wrong side spoils the prediction of many.
+    return _of_one_texture(model, values) if given and alike(fits) else model
+
+
+def _of_regions(found: Regions, settled: np.ndarray, values: np.ndarray) -> tuple[list[float], list[Fit | None]]:
+    """The mean and the fit of each region; None for one that does not vary."""
     means: list[float] = []
     fits: list[Fit | None] = []
     for region in range(found.count):
         inside = found.labels == region
         cells = values[inside]
-        mean = float(cells.mean())
-        means.append(mean)
-        if not float(np.ptp(cells)) > 0:
-            fits.append(None)
-            continue
+        means.append(float(cells.mean()))
         sure = inside & settled
         known = sure if np.count_nonzero(sure) >= max(LEAST_SURE, cells.size / 4) else inside
-        fits.append(_fitted(values, inside, known, mean, seed + region))
-    if not given and found.count > 1:
-        found = _with_better_borders(found, values, fits, means)
-        settled = _away_from_borders(found.labels)
-    model = FieldModel(field, found, tuple(means), tuple(fits), settled, fills, not given and found.count > 1)
-    # Borders that were found are too ragged to tell: one cell on the wrong side spoils the prediction of many.
-    return _of_one_texture(model, values, seed) if given and alike(fits) else model
+        fits.append(_fitted(values, inside, known, means[-1]) if float(np.ptp(cells)) > 0 else None)
+    return means, fits
 
 
 def require_squares(field: Field) -> None:
@@ -205,14 +187,14 @@ def require_squares(field: Field) -> None:
         )
 
 
-def _of_one_texture(model: FieldModel, values: np.ndarray, seed: int) -> FieldModel:
+def _of_one_texture(model: FieldModel, values: np.ndarray) -> FieldModel:
     """The model whose regions are parts of one texture, if it describes the field in fewer bits."""
     labels, alone = model.regions.labels, [each for each in model.fits if each is not None]
     deviations = strengths(values, np.where(model.settled, labels, -1), len(alone))
     if deviations is None:
         return model
     mean, inside = mean_of_texture(values, labels, deviations), labels >= 0
-    whole = _fitted(standardised(values, labels, mean, deviations), inside, inside & model.settled, 0.0, seed)
+    whole = _fitted(standardised(values, labels, mean, deviations), inside, inside & model.settled, 0.0)
     shared = OneTexture(whole, mean, deviations)
     fits = tuple(shared.of_region(region, each) for region, each in enumerate(alone))
     other = replace(model, fits=fits, means=(mean,) * len(fits), texture=shared)
@@ -220,27 +202,29 @@ def _of_one_texture(model: FieldModel, values: np.ndarray, seed: int) -> FieldMo
     return min(both, key=lambda each: each.innovations.total_bits + each.description_bits)
 
 
-def _fitted(values: np.ndarray, inside: np.ndarray, known: np.ndarray, mean: float, seed: int) -> Fit:
+def _fitted(values: np.ndarray, inside: np.ndarray, known: np.ndarray, mean: float) -> Fit:
     """The covariance that fits the periodogram, if prediction errors confirm it; refined by them, or fitted to them."""
     cells = int(np.count_nonzero(inside))
     seen = periodogram(values, known, mean)
-    found = fit(seen, cells, seed)
+    found = fit(seen, cells)
     sample = Predicted.of(values, known, mean)
-    if not found.draws:
+    if not found.independent:
         return found
-    if not sample.believes(found.covariance):
-        other = fit_neighbours(seen, sample, all_families(seen, float(np.var(values[known]))), DRAWS, seed)
-    elif seen.cut > CUT and found.member is not None:
-        sample = Predicted.of(values, known, mean, REFINED)
-        other = fit_neighbours(seen, sample, [found.member], DRAWS, seed, wider=1.0)
-    else:
+    believed, members = sample.believes(found.covariance), list(found.members)
+    if believed and not (seen.cut > CUT and members):
         return found
+    if not believed:
+        members.append(fit_neighbours(seen, sample, all_families(seen, float(np.var(values[known])))).member)
+    sample = Predicted.of(values, known, mean, REFINED)   # leakage may have chosen the family
+    best = min(members, key=lambda each: sample.deviance(each[0].covariance(each[1])))
+    other = fit_neighbours(seen, sample, [best])
     if sample.deviance(other.covariance) >= sample.deviance(found.covariance):
         return found
     expected = found.seen.expected(other.covariance)
     judged = misfit(found.seen, expected, 0)
     parameters = 2 + values.ndim
-    return Fit(other.covariance, other.family, other.deviances, other.draws, judged, found.seen, expected, parameters)
+    independent = (1.0 if believed else DOUBTED) * sample.values.size
+    return Fit(other.covariance, other.family, other.deviances, judged, found.seen, expected, parameters, independent)
 
 
 def _with_better_borders(

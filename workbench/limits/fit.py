@@ -1,8 +1,7 @@
-"""The covariance of a region: the most likely of several families, its uncertainty, and its misfit.
+"""The covariance of a region: the most likely of several families, and its misfit.
 
-The likelihood is Whittle's, for the mean periodogram of the region's blocks (`periodogram.py`). Blocks are nearly
-independent, so the scatter of their scores gives the uncertainty of the parameters even if the model is wrong (Huber's
-sandwich estimator). The same scatter decides whether a misfit is significant.
+The likelihood is Whittle's, for the mean periodogram of the region's blocks (`periodogram.py`). What the uncertainty of the
+fit means for a rate is the subject of `interval.py`.
 """
 
 from __future__ import annotations
@@ -16,57 +15,63 @@ from workbench.limits.correlation import Autoregressive, Correlation, Matern
 from workbench.limits.families import FAMILIES, Family, Noisy, Prewhitened, RotatedMatern, Wider
 from workbench.limits.misfit import Misfit, misfit
 from workbench.limits.periodogram import Periodogram
+from workbench.limits.spectrum import LOG2E
 
-DRAWS = 40            # covariances drawn from the distribution of the estimate
-FEW_BLOCKS = 12       # with so few blocks, their scatter is not a reliable estimate
 STEP = 1e-4           # of a parameter, for finite differences
 LEAST_GAIN = 1e-6     # of the deviance: the search ends below it
 PASSES = 40
 HOPELESS = 0.02       # of the deviance behind the best family: no wider family is tried
+WORTH_REPEATING = 0.02   # of the deviance: corrections are repeated that gain more
+MOST_REPEATED = 8
 WORTH_DIRECTIONS = 0.002   # bits per sample that a misfit by direction costs: with more, other directions are fitted
 FEWEST = 8            # cells, and frequencies, below which nothing but a variance can be fitted
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """The most likely covariance of a region, plausible alternatives, and the quality of the fit."""
+    """The most likely covariance of a region, and the quality of the fit."""
 
     covariance: Correlation
     family: str
     deviances: Mapping[str, float]   # per family: minus twice the log-likelihood per cell, with a penalty for parameters
-    draws: tuple[Correlation, ...]
     misfit: Misfit
     seen: Periodogram
     expected: np.ndarray             # the expectation of the periodogram
     parameters: int                  # how many were fitted
-    member: tuple[Family, np.ndarray] | None = None   # the family, and the parameters
+    independent: float               # how many independent values it is worth; 0 if nothing is known about it
+    unresolved: float = 0.0          # bits per sample that resolving peaks of the spectrum better has saved
+    members: tuple[Wider, ...] = ()   # of each family that was fitted, the most likely one
 
 
-def fit(seen: Periodogram, cells: int, seed: int = 0) -> Fit:
+def fit(seen: Periodogram, cells: int) -> Fit:
     """Fit all families to a region of `cells` cells, without and with noise, and take the most likely one."""
     if min(cells, seen.multiplicity.sum()) < FEWEST:
         return _white(seen)
-    price = np.log(cells) / _independent(seen, cells)
+    price = np.log(cells) / seen.independent
     families: list[Family] = [*FAMILIES, *map(Noisy, FAMILIES)]
     found = {family.name: _likeliest(family, seen, family.starts(seen), price) for family in families}
     found |= {family.name: _likeliest(family, seen, [start], price) for family, start in _wider(found)}
     deviances = {name: deviance for name, (deviance, _, _) in found.items()}
     fitted = price * min(found.values(), key=lambda run: run[0])[2].size   # parameters that sampling corrects
-    deviances["as sampled"] = _of_the_other_half(_prewhitened(found, seen)) + fitted
-    along_axes = _fit_of(min(deviances, key=lambda each: deviances[each]), found, deviances, seen, seed)
+    sampled = {"as sampled": _prewhitened(found, seen)}
+    deviances["as sampled"] = sampled["as sampled"][0] + fitted
+    along_axes = _fit_of(min(deviances, key=lambda each: deviances[each]), found, sampled, deviances, seen)
     if seen.signed is None or not (along_axes.misfit.of_direction and along_axes.misfit.bits > WORTH_DIRECTIONS):
         return along_axes
     if (rotated := _rotated(found, seen)) is not None:
         family, start = rotated
         found[family.name] = _likeliest(family, seen.signed, [start], price)
         deviances[family.name] = found[family.name][0]
-    deviances["as sampled, by direction"] = _of_the_other_half(_prewhitened(found, seen.signed)) + fitted
+    by_direction = "as sampled, by direction"
+    sampled[by_direction] = _prewhitened(found, seen.signed)
+    deviances[by_direction] = sampled[by_direction][0] + fitted
     name = min(deviances, key=lambda each: deviances[each])
-    return along_axes if name == along_axes.family else _fit_of(name, found, deviances, seen.signed, seed)
+    return along_axes if name == along_axes.family else _fit_of(name, found, sampled, deviances, seen.signed)
 
 
 Member = tuple[float, Family, np.ndarray]   # the deviance with the price of parameters, the family, the parameters
 Runs = Mapping[str, Member]                 # by the name of the family
+Measured = tuple[float, Prewhitened, float]   # the deviance by cross-validation, the corrections, what repeating gained
 
 
 def _likeliest(family: Family, seen: Periodogram, starts: Sequence[np.ndarray], price: float) -> Member:
@@ -75,27 +80,41 @@ def _likeliest(family: Family, seen: Periodogram, starts: Sequence[np.ndarray], 
     return deviance + price * len(best), family, best
 
 
-def _fit_of(name: str, found: Runs, deviances: Mapping[str, float], seen: Periodogram, seed: int) -> Fit:
+def _fit_of(
+    name: str, found: Runs, sampled: Mapping[str, Measured], deviances: Mapping[str, float], seen: Periodogram
+) -> Fit:
     """The fit of the family of this name, or of the measured covariance; judged by frequencies of either sign."""
-    random = np.random.default_rng(seed)
     if name in found:
         _, family, best = found[name]
         covariance: Correlation = family.covariance(best)
-        draws, free = _plausible(family, best, seen, random), len(best)
+        free, unresolved = len(best), 0.0
     else:
-        measured = _prewhitened(found, seen)
-        covariance, draws, free = measured.covariance(seen.power), _resampled(measured, random), 0
+        _, measured, gained = sampled[name]
+        covariance, free, unresolved = measured.covariance(seen.power), 0, 0.5 * LOG2E * gained
     whole = seen.signed or seen
     expected = whole.expected(covariance)
     parameters = free or covariance.values.size   # type: ignore[attr-defined]
-    return Fit(covariance, name, deviances, draws, misfit(whole, expected, free), whole, expected, parameters,
-               found[name][1:] if name in found else None)
+    return Fit(covariance, name, deviances, misfit(whole, expected, free), whole, expected, parameters, seen.independent,
+               unresolved, tuple((family, best) for _, family, best in found.values()))
 
 
-def _prewhitened(found: Runs, seen: Periodogram) -> Prewhitened:
-    """The corrections of the most likely member of all families."""
+def _prewhitened(found: Runs, seen: Periodogram) -> Measured:
+    """The corrections of the most likely member of all families, repeated while they are worth it.
+
+    Tapers and lag windows blur a peak. What is corrected and blurred again is closer to the measured power each time, first
+    in the peaks, then in the noise (Richardson 1972).
+    """
     _, family, best = min(found.values(), key=lambda run: run[0])
-    return Prewhitened.of(seen, family.covariance(best), _expected(family, best, seen))
+    measured = Prewhitened.of(seen, family.covariance(best), _expected(family, best, seen))
+    first = deviance = _of_the_other_half(measured)
+    for _ in range(MOST_REPEATED if np.isfinite(deviance) else 0):
+        covariance = measured.covariance(seen.power)
+        again = Prewhitened.of(seen, covariance, _raised(seen.expected(covariance)))
+        repeated = _of_the_other_half(again)
+        if not repeated < deviance - WORTH_REPEATING:
+            break
+        deviance, measured = repeated, again
+    return deviance, measured, first - deviance if np.isfinite(deviance) else 0.0
 
 
 def _rotated(found: Runs, seen: Periodogram) -> Wider | None:
@@ -117,19 +136,13 @@ def _wider(found: Runs) -> list[Wider]:
     return [wide] if wide is not None and deviance <= min(run[0] for run in found.values()) + HOPELESS else []
 
 
-def _independent(seen: Periodogram, cells: int) -> float:
-    """How many independent values the periodogram is worth: a single taper leaves out much of its block."""
-    tapered = sum(length > 4 for length in seen.side)
-    return min(float(cells), float(np.prod(seen.side)) / ((35 / 18) ** tapered * float(np.sum(seen.weights**2))))
-
-
 def _white(seen: Periodogram) -> Fit:
     """White noise, for regions that are too small for anything else; nothing is known about its uncertainty."""
     variance = float(np.sum(seen.multiplicity * seen.power) / seen.multiplicity.sum())
     covariance = Autoregressive(variance, (0.0,) * len(seen.side))
     expected = seen.expected(covariance)
     name = "white noise, for lack of values"
-    return Fit(covariance, name, {name: seen.deviance(expected)}, (), misfit(seen, expected, 1), seen, expected, 1)
+    return Fit(covariance, name, {name: seen.deviance(expected)}, misfit(seen, expected, 1), seen, expected, 1, 0.0)
 
 
 def _search(family: Family, seen: Periodogram, start: np.ndarray) -> tuple[float, np.ndarray]:
@@ -159,9 +172,13 @@ def _search(family: Family, seen: Periodogram, start: np.ndarray) -> tuple[float
 
 
 def _expected(family: Family, parameters: np.ndarray, seen: Periodogram) -> np.ndarray:
-    """The expected periodogram, with very small powers raised above rounding errors."""
-    expected = seen.expected(family.covariance(parameters))
-    return np.maximum(expected, 1e-13 * expected.max())
+    """The expected periodogram."""
+    return _raised(seen.expected(family.covariance(parameters)))
+
+
+def _raised(power: np.ndarray) -> np.ndarray:
+    """Powers, of which very small ones are raised above rounding errors."""
+    return np.maximum(power, 1e-13 * power.max())
 
 
 def _slopes(family: Family, at: np.ndarray, seen: Periodogram, expected: np.ndarray) -> np.ndarray:
@@ -188,33 +205,3 @@ def _of_the_other_half(measured: Prewhitened) -> float:
     if min(one.min(), other.min()) <= 0:
         return np.inf
     return 0.5 * (seen.deviance(one, halves[1]) + seen.deviance(other, halves[0]))
-
-
-def _resampled(measured: Prewhitened, random: np.random.Generator) -> tuple[Correlation, ...]:
-    """Measured covariances of bootstrap samples of the blocks.
-
-    Smoothing biases them, by an amount that grows with the inverse square of the window. So half of them have a window of
-    half the width: their scatter is then larger than the bias.
-    """
-    draws = DRAWS if len(measured.seen.weights) > 1 else 0
-    return tuple(measured.covariance(measured.seen.resampled(random), 1.0 if draw % 2 else 0.5) for draw in range(draws))
-
-
-def _plausible(
-    family: Family, best: np.ndarray, seen: Periodogram, random: np.random.Generator
-) -> tuple[Correlation, ...]:
-    """Members drawn from the distribution of the estimate."""
-    expected = _expected(family, best, seen)
-    slopes = _slopes(family, best, seen, expected)
-    weighted = slopes * seen.multiplicity.ravel()
-    scores = weighted @ (1 - seen.blocks.reshape(len(seen.weights), -1) / expected.ravel()).T
-    meat = (scores * seen.weights**2) @ scores.T
-    # The scatter of few blocks is too small (their scores add up to 0, neighbours overlap) and uncertain. The fewer there
-    # are, the more is added of the theory, in which each frequency occurs with its negative, and the taper blurs it.
-    share = min(1.0, FEW_BLOCKS / len(seen.weights))
-    meat = meat + share * 2 * (35 / 18) ** len(seen.side) * float(np.sum(seen.weights**2)) * weighted @ slopes.T
-    inverse = np.linalg.pinv(weighted @ slopes.T, rcond=1e-8, hermitian=True)
-    values, vectors = np.linalg.eigh(inverse @ meat @ inverse)
-    low, high = np.array(family.bounds(seen)).T
-    steps = random.standard_normal((DRAWS, len(values))) * np.sqrt(np.maximum(values, 0)) @ vectors.T
-    return tuple(family.covariance(np.clip(best + np.clip(step, -2, 2), low, high)) for step in steps)

@@ -31,15 +31,7 @@ class Misfit:
     probability: float   # of deviations this large by chance
     bits: float          # cost of the misfit per sample
     shares: np.ndarray   # of the frequencies in each band
-    power: np.ndarray    # mean expected power of each band
     of_direction: bool = False
-
-    def change(self, level: float) -> float:
-        """Bits per sample that the rate at a water level would change with the measured power, beyond chance."""
-        above = (self.power > level) & (self.ratios > 0)
-        change = 0.5 * LOG2E * float(np.sum((self.shares * np.log(np.maximum(self.ratios, 1e-12)))[above]))
-        chance = 0.5 * LOG2E * float(np.sqrt(np.sum((self.shares * self.errors)[above] ** 2)))
-        return change * max(0.0, 1 - chance**2 / change**2) if change else 0.0
 
     @property
     def significant(self) -> bool:
@@ -110,7 +102,7 @@ def _in_bands(
     weights, shares = weights[occupied], shares[occupied]
     by_block = seen.blocks.reshape(len(seen.weights), -1) @ (weights / expected.ravel() / shares[:, None]).T
     ratios = seen.weights @ by_block
-    in_theory = 2 * (35 / 18) ** len(seen.side) / shares * np.sum(seen.weights**2)
+    in_theory = 2 * shares.sum() / (shares * seen.independent)
     scatter = seen.weights**2 @ (by_block - ratios) ** 2
     variance = np.maximum(scatter, in_theory) if len(seen.weights) > 1 else in_theory
     deviations = (ratios - 1) / np.sqrt(variance)
@@ -118,7 +110,7 @@ def _in_bands(
     bits = 0.5 * LOG2E * float(lost @ shares / shares.sum())
     named = tuple(name for name, used in zip(waves, occupied, strict=True) if used)
     return Misfit(named, ratios, np.sqrt(variance), _probability(deviations, len(shares) - free), bits,
-                  shares / shares.sum(), weights @ expected.ravel() / shares, of_direction)
+                  shares / shares.sum(), of_direction)
 
 
 def _probability(deviations: np.ndarray, freedom: int) -> float:

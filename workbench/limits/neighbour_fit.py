@@ -3,9 +3,10 @@
 The periodogram sees a masked region through the leakage of its edges. If the field is much smoother than they are, leakage
 hides its short waves, and the fit may be off by orders of magnitude without a misfit. Prediction errors do not leak: under
 the right covariance their mean square is that which it predicts. So every fit is checked with a sample of prediction
-errors, and if it fails, parameters are fitted to the conditional likelihood of this sample instead (Vecchia 1988). Where
-borders cross most blocks of the periodogram, parameters that pass are refined in the same way, because they are uncertain.
-Neighbours say little about long waves, so the variance stays near that of the values.
+errors, and if it fails, or borders cross most blocks of the periodogram, parameters are fitted to the conditional
+likelihood of a larger sample instead (Vecchia 1988): those of the family that predicts it best. Cells on the wrong side of
+a border must not decide, so there is a limit to what one error counts. Neighbours say little about long waves, so the
+variance stays near that of the values.
 """
 
 from __future__ import annotations
@@ -15,20 +16,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.limits.correlation import Correlation
-from workbench.limits.families import FAMILIES, Family, Noisy
+from workbench.limits.families import FAMILIES, Family, Noisy, Wider
 from workbench.limits.innovations import Offsets, conditionals, default_neighbours
 from workbench.limits.periodogram import Periodogram
 
 CELLS = 400        # of a sample, for the search; a check takes as many
 BELIEVED = 1.5     # factor by which the mean squared prediction error may differ from the predicted one
 REFINED = 8000     # the same where parameters of a known family are refined
+OUTLIER = 16.0     # squared errors over predicted ones count up to this
 NEAR = 1.1         # greatest logarithm of the ratio of the fitted variance to that of the values
-STEP = 0.02        # of a parameter, for the slopes of the likelihood
-FLAT = 1e-8        # of the largest information: a parameter of which less is known has no influence
-WIDER = 3.0        # standard errors are larger than the likelihood says, because the field does not follow the model
 
 
-Members = list[tuple[Family, np.ndarray]]   # families, each with parameters
+Members = list[Wider]   # families, each with parameters
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,12 +69,12 @@ class Predicted:
     def excess(self, covariance: Correlation) -> float:
         """The mean squared error over the predicted one; 1 for the right covariance."""
         errors, variances = self.errors(covariance)
-        return float(np.mean(errors**2 / variances))
+        return float(np.mean(np.minimum(errors**2 / variances, OUTLIER)))
 
     def deviances(self, covariance: Correlation) -> np.ndarray:
         """Minus twice the logarithm of the likelihood of each cell, up to a constant."""
         errors, variances = self.errors(covariance)
-        return np.asarray(np.log(variances) + errors**2 / variances)
+        return np.asarray(np.log(variances) + np.minimum(errors**2 / variances, OUTLIER))
 
     def deviance(self, covariance: Correlation) -> float:
         """Their mean."""
@@ -88,12 +87,12 @@ class Predicted:
 
 @dataclass(frozen=True, eq=False)
 class NeighbourFit:
-    """The most likely member of several families, with plausible others."""
+    """The most likely member of several families."""
 
     covariance: Correlation
     family: str
     deviances: dict[str, float]
-    draws: tuple[Correlation, ...]
+    member: Wider
 
 
 def all_families(seen: Periodogram, variance: float) -> Members:
@@ -101,9 +100,7 @@ def all_families(seen: Periodogram, variance: float) -> Members:
     return [(family, np.append(np.log(variance), family.starts(seen)[0][1:])) for family in map(Noisy, FAMILIES)]
 
 
-def fit_neighbours(
-    seen: Periodogram, sample: Predicted, members: Members, draws: int, seed: int, wider: float = WIDER
-) -> NeighbourFit:
+def fit_neighbours(seen: Periodogram, sample: Predicted, members: Members) -> NeighbourFit:
     """The most likely of these families for the sample, each from a start; variances stay near those of the starts."""
     from scipy.optimize import minimize
 
@@ -120,25 +117,5 @@ def fit_neighbours(
         found[family.name] = (float(best.fun), family, np.asarray(best.x))
     name = min(found, key=lambda each: found[each][0])
     _, family, best_at = found[name]
-    low, high = np.array(family.bounds(seen)).T
-    steps = wider * np.random.default_rng(seed).standard_normal((draws, len(best_at))) @ _spread(sample, family, best_at)
-    others = tuple(family.covariance(np.clip(best_at + np.clip(step, -2, 2), low, high)) for step in steps)
     deviances = {each: run[0] for each, run in found.items()}
-    return NeighbourFit(family.covariance(best_at), f"{name}, by neighbours", deviances, others)
-
-
-def _spread(sample: Predicted, family: Family, best: np.ndarray) -> np.ndarray:
-    """A root of the covariance of the parameters, from the products of the scores of the cells.
-
-    Parameters are uncertain together: prediction errors fix how the variance depends on the correlation of neighbours, so
-    a fine distortion is certain where a coarse one is not.
-    """
-    scores = []
-    for place in range(len(best)):
-        step = STEP * (np.arange(len(best)) == place)
-        lower, upper = (sample.deviances(family.covariance(best + each)) for each in (-step, step))
-        scores.append((lower - upper) / (4 * STEP))
-    information = np.array(scores) @ np.array(scores).T
-    values, vectors = np.linalg.eigh(information)
-    roots = np.where(values > FLAT * values[-1], 1 / np.sqrt(np.maximum(values, 1e-300)), 0.0)
-    return np.asarray(roots[:, None] * vectors.T)
+    return NeighbourFit(family.covariance(best_at), f"{name}, by neighbours", deviances, (family, best_at))

@@ -47,10 +47,9 @@ class OneTexture:
         factor = float(self.deviations[region]) ** 2
         covariance = self.fit.covariance.times(factor)
         expected = alone.seen.expected(covariance)
-        draws = tuple(each.times(factor) for each in self.fit.draws)
         judged = misfit(alone.seen, expected, 0)
-        return replace(alone, covariance=covariance, family=self.fit.family, draws=draws, misfit=judged, expected=expected,
-                       deviances=self.fit.deviances, parameters=1, member=None)
+        return replace(alone, covariance=covariance, family=self.fit.family, misfit=judged, expected=expected,
+                       deviances=self.fit.deviances, parameters=1, members=())
 
 
 def standardised(values: np.ndarray, labels: np.ndarray, mean: float, deviations: np.ndarray) -> np.ndarray:

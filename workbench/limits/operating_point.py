@@ -40,7 +40,7 @@ class OperatingPoint:
     bits: float
     distortion: float            # mean square error
     rate: float                  # of the bound at this distortion
-    interval: tuple[float, float]   # of the rate of the bound, with 95% confidence
+    interval: tuple[float, float]   # of the rate of Gaussian fields, with 95% confidence
     pointwise: float             # the bound for any code that keeps the same bound on each value
     parts: Mapping[str, float]   # of the gap; their sum is the gap
     tighter: float               # bits spent on errors smaller than asked for

@@ -45,6 +45,7 @@ class Periodogram:
     window: np.ndarray       # the weight of the covariance at each lag, 0 to side - 1
     blocks: np.ndarray       # the power of each block
     weights: np.ndarray      # the weight of each block; their sum is 1
+    independent: float       # how many independent values its estimate of a variance is worth
     cut: float = 0.0         # the share of the weight in blocks that the border of the region crosses
     signed: SignedPeriodogram | None = None   # None for one axis
 
@@ -71,12 +72,6 @@ class Periodogram:
         """Minus the logarithm of Whittle's likelihood, per frequency: smaller is better."""
         measured = self.power if power is None else power
         return float(np.sum(self.multiplicity * (np.log(expected) + measured / expected)) / self.multiplicity.sum())
-
-    def resampled(self, random: np.random.Generator) -> np.ndarray:
-        """The mean power of a bootstrap sample of the blocks."""
-        times = random.multinomial(len(self.weights), np.full(len(self.weights), 1 / len(self.weights)))
-        weights = self.weights * times
-        return np.tensordot(weights / weights.sum(), self.blocks, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +108,7 @@ def periodogram(values: np.ndarray, inside: np.ndarray, mean: float) -> Periodog
     side = tuple(min(length, SIDES[values.ndim]) for length in values.shape)
     fade = _product([_fade(length) for length in side])
     blocks, windows, weights, cut = [], [], [], 0.0
-    whole = _window(fade)
+    whole, used = _window(fade), np.zeros(values.shape)
     for start in _starts(inside, side, fade):
         place = _cut(start, side)
         known = inside[place]
@@ -123,10 +118,11 @@ def periodogram(values: np.ndarray, inside: np.ndarray, mean: float) -> Periodog
         blocks.append(np.abs(np.fft.fftn(centred)) ** 2 / total)
         windows.append(whole if weight is fade else _window(weight))
         weights.append(total)
+        used[place] += weight**2
         cut += 0.0 if weight is fade else total
     share_of = np.array(weights) / sum(weights)
     window = np.tensordot(share_of, np.stack(windows), 1) if any(window is not whole for window in windows) else whole
-    about = share_of, cut / sum(weights)
+    about = share_of, float(used.sum() ** 2 / np.sum(used**2)), cut / sum(weights)
     signed = _signed(side, np.stack(blocks), window, *about) if values.ndim > 1 else None
     halves = np.stack([_half(block) for block in blocks])
     multiplicity = _product([_multiplicity(length) for length in side])
@@ -137,13 +133,13 @@ def periodogram(values: np.ndarray, inside: np.ndarray, mean: float) -> Periodog
 
 
 def _signed(
-    side: tuple[int, ...], blocks: np.ndarray, window: np.ndarray, weights: np.ndarray, cut: float
+    side: tuple[int, ...], blocks: np.ndarray, window: np.ndarray, weights: np.ndarray, independent: float, cut: float
 ) -> SignedPeriodogram:
     """The periodogram with frequencies of either sign: of two opposite ones, that which is positive along the last axis."""
     kept = np.ascontiguousarray(blocks[..., : side[-1] // 2 + 1])
     multiplicity = _product([*(np.ones(length) for length in side[:-1]), _multiplicity(side[-1])])
     multiplicity.flat[0] = 0
-    return SignedPeriodogram(side, np.tensordot(weights, kept, 1), multiplicity, window, kept, weights, cut)
+    return SignedPeriodogram(side, np.tensordot(weights, kept, 1), multiplicity, window, kept, weights, independent, cut)
 
 
 def folded_transform(lagged: np.ndarray) -> np.ndarray:

@@ -11,7 +11,6 @@ from typing import Literal, overload
 
 import numpy as np
 
-from workbench.arguments import whole_number
 from workbench.charts.description import Chart
 from workbench.codecs import Codec
 from workbench.data import Field
@@ -23,6 +22,7 @@ from workbench.limits.blocks import Tile
 from workbench.limits.comparison import Comparison
 from workbench.limits.field_model import FieldModel, estimate
 from workbench.limits.gaussianity import Gaussianity, gaussianity
+from workbench.limits.interval import STILL_UNRESOLVED, Region, sampling_interval
 from workbench.limits.plot import plot
 from workbench.limits.sources import Piecewise, Source
 from workbench.limits.spectrum import Spectrum, require_distortion
@@ -31,10 +31,10 @@ from workbench.progress import Progress, Stoppable
 
 CONFIDENCE = 0.95
 EPS = 0.01
-ERRORS = 2.2        # standard errors in half an interval, for standard errors that are estimates themselves
 RAGGED = 0.5        # share of the cost of borders that may be due to ragged borders of regions that were found
 TOO_HIGH = 0.02     # bits per sample: a smaller error of a rate is not mentioned
 FEWEST_ERRORS = 64  # prediction errors whose mean square is looked at
+MOST_SAVED = 3.0    # times what is seen: bits that codes may save where a field is not Gaussian
 UNEXPECTED = 2.0    # factor by which it may differ from what the model predicts
 
 
@@ -195,6 +195,10 @@ class RateDistortion:
 
     def interval(self, distortion: float) -> tuple[float, float]:
         """The 95% confidence interval of `rate`; for an exact model, both ends are the rate."""
+        return self.interval_if_gaussian(distortion)
+
+    def interval_if_gaussian(self, distortion: float) -> tuple[float, float]:
+        """The same if the field is Gaussian, as exact models are."""
         rate = self.rate(distortion)
         return rate, rate
 
@@ -220,8 +224,7 @@ class FieldLimits(RateDistortion):
 
     def rate(self, distortion: float) -> float:
         """The rate-distortion function of the model; of values on a lattice, never more than exact values need."""
-        distortion = require_distortion(distortion)
-        return super().rate(max(distortion, self.source.step**2 / 12))
+        return super().rate(self._not_below_steps(distortion))
 
     def pointwise(self, eb: float) -> float:
         """Least mean bits per sample of a code that keeps every value within `eb`; loose, even negative, for large `eb`."""
@@ -232,25 +235,42 @@ class FieldLimits(RateDistortion):
         return super().pointwise_converse(max(eb, 0.5 * self.source.step), eps)
 
     def interval(self, distortion: float) -> tuple[float, float]:
-        """The 95% confidence interval of `rate`: sampling, misfit of the spectra, shape and borders of the regions.
+        """The 95% confidence interval of `rate`; lower where the field is clearly not Gaussian.
 
-        Its parts are the scatter of the spectra over blocks; what the ratios of measured to fitted power would change, as
-        far as they are not chance; `slack`; and, for regions that were found, a part of the cost of borders, because ragged
-        borders are longer than true ones.
+        The lower end then falls by three times the bits that a code would save that knows the distribution and the local
+        variance of prediction errors.
         """
-        rate, (fitted, *others) = self.rate(distortion), self.source.plausible
-        if not others:
-            return 0.0, float("inf")
-        distortion = max(distortion, self.source.step**2 / 12)
-        base = fitted.rate(distortion)
-        misses = np.array([each.rate(distortion) - base for each in others])
-        ends = np.quantile(misses, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-        low, high = float(ends[0]), float(ends[1])
-        wide = ERRORS * float(misses.std())
-        model = self.source.misfit_of_rate(self.spectrum.level(distortion))
+        low, high = self.interval_if_gaussian(distortion)
+        if self.gaussianity is not None and self.gaussianity.visibly_not:
+            low -= MOST_SAVED * self.gaussianity.saved * self._share_of_power(distortion)
+        return max(0.0, low), high
+
+    def interval_if_gaussian(self, distortion: float) -> tuple[float, float]:
+        """The interval of the rate of Gaussian fields: a codec below it shows that the model does not describe the field.
+
+        Its parts are the power that a field of this size may have by chance; what the measured power would change where it
+        differs from the fitted one; `slack`; and, for regions that were found, a part of the cost of borders, because
+        ragged borders are longer than true ones.
+        """
+        distortion, regions = self._not_below_steps(distortion), self._at_level(distortion)
+        low, high = sampling_interval(self.spectrum, regions, distortion, CONFIDENCE)
         ragged = RAGGED * self.price_of_borders(distortion) if self.source.found else 0.0
-        down = min(low, -wide) + min(model, 0.0) - ragged - self.slack
-        return max(0.0, rate + min(down, 0.0)), rate + max(high, wide, 0.0) + max(model, 0.0)
+        low -= sum(region.below for region in regions) / self.source.size + ragged + self.slack
+        return max(0.0, low), high + sum(region.above for region in regions) / self.source.size
+
+    def _share_of_power(self, distortion: float) -> float:
+        """The share of the components above the water level, with those below by what they add to the distortion."""
+        return sum(region.total(1.0) for region in self._at_level(distortion)) / self.source.size
+
+    def _at_level(self, distortion: float) -> list[Region]:
+        """The regions that vary, at the water level of this distortion."""
+        level = min(self.spectrum.level(self._not_below_steps(distortion)), float(self.spectrum.values[-1]))
+        fits = zip(self.source.fits, self.source.regions.sizes.tolist(), self._excesses, strict=True)
+        return [Region(fit, cells, level, excess) for fit, cells, excess in fits if fit is not None]
+
+    def _not_below_steps(self, distortion: float) -> float:
+        """The distortion, or that of values which are rounded to the steps of their lattice."""
+        return max(require_distortion(distortion), self.source.step**2 / 12)
 
     def instance(self, eb: float) -> float:
         """Bits per sample of *this* field within `eb`: -log2 of its density under the model, minus the room of the errors.
@@ -279,7 +299,10 @@ class FieldLimits(RateDistortion):
         for region, fit in enumerate(self.source.fits):
             if fit is not None and fit.misfit.serious:
                 found.append(f"region {region + 1}: the fitted spectrum differs from the measured one by {fit.misfit}")
-            if fit is not None and not fit.draws:
+            if fit is not None and fit.unresolved > TOO_HIGH:
+                most = f"{STILL_UNRESOLVED * fit.unresolved:.2g} bits"
+                found.append(f"region {region + 1}: peaks of its spectrum are not resolved: rates may be {most} too high")
+            if fit is not None and not fit.independent:
                 found.append(f"region {region + 1} is too small to estimate the uncertainty of its spectrum")
         found += self._of_prediction_errors()
         if self.spectrum.slack > TOO_HIGH:
@@ -293,18 +316,21 @@ class FieldLimits(RateDistortion):
 
     def _of_prediction_errors(self) -> list[str]:
         """Regions whose values are predicted much worse, or much better, than their covariance says."""
-        residuals, found = self.source.innovations.residuals, []
+        return [
+            f"no model fits region {region}: squared prediction errors are {ratio:.3g} times those expected, "
+            "so its rates mean little"
+            for region, ratio in enumerate(self._excesses, 1) if not 1 / UNEXPECTED < ratio < UNEXPECTED
+        ]
+
+    @cached_property
+    def _excesses(self) -> list[float]:
+        """The mean squared prediction error of each region over the expected one; 1 where too few are known."""
+        residuals, ratios = self.source.innovations.residuals, []
         for region, fit in enumerate(self.source.fits):
             known = self.source.settled & (self.source.regions.labels == region)
-            if fit is None or np.count_nonzero(known) < FEWEST_ERRORS:
-                continue
-            ratio = float(np.mean(residuals[known] ** 2))
-            if not 1 / UNEXPECTED < ratio < UNEXPECTED:
-                found.append(
-                    f"no model fits region {region + 1}: squared prediction errors are {ratio:.3g} times those expected, "
-                    "so its rates mean little"
-                )
-        return found
+            few = fit is None or np.count_nonzero(known) < FEWEST_ERRORS
+            ratios.append(1.0 if few else float(np.mean(residuals[known] ** 2)))
+        return ratios
 
     def compare(
         self,
@@ -345,7 +371,7 @@ class FieldLimits(RateDistortion):
 
 @overload
 def rate_distortion(
-    field_or_model: Field | np.ndarray, tile: Tile = None, regions: str | int | np.ndarray = "auto", *, seed: int = 0
+    field_or_model: Field | np.ndarray, tile: Tile = None, regions: str | int | np.ndarray = "auto"
 ) -> FieldLimits: ...
 
 
@@ -357,8 +383,6 @@ def rate_distortion(
     field_or_model: Field | np.ndarray | Source,
     tile: Tile = None,
     regions: str | int | np.ndarray = "auto",
-    *,
-    seed: int = 0,
 ) -> RateDistortion:
     """Rate-distortion bounds of an exact model (`wb.limits`), or of the Gaussian model that fits a field best.
 
@@ -377,7 +401,7 @@ def rate_distortion(
         field_or_model = Field(field_or_model)
     if isinstance(field_or_model, Field):
         field_or_model.require_floats("a rate-distortion bound")
-        return FieldLimits(estimate(field_or_model, regions, whole_number("seed", seed, least=0)), tile)
+        return FieldLimits(estimate(field_or_model, regions), tile)
     if not isinstance(field_or_model, Source):
         raise WorkbenchError(f"expected a field, or a model of wb.limits; got {type(field_or_model).__name__}")
     if not (isinstance(regions, str) and regions == "auto"):
