@@ -247,7 +247,7 @@ def test_the_code_is_as_long_as_its_symbols_and_what_follows_them():
     for size in (1e-1, 1e-3):
         step = lattice_step(size, float(np.abs(values).max()), values.dtype)
         found = Encoding.of(values, (), 13, size, step)
-        assert len(found.to_bytes()) * 8 == pytest.approx(found.bits, rel=0.03)
+        assert len(found.to_bytes()) * 8 == pytest.approx(found.coded.bits, rel=0.03)
 
 
 def test_grouping_contexts_costs_no_more_than_one_table_or_all():

@@ -32,7 +32,7 @@ from workbench.charts.looks import Look
 from workbench.codecs.codec import Codec, CodecFailed, Imitation, Tolerance, option
 from workbench.codecs.gaps import repeated
 from workbench.codecs.interpolation_decoding import decoded
-from workbench.codecs.interpolation_encoding import SAMPLED, Encoding
+from workbench.codecs.interpolation_encoding import SAMPLED, Encoding, Trial
 from workbench.codecs.interpolation_grid import AXES, FINER, Axes
 from workbench.codecs.interpolation_model import Model, require_dimensions
 from workbench.codecs.interpolation_stream import BLOCK_BITS, INTERPOLATED, ON_LATTICE, Header, block_bits
@@ -216,7 +216,7 @@ class Interpolation(InPieces):
         sampled = TRIED_SAMPLED if self.fitted else 0
 
         def bits_with(frozen: Axes, finer: int) -> float:
-            return Encoding.of(crop, frozen, TRIED_BITS, bound, step, sampled, finer).bits
+            return Trial.of(crop, frozen, TRIED_BITS, bound, step, sampled, finer).coded.bits
 
         tried = [tuple(sorted(rough[:count])) for count in range(crop.ndim)] if fixed is None else [fixed]
         best, finest, fewest = tried[0], TRIED_FIRST if self.finer is None else self.finer, math.inf
@@ -248,8 +248,8 @@ class Interpolation(InPieces):
             for size in (bound, 2 * bound):
                 step = lattice_step(size, largest_magnitude(crop), crop.dtype)
                 sampled = TRIED_SAMPLED if self.fitted else 0
-                encoding = Encoding.of(crop, frozen, TRIED_BITS, size, step, sampled, finer)
-                points.append((math.log(encoding.mean_square(crop) or sys.float_info.min), math.log(encoding.bits)))
+                trial = Trial.of(crop, frozen, TRIED_BITS, size, step, sampled, finer)
+                points.append((math.log(trial.mean_square(crop) or sys.float_info.min), math.log(trial.coded.bits)))
             (near, bits), (far, fewer) = points
             aim = near if aim is None else aim
             there = bits + (fewer - bits) * (aim - near) / (far - near) if far > near else bits
