@@ -1,6 +1,7 @@
 import hashlib
 import itertools
 import math
+import tracemalloc
 import zlib
 from base64 import b85decode
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import workbench as wb
 from slow_interpolation import Decoder
 from turbulence import turbulent
 from workbench import backend
@@ -351,6 +353,19 @@ def test_an_inflated_table_is_stopped():
 
     with pytest.raises(CodecFailed, match="do not inflate to"):
         get("interpolation").decode(forged(interpolated(values, 0.01), values, bomb), values.shape, values.dtype)
+
+
+@pytest.mark.parametrize("lattice", [False, True])
+def test_encoding_takes_at_most_three_times_the_memory_of_a_chunk(lattice, monkeypatch):
+    monkeypatch.setattr("workbench.codecs.interpolation._lattice_may_pay", lambda *given: lattice)
+    values = wb.synthetic.gaussian_field((128, 128, 128), seed=1).values.astype(np.float32)
+    tracemalloc.start()   # buffers of kernels are NumPy's, which it knows
+    try:
+        encoded(values, 1e-2, frozen=(), finer=0, block=2**16)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 3 * values.nbytes
 
 
 def test_bytes_do_not_depend_on_the_number_of_threads():

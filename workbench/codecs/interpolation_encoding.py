@@ -73,7 +73,9 @@ class Encoding:
             Rest.of(begin, some, code, number, encoder.value, encoder.shape)
             for begin, some, code, number in encoder.groups(bits)
         ]
-        return cls(encoder.coded, bits, Rest.joined(parts))
+        coded = encoder.coded
+        del encoder   # with the values
+        return cls(coded, bits, Rest.joined(parts))
 
     def to_bytes(self) -> bytes:
         """Everything."""
@@ -137,10 +139,11 @@ class _Encoder:
     def groups(self, bits: int) -> Iterator[tuple[np.ndarray, Sequence[Pass], np.ndarray, np.ndarray]]:
         """Run all passes; yields of each group of blocks where these begin, its passes, its codes and its residuals."""
         begin, groups = blocks_of(self.order, 1 << bits)
+        numbers = np.empty(max((begin[each.stop] - begin[each.start] for each in groups), default=0), np.int32)
         for group in groups:
             own = begin[group.start : group.stop + 1]
             first, last = (int(place) for place in np.searchsorted(self.begin, own[[0, -1]]))
-            code, number = self.coded.code[own[0] : own[-1]], np.empty(own[-1] - own[0], np.int32)
+            code, number = self.coded.code[own[0] : own[-1]], numbers[: own[-1] - own[0]]
             own = own - own[0]
             for which in range(first, last):
                 inside = slice(*(self.begin[which : which + 2] - self.begin[first]))
@@ -169,19 +172,26 @@ class _Encoder:
         """New weights, if they save more than they take."""
         if of.targets < 4 * LEAST_SAMPLED or not self.sampled:
             return start, False
+        with np.errstate(all="ignore"):   # weights that are not finite are never better
+            located = self._located(of, start)
+            if not located:
+                return start, False
+            found, self.rate, before = min((self._foreseen(of, each, start) for each in located), key=lambda one: one[1])
+            saved = (before - self.rate) * of.targets
+        return (found, True) if saved > 8 * len(found.stored(of)) else (start, False)
+
+    def _located(self, of: Pass, start: Weights) -> list[Weights]:
+        """The weights of a location that are tried; none where too few targets can be seen."""
         sample = self._sample(of, start)
         if len(sample.offset) < LEAST_SAMPLED:
-            return start, False
-        with np.errstate(all="ignore"):   # weights that are not finite are never better
-            located = [sample.located(start)]
-            if of.targets >= MANY and self.sampled == SAMPLED:   # a trial is quicker without
-                located.append(Weights.linear(of, start))
-            samples = [self._sample(of, each) for each in located]   # with the deviations from each
-            tried = [sample.foreseen(each) for sample, each in zip(samples, located, strict=True)]
-            best = min(range(len(tried)), key=lambda number: tried[number][1])
-            found, self.rate = tried[best]
-            saved = (samples[best].bits(start) - self.rate) * of.targets
-        return (found, True) if saved > 8 * len(found.stored(of)) else (start, False)
+            return []
+        linear = of.targets >= MANY and self.sampled == SAMPLED   # a trial is quicker without
+        return [sample.located(start), *([Weights.linear(of, start)] if linear else [])]
+
+    def _foreseen(self, of: Pass, located: Weights, start: Weights) -> tuple[Weights, float, float]:
+        """The rest of the weights for this location, the bits of a value, and those with the weights at the start."""
+        sample = self._sample(of, located)   # with the deviations from this location
+        return *sample.foreseen(located), sample.bits(start)
 
     def _sample(self, of: Pass, weights: Weights) -> Sample:
         """What is seen of some targets."""
