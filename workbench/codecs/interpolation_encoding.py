@@ -21,12 +21,13 @@ from workbench.codecs.interpolation_grid import Axes, Pass, coarsest, every, fou
 from workbench.codecs.interpolation_model import Model, networks_of
 from workbench.codecs.interpolation_stream import Blocks, Header, Rest, blocks_of, blocks_together, kind_of, targets_before
 from workbench.codecs.prequantised import Prequantised
-from workbench.codecs.residuals import bits_of, counted
+from workbench.codecs.residuals import CONTEXTS, bits_of, counted
 
 SAMPLED = 3000        # targets of a pass to which its weights are fitted, at most; with 0, they are the usual ones
 RARE, MORE = 0.5, 2   # where a value takes fewer bits than this, so many times as many: most residuals tell nothing
 IN_ROW = 4            # of these, next to each other, where they are so many
 LEAST_SAMPLED = 250   # with fewer, nothing is fitted
+MOST_DEAD = 0.3       # of a step, by which residuals are drawn to 0 where the mean square error counts
 MANY = 20_000         # targets of a pass that is worth the fit of a second location
 
 
@@ -65,10 +66,10 @@ class Encoding:
     @classmethod
     def of(
         cls, values: np.ndarray, frozen: Axes, bits: int, bound: float, step: float, sampled: int = SAMPLED,
-        finer: int = 0, model: Model | None = None,
+        finer: int = 0, model: Model | None = None, drawn: bool = False,
     ) -> Self:
-        """All passes over these values; `frozen` is among their own axes."""
-        encoder = _Encoder(values, frozen, bound, step, sampled, finer, model)
+        """All passes over these values; `frozen` is among their own axes. `drawn` says if residuals are drawn to 0."""
+        encoder = _Encoder(values, frozen, bound, step, sampled, finer, model, drawn)
         parts = [
             Rest.of(begin, some, code, number, encoder.value, encoder.shape)
             for begin, some, code, number in encoder.groups(bits)
@@ -98,10 +99,10 @@ class Trial:
     @classmethod
     def of(
         cls, values: np.ndarray, frozen: Axes, bits: int, bound: float, step: float, sampled: int = SAMPLED,
-        finer: int = 0, model: Model | None = None,
+        finer: int = 0, model: Model | None = None, drawn: bool = False,
     ) -> Self:
-        """All passes over these values; `frozen` is among their own axes."""
-        encoder = _Encoder(values, frozen, bound, step, sampled, finer, model)
+        """All passes over these values; `frozen` is among their own axes. `drawn` says if residuals are drawn to 0."""
+        encoder = _Encoder(values, frozen, bound, step, sampled, finer, model, drawn)
         for _ in encoder.groups(bits):
             pass
         return cls(encoder.coded, encoder.shape, encoder.value, encoder.deviation)
@@ -117,19 +118,23 @@ class _Encoder:
     """Runs passes; each leaves the decoded values and the sizes of residuals for those after it."""
 
     def __init__(
-        self, values: np.ndarray, frozen: Axes, bound: float, step: float, sampled: int, finer: int, model: Model | None
+        self, values: np.ndarray, frozen: Axes, bound: float, step: float, sampled: int, finer: int, model: Model | None,
+        drawn: bool,
     ) -> None:
         shape = four_axes(values.shape)
         frozen = tuple(axis + len(shape) - values.ndim for axis in frozen)
         original, value = values.reshape(shape), np.zeros(shape, values.dtype)
         places = every(coarsest(shape, frozen), frozen)
-        coarse, value[places] = _coarse_there_and_back(np.ascontiguousarray(original[places]), bound)
+        coarse, value[places] = _coarse_there_and_back(
+            np.ascontiguousarray(original[places]), bound / (1 + 2 * MOST_DEAD) if drawn else bound
+        )
         self.order = passes(shape, frozen)
         self.begin = targets_before(self.order)   # of each pass, and the end
         self.steps, self.networks = steps_of(self.order, step, finer), networks_of(model, self.order)
         self.original, self.value, self.shape = original.reshape(-1), value.reshape(-1), np.array(shape, np.int64)
         self.deviation, self.bound, self.mean = np.zeros(value.size, value.dtype), bound, _mean(values)
         self.step = 2 * bound                     # of the pass that runs
+        self.dead = _dead_zones() if drawn else np.zeros(CONTEXTS)
         self.sampled, self.rate = sampled, math.inf
         self.latest: dict[int, Weights] = {}      # of passes with so many odd axes
         header = Header(step, self.mean, frozen, finer, None if model is None else model.checksum)
@@ -164,8 +169,8 @@ class _Encoder:
         together = blocks_together(blocks)
         backend.kernel("interpolation", "quantise_targets", self.value.dtype)(
             -(-blocks // together), together, blocks, begin, of.description, self._for_kernel(chosen),
-            self.networks[which], self.shape, self.bound, self.step, self.original, self.value, self.deviation, code,
-            number,
+            self.networks[which], self.shape, self.bound, self.step, self.dead, self.original, self.value, self.deviation,
+            code, number,
         )
 
     def _chosen(self, of: Pass, start: Weights) -> tuple[Weights, bool]:
@@ -214,6 +219,16 @@ def _spread_out(targets: int, most: int) -> np.ndarray:
     in_row = IN_ROW if most >= SAMPLED else 1
     places = np.sort(np.arange(most // in_row, dtype=np.int64) * 2654435761 % (targets // in_row))
     return (places[:, None] * in_row + np.arange(in_row)).reshape(-1)
+
+
+def _dead_zones() -> np.ndarray:
+    """By how many steps residuals of each context are drawn to 0: fewer bits at an equal mean square error.
+
+    For residuals with a Laplace distribution, 1/12 of a step over their scale is what the bits saved are worth, if a bit is
+    worth what it is in uniform quantisation. Half of that is best here, where values predict others.
+    """
+    scales = 2.0 ** ((np.arange(CONTEXTS) + 0.5) / 4 - 5)   # in steps
+    return np.minimum(1 / (24 * scales), MOST_DEAD)
 
 
 def _mean(values: np.ndarray) -> float:
