@@ -172,6 +172,7 @@ namespace {
 struct Quantiser {
     double bound, step, steps_per_value;
     real steps_per_unit;
+    const double* dead;      // by how many steps residuals are drawn to 0, of each context
     const real* original;
     real *value, *deviation;
     u16* code;
@@ -181,7 +182,8 @@ struct Quantiser {
     DEVICE_METHOD real go(i32, const Expectation& expected, i64 at, i64 t)
     {
         const double centre = (double)expected.centre, wanted = (double)original[at];
-        const double steps = rint((wanted - centre) * steps_per_value);
+        const double away = (wanted - centre) * steps_per_value, size = fabs(away) - dead[expected.context];
+        const double near = rint(size < 0 ? 0 : size), steps = away < 0 ? -near : near;
         const real decoded = (real)(centre + steps * step);
         const double error = (double)decoded - wanted;
         const bool fits = steps > -1073741824.0 && steps < 1073741824.0 && error <= bound && error >= -bound;
@@ -232,16 +234,17 @@ DEVICE void go_through(const Pass& pass, const Grid& grid, const real* weight, c
 }
 
 // One pass of the encoder: the code (context * SYMBOLS + symbol) and the residual of each target, the decoded values, and
-// their deviations. `begin` is the range of targets of each block. A work item takes so many blocks `together`, one or two.
+// their deviations. `begin` is the range of targets of each block. `dead` is half of how much wider the zero of each context
+// is than a step, in steps; the intervals of other residuals are as wide as a step, and shifted. A work item takes so many blocks `together`, one or two.
 KERNEL(quantise_targets)(i64 items, i32 together, i64 blocks, const i64* begin SIZE(blocks + 1),
                          const i64* description SIZE(32), const real* weight SIZE(24), const float* network SIZE(955),
-                         const i64* shape SIZE(4), double bound, double step, const real* original SIZE(value),
-                         real* value SIZE(deviation), real* deviation SIZE(>= 1), u16* code SIZE(LAST(begin)),
-                         i32* number SIZE(LAST(begin)))
+                         const i64* shape SIZE(4), double bound, double step, const double* dead SIZE(64),
+                         const real* original SIZE(value), real* value SIZE(deviation), real* deviation SIZE(>= 1),
+                         u16* code SIZE(LAST(begin)), i32* number SIZE(LAST(begin)))
 {
     FOR_EACH(i, items) {
         const i64 b = i * together, several = blocks - b < together ? blocks - b : together;
-        Quantiser coder = {bound, step, 1 / step, (real)(1 / step), original, value, deviation, code, number};
+        Quantiser coder = {bound, step, 1 / step, (real)(1 / step), dead, original, value, deviation, code, number};
         go_through(pass_at(description, 0), grid_of(shape, value, deviation), weight, network, (i32)several, begin + b, &coder);
     }
 }

@@ -1,6 +1,7 @@
 import hashlib
 import itertools
 import math
+import tracemalloc
 import zlib
 from base64 import b85decode
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import workbench as wb
 from slow_interpolation import Decoder
 from turbulence import turbulent
 from workbench import backend
@@ -93,7 +95,7 @@ def test_kernels_decode_what_plain_python_decodes(shape, frozen, dtype):
     random = np.random.default_rng(0).normal(size=shape).astype(dtype)
     values = turbulent(shape, dtype) if math.prod(shape) > 100 else random
     values.reshape(-1)[3::97] *= 1e6   # some are kept as they are
-    for size, finer in ((1e-3, 0), (0.3, 0), (0.1, 1), (0.3, 2)):
+    for size, finer in ((1e-3, 0), (0.3, 0), (0.1, 1), (0.3, 5)):
         data = interpolated(values, size, frozen, finer)
         slow = Decoder(data, shape, np.dtype(dtype)).decode().reshape(shape)
         assert get("interpolation").decode(data, shape, dtype).tobytes() == slow.tobytes()
@@ -247,7 +249,7 @@ def test_the_code_is_as_long_as_its_symbols_and_what_follows_them():
     for size in (1e-1, 1e-3):
         step = lattice_step(size, float(np.abs(values).max()), values.dtype)
         found = Encoding.of(values, (), 13, size, step)
-        assert len(found.to_bytes()) * 8 == pytest.approx(found.bits, rel=0.03)
+        assert len(found.to_bytes()) * 8 == pytest.approx(found.coded.bits, rel=0.03)
 
 
 def test_grouping_contexts_costs_no_more_than_one_table_or_all():
@@ -269,7 +271,7 @@ def test_values_out_of_reach_are_kept_as_they_are():
 @pytest.mark.parametrize(("options", "message"), [
     ({"frozen": (4,)}, "numbers from 0 to 3"), ({"frozen": (1, 1)}, "different axes"), ({"frozen": 1}, "got 1"),
     ({"frozen": (True,)}, "numbers from 0 to 3"),
-    ({"finer": 5}, "from 0 to 4"), ({"fitted": 1}, "True or False"), ({"aim": "ssim"}, "'psnr'"),
+    ({"finer": 7}, "from 0 to 6"), ({"fitted": 1}, "True or False"), ({"aim": "ssim"}, "'psnr'"),
     ({"block": 5000}, "power of two"), ({"block": 64}, "from 4096"),
 ])
 def test_options_are_checked(options, message):
@@ -351,6 +353,19 @@ def test_an_inflated_table_is_stopped():
 
     with pytest.raises(CodecFailed, match="do not inflate to"):
         get("interpolation").decode(forged(interpolated(values, 0.01), values, bomb), values.shape, values.dtype)
+
+
+@pytest.mark.parametrize("lattice", [False, True])
+def test_encoding_takes_at_most_three_times_the_memory_of_a_chunk(lattice, monkeypatch):
+    monkeypatch.setattr("workbench.codecs.interpolation._lattice_may_pay", lambda *given: lattice)
+    values = wb.synthetic.gaussian_field((128, 128, 128), seed=1).values.astype(np.float32)
+    tracemalloc.start()   # buffers of kernels are NumPy's, which it knows
+    try:
+        encoded(values, 1e-2, frozen=(), finer=0, block=2**16)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 3 * values.nbytes
 
 
 def test_bytes_do_not_depend_on_the_number_of_threads():

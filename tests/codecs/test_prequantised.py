@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from workbench.codecs import CodecFailed, Tolerance, get
-from workbench.codecs.differences import _differences, differenced
+from workbench.codecs.differences import _differences_at, _subtract_before, differenced
 from workbench.codecs.pcodec import pack_integers
 from workbench.codecs.pieces import join
 from workbench.codecs.prequantised import MOST_BITS, lattice_step
@@ -18,10 +18,15 @@ GOLDEN = Path(__file__).parent / "golden" / "prequantised.npz"
 shapes = npst.array_shapes(max_dims=4, max_side=5)
 
 
-@given(npst.arrays(np.int32, shapes))
-def test_differences_are_undone_by_running_sums_even_where_they_wrap_around(numbers):
+@given(st.integers(1, 9), npst.arrays(np.int32, shapes))
+def test_differences_are_undone_by_running_sums_even_where_they_wrap_around(at_once, numbers):
+    places = np.arange(numbers.size)
     for axis in range(numbers.ndim):
-        changed = _differences(numbers, axis)
+        changed = numbers.copy()
+        with pytest.MonkeyPatch.context() as few:
+            few.setattr("workbench.codecs.differences.AT_ONCE", at_once)
+            _subtract_before(changed, axis)
+        assert np.array_equal(changed.reshape(-1), _differences_at(numbers, axis, places))
         exact = np.diff(numbers.astype(np.int64), axis=axis, prepend=0)
         assert np.array_equal(changed, exact.astype(np.int32))   # modulo 2^32
         assert np.array_equal(np.add.accumulate(changed, axis=axis, dtype=np.int32), numbers)

@@ -32,8 +32,8 @@ from workbench.charts.looks import Look
 from workbench.codecs.codec import Codec, CodecFailed, Imitation, Tolerance, option
 from workbench.codecs.gaps import repeated
 from workbench.codecs.interpolation_decoding import decoded
-from workbench.codecs.interpolation_encoding import SAMPLED, Encoding
-from workbench.codecs.interpolation_grid import AXES, FINER, Axes
+from workbench.codecs.interpolation_encoding import MOST_DEAD, SAMPLED, Encoding, Trial
+from workbench.codecs.interpolation_grid import AXES, EQUAL_BOUND, EQUAL_ERROR, FINER, Axes
 from workbench.codecs.interpolation_model import Model, require_dimensions
 from workbench.codecs.interpolation_stream import BLOCK_BITS, INTERPOLATED, ON_LATTICE, Header, block_bits
 from workbench.codecs.lattice_numbers import LEAST_LEVEL, may_repeat, pack_numbers
@@ -87,11 +87,13 @@ class Interpolation(InPieces):
         minimum=1 << BLOCK_BITS[0], maximum=1 << BLOCK_BITS[-1],
     )
     finer: int | None = option(
-        None, "how much finer coarse grids are coded: 0 not, 1 up to 1.5 times, 2 twice, 3 4, 4 8 times (none: by trial)",
+        None, "how much finer coarse grids are coded: 0 not, 1 up to 1.5 times, 2 twice, 3 4, 4 8 times; 5 and 6 as 2 "
+        "and 3, and points of fewer odd axes finer still (none: by trial)",
         minimum=0, maximum=len(FINER) - 1,
     )
     aim: str = option(
-        "bound", "what a trial compares sizes at: an equal bound, or an equal mean square error (psnr)", choices=AIMS
+        "bound", "what sizes are compared at: an equal bound, or an equal mean square error (psnr), for which residuals "
+        "are drawn to 0", choices=AIMS
     )
     fitted: bool = option(True, "whether weights are fitted to each pass: not is twice as fast, and files are larger")
     model: str | None = option(None, "a trained model as text, used where it saves room (none: fitted weights alone)")
@@ -176,23 +178,41 @@ class Interpolation(InPieces):
     def encode_with_gaps(self, values: Array, valid: Array, tolerance: Tolerance) -> bytes:
         """The smaller of smooth gaps and of repeats on a lattice, which steps and fine bounds suit."""
         found = super().encode_with_gaps(values, valid, tolerance)
-        return _smaller(found, _OnLattice().encode(repeated(values, valid), tolerance))
+        return _smaller(found, _OnLattice(aim=self.aim).encode(repeated(values, valid), tolerance))
 
     def _encode_piece(self, values: np.ndarray, tolerance: Tolerance) -> bytes:
         bound = tolerance.absolute_for(values)
-        step = lattice_step(bound, largest_magnitude(values), values.dtype)
+        step = self._step(bound, values)
         if max(self.frozen or (), default=0) >= values.ndim:
             raise CodecFailed(f"frozen axes must be among the {values.ndim} of the field; got {self.frozen!r}")
         if values.min() == values.max():
-            return _on_lattice(values, bound)
+            return self._on_lattice(values, bound)
         plan = self._fixed or self._plan(_part(values, bound), bound)
         sampled = SAMPLED if self.fitted else 0
-        found = Encoding.of(values, plan.frozen, plan.block_bits, bound, step, sampled, plan.finer).to_bytes()
+        encoding = Encoding.of(values, plan.frozen, plan.block_bits, bound, step, sampled, plan.finer, drawn=self._drawn)
+        found = encoding.to_bytes()
+        del encoding
         if self._trained is not None:
             require_dimensions(self._trained, values.ndim)
-            modelled = Encoding.of(values, plan.frozen, plan.block_bits, bound, step, model=self._trained)
+            model, drawn = self._trained, self._drawn
+            modelled = Encoding.of(values, plan.frozen, plan.block_bits, bound, step, model=model, drawn=drawn)
             found = _smaller(found, modelled.to_bytes())
-        return _smaller(found, _on_lattice(values, bound)) if _lattice_may_pay(values, bound, len(found)) else found
+            del modelled
+        return _smaller(found, self._on_lattice(values, bound)) if _lattice_may_pay(values, step, len(found)) else found
+
+    @property
+    def _drawn(self) -> bool:
+        """Whether residuals are drawn to 0, by as much as the bound exceeds half of a step."""
+        return self.aim == "psnr"
+
+    def _step(self, bound: float, values: np.ndarray) -> float:
+        widest = lattice_step(bound, largest_magnitude(values), values.dtype)
+        return widest / (1 + 2 * MOST_DEAD) if self._drawn else widest
+
+    def _on_lattice(self, values: np.ndarray, bound: float) -> bytes:
+        """A piece without interpolation, with the steps of one with it."""
+        size = bound / (1 + 2 * MOST_DEAD) if self._drawn else bound
+        return bytes([ON_LATTICE]) + Prequantised()._encode_piece(values, Tolerance(absolute=size))
 
     @property
     def _frozen(self) -> Axes | None:
@@ -211,24 +231,20 @@ class Interpolation(InPieces):
         What the options leave open is decided by trial on a part. Axes are frozen from the roughest on, as long as that
         makes the trial smaller.
         """
-        fixed = self._frozen
-        step, rough = lattice_step(bound, largest_magnitude(crop), crop.dtype), _by_roughness(crop, bound)
-        sampled = TRIED_SAMPLED if self.fitted else 0
-
-        def bits_with(frozen: Axes, finer: int) -> float:
-            return Encoding.of(crop, frozen, TRIED_BITS, bound, step, sampled, finer).bits
-
+        fixed, rough = self._frozen, _by_roughness(crop, bound)
+        trials, first = _Trials(self, crop, bound), EQUAL_ERROR[0] if self.aim == "psnr" else TRIED_FIRST
+        bits_with = trials.bits_at_error if self.aim == "psnr" else trials.bits
         tried = [tuple(sorted(rough[:count])) for count in range(crop.ndim)] if fixed is None else [fixed]
-        best, finest, fewest = tried[0], TRIED_FIRST if self.finer is None else self.finer, math.inf
+        best, finest, fewest = tried[0], first if self.finer is None else self.finer, math.inf
         for frozen in tried:
             bits = bits_with(frozen, finest)
             if bits >= fewest:
                 break
             best, fewest = frozen, bits
         if self.finer is None and self.aim == "psnr":
-            finest, fewest = self._finest_at_equal_error(crop, bound, best)
+            fewest, finest = min((bits_with(best, finer), finer) for finer in EQUAL_ERROR)
         elif self.finer is None:
-            for finer in range(len(FINER)) if fewest < FEW_BITS * crop.size else (0,):
+            for finer in EQUAL_BOUND if fewest < FEW_BITS * crop.size else (0,):
                 bits = fewest if finer == TRIED_FIRST else bits_with(best, finer)
                 if bits < fewest:
                     finest, fewest = finer, bits
@@ -236,26 +252,6 @@ class Interpolation(InPieces):
                     break
         block = block_bits(fewest, crop.size) if self.block is None else self.block.bit_length() - 1
         return _Plan(best, finest, block, fewest)
-
-    def _finest_at_equal_error(self, crop: np.ndarray, bound: float, frozen: Axes) -> tuple[int, float]:
-        """How much finer coarse grids should be for the fewest bits at the error that others have; and the bits.
-
-        Finer coarse grids leave smaller errors in all that is interpolated from them, so that the others can be coarser.
-        """
-        best, fewest, aim = 0, math.inf, None
-        for finer in range(len(FINER)):
-            points = []
-            for size in (bound, 2 * bound):
-                step = lattice_step(size, largest_magnitude(crop), crop.dtype)
-                sampled = TRIED_SAMPLED if self.fitted else 0
-                encoding = Encoding.of(crop, frozen, TRIED_BITS, size, step, sampled, finer)
-                points.append((math.log(encoding.mean_square(crop) or sys.float_info.min), math.log(encoding.bits)))
-            (near, bits), (far, fewer) = points
-            aim = near if aim is None else aim
-            there = bits + (fewer - bits) * (aim - near) / (far - near) if far > near else bits
-            if there < fewest:
-                best, fewest = finer, there
-        return best, math.exp(fewest)
 
     def for_mean_errors(self) -> Self:
         """The codec whose trials compare sizes at an equal mean square error."""
@@ -275,6 +271,36 @@ class _Plan:
     finer: int
     block_bits: int
     bits: float
+
+
+@dataclass
+class _Trials:
+    """What a part of a field takes in some ways: at one bound, or at the mean square error of the first way."""
+
+    codec: Interpolation
+    crop: np.ndarray
+    bound: float
+    error: float | None = None   # its logarithm
+
+    def bits(self, frozen: Axes, finer: int) -> float:
+        """The bits with these axes frozen and coarse grids so much finer."""
+        return self._trial(self.bound, frozen, finer).coded.bits
+
+    def bits_at_error(self, frozen: Axes, finer: int) -> float:
+        """The same at an equal mean square error, from two bounds.
+
+        Finer coarse grids leave smaller errors in all that is interpolated from them, so that the others can be coarser.
+        """
+        trials = [self._trial(size, frozen, finer) for size in (self.bound / math.sqrt(2), math.sqrt(2) * self.bound)]
+        near, far = (math.log(trial.mean_square(self.crop) or sys.float_info.min) for trial in trials)
+        bits, fewer = (math.log(trial.coded.bits) for trial in trials)
+        self.error = near if self.error is None else self.error
+        return math.exp(bits + (fewer - bits) * (self.error - near) / (far - near) if far > near else bits)
+
+    def _trial(self, bound: float, frozen: Axes, finer: int) -> Trial:
+        sampled = TRIED_SAMPLED if self.codec.fitted else 0
+        step, drawn = self.codec._step(bound, self.crop), self.codec._drawn
+        return Trial.of(self.crop, frozen, TRIED_BITS, bound, step, sampled, finer, drawn=drawn)
 
 
 @dataclass(frozen=True)
@@ -302,20 +328,14 @@ class _OnLattice(Interpolation):
     """No piece is interpolated."""
 
     def _encode_piece(self, values: np.ndarray, tolerance: Tolerance) -> bytes:
-        return _on_lattice(values, tolerance.absolute_for(values))
+        return self._on_lattice(values, tolerance.absolute_for(values))
 
 
-def _on_lattice(values: np.ndarray, bound: float) -> bytes:
-    """A piece without interpolation."""
-    return bytes([ON_LATTICE]) + Prequantised()._encode_piece(values, Tolerance(absolute=bound))
-
-
-def _lattice_may_pay(values: np.ndarray, bound: float, size: int) -> bool:
-    """Whether a lattice may need fewer bytes than these: so it is in some parts, or there are few values or bytes."""
+def _lattice_may_pay(values: np.ndarray, step: float, size: int) -> bool:
+    """Whether a lattice of this step may need fewer bytes: so it is in some parts, or there are few values or bytes."""
     if values.size <= PARTS * PROBED or size < SMALL:
         return True
-    step, sizes = lattice_step(bound, largest_magnitude(values), values.dtype), cut_to(values.shape, PROBED)
-    parts = []
+    sizes, parts = cut_to(values.shape, PROBED), []
     for part in range(PARTS):
         starts = [(whole - side) * part // (PARTS - 1) for whole, side in zip(values.shape, sizes, strict=True)]
         inside = tuple(slice(start, start + side) for start, side in zip(starts, sizes, strict=True))

@@ -6,10 +6,11 @@ targets of a pass, and kept where they save more than they take.
 
 from __future__ import annotations
 
-import itertools
 import math
 import zlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -18,124 +19,184 @@ from workbench.codecs.codec import Tolerance
 from workbench.codecs.interpolation_fit import SURVEY, Sample, Weights
 from workbench.codecs.interpolation_grid import Axes, Pass, coarsest, every, four_axes, passes, steps_of
 from workbench.codecs.interpolation_model import Model, networks_of
-from workbench.codecs.interpolation_stream import Blocks, Coded, Header, blocks_of, blocks_together, kind_of, targets_before
+from workbench.codecs.interpolation_stream import Blocks, Header, Rest, blocks_of, blocks_together, kind_of, targets_before
 from workbench.codecs.prequantised import Prequantised
-from workbench.codecs.residuals import bits_of, counted
+from workbench.codecs.residuals import CONTEXTS, bits_of, counted
 
 SAMPLED = 3000        # targets of a pass to which its weights are fitted, at most; with 0, they are the usual ones
 RARE, MORE = 0.5, 2   # where a value takes fewer bits than this, so many times as many: most residuals tell nothing
 IN_ROW = 4            # of these, next to each other, where they are so many
 LEAST_SAMPLED = 250   # with fewer, nothing is fitted
+MOST_DEAD = 0.3       # of a step, by which residuals are drawn to 0 where the mean square error counts
 MANY = 20_000         # targets of a pass that is worth the fit of a second location
 
 
 @dataclass(frozen=True, eq=False)
-class Encoding:
-    """A field after all passes of the encoder."""
+class Coded:
+    """The symbols of a field after all passes of the encoder, and all that is stored beside them and what follows them."""
 
     header: Header           # but for the lengths of its parts
     coarse: bytes            # the points that are not interpolated
+    passes: Sequence[Pass]
     weights: list[Weights]   # of each pass,
     new: list[bool]          # and whether they are not those of an earlier pass
+    code: np.ndarray         # uint16, of each target: context * SYMBOLS + symbol
+    value_bits: int          # of a value that is kept as it is
+
+    @property
+    def stored(self) -> list[bytes]:
+        """The weights that are stored."""
+        each = zip(self.weights, self.passes, self.new, strict=True)
+        return [weights.stored(of) for weights, of, is_new in each if is_new]
+
+    @property
+    def bits(self) -> float:
+        """About how many bits it takes."""
+        return bits_of(counted(self.code), self.value_bits) + 8 * (len(self.coarse) + sum(map(len, self.stored)))
+
+
+@dataclass(frozen=True, eq=False)
+class Encoding:
+    """A field whose bytes are wanted. Nothing as large as the field is kept but its symbols."""
+
     coded: Coded
+    block_bits: int
+    rest: Rest
+
+    @classmethod
+    def of(
+        cls, values: np.ndarray, frozen: Axes, bits: int, bound: float, step: float, sampled: int = SAMPLED,
+        finer: int = 0, model: Model | None = None, drawn: bool = False,
+    ) -> Self:
+        """All passes over these values; `frozen` is among their own axes. `drawn` says if residuals are drawn to 0."""
+        encoder = _Encoder(values, frozen, bound, step, sampled, finer, model, drawn)
+        parts = [
+            Rest.of(begin, some, code, number, encoder.value, encoder.shape)
+            for begin, some, code, number in encoder.groups(bits)
+        ]
+        coded = encoder.coded
+        del encoder   # with the values
+        return cls(coded, bits, Rest.joined(parts))
+
+    def to_bytes(self) -> bytes:
+        """Everything."""
+        coded = self.coded
+        side, body = Blocks.of(coded.passes, self.block_bits, coded.code, self.rest).to_bytes()
+        kept = np.packbits(np.array(coded.new, bool)).tobytes()
+        tables = zlib.compress(b"".join([kept, *coded.stored, side]), 9)
+        return b"".join([coded.header.to_bytes(len(coded.coarse), len(tables)), coded.coarse, tables, *body])
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """A field whose bytes are not wanted, but their number, and the decoded values."""
+
+    coded: Coded
+    shape: np.ndarray        # int64, of four axes
+    value: np.ndarray        # as a flat array
     deviation: np.ndarray    # of each value from its location, in steps of its pass
 
     @classmethod
     def of(
         cls, values: np.ndarray, frozen: Axes, bits: int, bound: float, step: float, sampled: int = SAMPLED,
-        finer: int = 0, model: Model | None = None,
-    ) -> Encoding:
-        """All passes over these values; `frozen` is among their own axes."""
-        shape = four_axes(values.shape)
-        frozen = tuple(axis + len(shape) - values.ndim for axis in frozen)
-        value, original = np.zeros(shape, values.dtype), values.reshape(shape)
-        places = every(coarsest(shape, frozen), frozen)
-        coarse, value[places] = _coarse_there_and_back(np.ascontiguousarray(original[places]), bound)
-        order = passes(shape, frozen)
-        encoder = _Encoder(original.reshape(-1), value.reshape(-1), shape, bound, _mean(values), sampled)
-        before, begin = targets_before(order), blocks_of(order, 1 << bits)[0]
-        code, number = np.empty(before[-1], np.uint16), np.empty(before[-1], np.int32)
-        network, steps = networks_of(model, order), steps_of(order, step, finer)
-        weights, new = [], []
-        for each, step_there, (a, b), own in zip(order, steps.tolist(), itertools.pairwise(before), network, strict=True):
-            inside = begin[(begin > a) & (begin < b)] - a
-            blocks = np.concatenate([[0], inside, [b - a]])
-            chosen, is_new = encoder.run(each, step_there, blocks, own, code[a:b], number[a:b])
-            weights.append(chosen)
-            new.append(is_new)
-        coded = Coded(order, bits, code, number, value.reshape(-1), np.array(shape, np.int64))
-        header = Header(step, encoder.mean, frozen, finer, None if model is None else model.checksum)
-        return cls(header, coarse, weights, new, coded, encoder.deviation)
-
-    @property
-    def bits(self) -> float:
-        """About how many bits it takes."""
-        each = zip(self.weights, self.coded.passes, self.new, strict=True)
-        side = len(self.coarse) + sum(len(weights.stored(of)) for weights, of, is_new in each if is_new)
-        return bits_of(counted(self.coded.code), self.coded.value_bits) + 8 * side
+        finer: int = 0, model: Model | None = None, drawn: bool = False,
+    ) -> Self:
+        """All passes over these values; `frozen` is among their own axes. `drawn` says if residuals are drawn to 0."""
+        encoder = _Encoder(values, frozen, bound, step, sampled, finer, model, drawn)
+        for _ in encoder.groups(bits):
+            pass
+        return cls(encoder.coded, encoder.shape, encoder.value, encoder.deviation)
 
     def mean_square(self, values: np.ndarray) -> float:
         """The mean square error of these values, which were encoded."""
         with np.errstate(all="ignore"):
-            error = self.coded.value.astype(np.float64) - values.reshape(-1)
+            error = self.value.astype(np.float64) - values.reshape(-1)
             return float(np.mean(error * error))
-
-    def to_bytes(self) -> bytes:
-        """Everything."""
-        side, body = Blocks.of(self.coded).to_bytes()
-        each = zip(self.weights, self.coded.passes, self.new, strict=True)
-        stored = [weights.stored(of) for weights, of, is_new in each if is_new]
-        kept = np.packbits(np.array(self.new, bool)).tobytes()
-        tables = zlib.compress(b"".join([kept, *stored, side]), 9)
-        return b"".join([self.header.to_bytes(len(self.coarse), len(tables)), self.coarse, tables, body])
 
 
 class _Encoder:
     """Runs passes; each leaves the decoded values and the sizes of residuals for those after it."""
 
     def __init__(
-        self, original: np.ndarray, value: np.ndarray, shape: Axes, bound: float, mean: float, sampled: int
+        self, values: np.ndarray, frozen: Axes, bound: float, step: float, sampled: int, finer: int, model: Model | None,
+        drawn: bool,
     ) -> None:
-        self.original, self.value, self.bound, self.mean = original, value, bound, mean
-        self.step = 2 * bound   # of the pass that runs
+        shape = four_axes(values.shape)
+        frozen = tuple(axis + len(shape) - values.ndim for axis in frozen)
+        original, value = values.reshape(shape), np.zeros(shape, values.dtype)
+        places = every(coarsest(shape, frozen), frozen)
+        coarse, value[places] = _coarse_there_and_back(
+            np.ascontiguousarray(original[places]), bound / (1 + 2 * MOST_DEAD) if drawn else bound
+        )
+        self.order = passes(shape, frozen)
+        self.begin = targets_before(self.order)   # of each pass, and the end
+        self.steps, self.networks = steps_of(self.order, step, finer), networks_of(model, self.order)
+        self.original, self.value, self.shape = original.reshape(-1), value.reshape(-1), np.array(shape, np.int64)
+        self.deviation, self.bound, self.mean = np.zeros(value.size, value.dtype), bound, _mean(values)
+        self.step = 2 * bound                     # of the pass that runs
+        self.dead = _dead_zones() if drawn else np.zeros(CONTEXTS)
         self.sampled, self.rate = sampled, math.inf
-        self.deviation = np.zeros(value.size, value.dtype)
-        self.shape = np.array(shape, np.int64)
-        self.latest: dict[int, Weights] = {}   # of passes with so many odd axes
+        self.latest: dict[int, Weights] = {}      # of passes with so many odd axes
+        header = Header(step, self.mean, frozen, finer, None if model is None else model.checksum)
+        code = np.empty(self.begin[-1], np.uint16)
+        self.coded = Coded(header, coarse, self.order, [], [], code, 8 * value.itemsize)
 
-    def run(
-        self, of: Pass, step: float, begin: np.ndarray, network: np.ndarray, code: np.ndarray, number: np.ndarray
-    ) -> tuple[Weights, bool]:
-        """One pass, in blocks that begin at these targets; returns its weights, and whether they are new."""
-        self.step = step
+    def groups(self, bits: int) -> Iterator[tuple[np.ndarray, Sequence[Pass], np.ndarray, np.ndarray]]:
+        """Run all passes; yields of each group of blocks where these begin, its passes, its codes and its residuals."""
+        begin, groups = blocks_of(self.order, 1 << bits)
+        numbers = np.empty(max((begin[each.stop] - begin[each.start] for each in groups), default=0), np.int32)
+        for group in groups:
+            own = begin[group.start : group.stop + 1]
+            first, last = (int(place) for place in np.searchsorted(self.begin, own[[0, -1]]))
+            code, number = self.coded.code[own[0] : own[-1]], numbers[: own[-1] - own[0]]
+            own = own - own[0]
+            for which in range(first, last):
+                inside = slice(*(self.begin[which : which + 2] - self.begin[first]))
+                edges = own[(own > inside.start) & (own < inside.stop)]
+                blocks = np.concatenate([[inside.start], edges, [inside.stop]]) - inside.start
+                self._run(which, blocks, code[inside], number[inside])
+            yield own, self.order[first:last], code, number
+
+    def _run(self, which: int, begin: np.ndarray, code: np.ndarray, number: np.ndarray) -> None:
+        """One pass, in blocks that begin at these targets."""
+        of, self.step = self.order[which], float(self.steps[which])
         start = self.latest.get(key := kind_of(of)) or Weights.usual(of)
         chosen, new = self._chosen(of, start)
         self.latest[key] = chosen
+        self.coded.weights.append(chosen)
+        self.coded.new.append(new)
         blocks = len(begin) - 1
         together = blocks_together(blocks)
         backend.kernel("interpolation", "quantise_targets", self.value.dtype)(
-            -(-blocks // together), together, blocks, begin, of.description, self._for_kernel(chosen), network,
-            self.shape, self.bound, self.step, self.original, self.value, self.deviation, code, number,
+            -(-blocks // together), together, blocks, begin, of.description, self._for_kernel(chosen),
+            self.networks[which], self.shape, self.bound, self.step, self.dead, self.original, self.value, self.deviation,
+            code, number,
         )
-        return chosen, new
 
     def _chosen(self, of: Pass, start: Weights) -> tuple[Weights, bool]:
         """New weights, if they save more than they take."""
         if of.targets < 4 * LEAST_SAMPLED or not self.sampled:
             return start, False
+        with np.errstate(all="ignore"):   # weights that are not finite are never better
+            located = self._located(of, start)
+            if not located:
+                return start, False
+            found, self.rate, before = min((self._foreseen(of, each, start) for each in located), key=lambda one: one[1])
+            saved = (before - self.rate) * of.targets
+        return (found, True) if saved > 8 * len(found.stored(of)) else (start, False)
+
+    def _located(self, of: Pass, start: Weights) -> list[Weights]:
+        """The weights of a location that are tried; none where too few targets can be seen."""
         sample = self._sample(of, start)
         if len(sample.offset) < LEAST_SAMPLED:
-            return start, False
-        with np.errstate(all="ignore"):   # weights that are not finite are never better
-            located = [sample.located(start)]
-            if of.targets >= MANY and self.sampled == SAMPLED:   # a trial is quicker without
-                located.append(Weights.linear(of, start))
-            samples = [self._sample(of, each) for each in located]   # with the deviations from each
-            tried = [sample.foreseen(each) for sample, each in zip(samples, located, strict=True)]
-            best = min(range(len(tried)), key=lambda number: tried[number][1])
-            found, self.rate = tried[best]
-            saved = (samples[best].bits(start) - self.rate) * of.targets
-        return (found, True) if saved > 8 * len(found.stored(of)) else (start, False)
+            return []
+        linear = of.targets >= MANY and self.sampled == SAMPLED   # a trial is quicker without
+        return [sample.located(start), *([Weights.linear(of, start)] if linear else [])]
+
+    def _foreseen(self, of: Pass, located: Weights, start: Weights) -> tuple[Weights, float, float]:
+        """The rest of the weights for this location, the bits of a value, and those with the weights at the start."""
+        sample = self._sample(of, located)   # with the deviations from this location
+        return *sample.foreseen(located), sample.bits(start)
 
     def _sample(self, of: Pass, weights: Weights) -> Sample:
         """What is seen of some targets."""
@@ -158,6 +219,16 @@ def _spread_out(targets: int, most: int) -> np.ndarray:
     in_row = IN_ROW if most >= SAMPLED else 1
     places = np.sort(np.arange(most // in_row, dtype=np.int64) * 2654435761 % (targets // in_row))
     return (places[:, None] * in_row + np.arange(in_row)).reshape(-1)
+
+
+def _dead_zones() -> np.ndarray:
+    """By how many steps residuals of each context are drawn to 0: fewer bits at an equal mean square error.
+
+    For residuals with a Laplace distribution, 1/12 of a step over their scale is what the bits saved are worth, if a bit is
+    worth what it is in uniform quantisation. Half of that is best here, where values predict others.
+    """
+    scales = 2.0 ** ((np.arange(CONTEXTS) + 0.5) / 4 - 5)   # in steps
+    return np.minimum(1 / (24 * scales), MOST_DEAD)
 
 
 def _mean(values: np.ndarray) -> float:

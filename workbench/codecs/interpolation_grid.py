@@ -25,8 +25,13 @@ AXES = backend.constant("interpolation.cuh", "AXES")
 PAIRS = backend.constant("interpolation.cuh", "PAIRS")
 DESCRIPTION = backend.constant("interpolation.cuh", "DESCRIPTION")
 
-# How many times finer than the requested one the step of a pass is, by its spacing: 1, 2, 4, ...; then the last number.
-FINER = ((1.0,), (1.0, 1.2, 1.44, 1.5), (1.0, 1.5, 2.0), (1.0, 2.0, 3.0, 4.0), (1.0, 2.0, 4.0, 8.0))
+# How many times finer than the requested one the step of a pass is, by its spacing: 1, 2, 4, ...; then the last number. And
+# how many times finer still for each odd axis that it has less than others: those are interpolated from it.
+_ALIKE, _BY_AXES = 1.0, 1.25
+_SERIES = ((1.0,), (1.0, 1.2, 1.44, 1.5), (1.0, 1.5, 2.0), (1.0, 2.0, 3.0, 4.0), (1.0, 2.0, 4.0, 8.0))
+FINER = (*((series, _ALIKE) for series in _SERIES), *((series, _BY_AXES) for series in _SERIES[2:4]))
+EQUAL_BOUND = range(5)             # of these are tried where the bound counts,
+EQUAL_ERROR = (5, 0, 1, 2, 4, 6)   # where the mean square error does: that of the first
 
 Axes = tuple[int, ...]
 
@@ -122,8 +127,12 @@ def steps_of(order: Sequence[Pass], step: float, finer: int) -> np.ndarray:
     >>> steps_of(passes((1, 1, 1, 9), frozen=()), 3.0, finer=2).tolist()
     [1.5, 1.5, 2.0, 3.0]
     """
-    factors = FINER[finer]
-    return np.array([step / factors[min(each.spacing.bit_length(), len(factors)) - 1] for each in order])
+    factors, by_axis = FINER[finer]
+    most = max((len(each.odd) for each in order), default=0)
+    return np.array([
+        step / (factors[min(each.spacing.bit_length(), len(factors)) - 1] * by_axis ** (most - len(each.odd)))
+        for each in order
+    ])
 
 
 def _of_spacing(shape: Axes, frozen: Axes, spacing: int) -> Iterator[Pass]:

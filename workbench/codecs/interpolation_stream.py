@@ -100,20 +100,38 @@ def targets_before(passes: Sequence[Pass]) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class Coded:
-    """What the passes of the encoder found: a code and a residual for each target, and the decoded values."""
+class Rest:
+    """What follows the symbols of some blocks, and a checksum of the decoded values of each."""
 
-    passes: Sequence[Pass]
-    bits: int            # a block has at most 2**bits targets
-    code: np.ndarray     # uint16: context * SYMBOLS + symbol
-    number: np.ndarray   # int32
-    value: np.ndarray    # as a flat array
-    shape: np.ndarray    # int64, of four axes
+    words: np.ndarray       # uint32
+    first: np.ndarray       # the first word of each block, and the end
+    checksums: np.ndarray   # uint32
 
-    @property
-    def value_bits(self) -> int:
-        """The bits of a value that is kept as it is."""
-        return 8 * self.value.itemsize
+    @classmethod
+    def of(
+        cls, begin: np.ndarray, passes: Sequence[Pass], code: np.ndarray, number: np.ndarray, value: np.ndarray,
+        shape: np.ndarray,
+    ) -> Rest:
+        """That of blocks of these passes, which begin at these targets, with the code and the residual of each target."""
+        blocks = len(begin) - 1
+        below = np.empty(blocks, np.int64)
+        backend.kernel("interpolation", "count_rest", value.dtype)(blocks, begin, code, below)
+        first = starts((below + 31) // 32)
+        words, checksums = np.empty(int(first[-1]), np.uint32), np.empty(blocks, np.uint32)
+        backend.kernel("interpolation", "write_rest", value.dtype)(
+            blocks, begin, len(passes), targets_before(passes), described(passes), shape, value, code, number, first, words,
+            checksums,
+        )
+        return cls(words, first, checksums)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Rest]) -> Rest:
+        """That of all blocks, one part after the other."""
+        sizes = [np.diff(part.first) for part in parts]
+        none = np.empty(0, np.uint32)
+        words = np.concatenate([none, *(part.words for part in parts)])
+        checksums = np.concatenate([none, *(part.checksums for part in parts)])
+        return cls(words, starts(np.concatenate([none, *sizes])), checksums)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,29 +148,20 @@ class Blocks:
     checksums: np.ndarray    # uint32, of the decoded values of each
 
     @classmethod
-    def of(cls, coded: Coded) -> Blocks:
-        """The blocks of all residuals."""
-        tables = Tables.of(counted(coded.code))
-        begin, _ = blocks_of(coded.passes, 1 << coded.bits)
-        words, word_first = words_of(coded.code, begin, tables.frequency[tables.row])
-        blocks = len(begin) - 1
-        below = np.empty(blocks, np.int64)
-        backend.kernel("interpolation", "count_rest", coded.value.dtype)(blocks, begin, coded.code, below)
-        rest_first = starts((below + 31) // 32)
-        rest, checksums = np.empty(int(rest_first[-1]), np.uint32), np.empty(blocks, np.uint32)
-        backend.kernel("interpolation", "write_rest", coded.value.dtype)(
-            blocks, begin, len(coded.passes), targets_before(coded.passes), described(coded.passes), coded.shape,
-            coded.value, coded.code, coded.number, rest_first, rest, checksums,
-        )
-        return cls(tables, coded.bits, begin, words, word_first, rest, rest_first, checksums)
+    def of(cls, passes: Sequence[Pass], bits: int, code: np.ndarray, rest: Rest) -> Blocks:
+        """The blocks of these codes (context * SYMBOLS + symbol) and of what follows them."""
+        tables = Tables.of(counted(code))
+        begin, _ = blocks_of(passes, 1 << bits)
+        words, word_first = words_of(code, begin, tables.frequency[tables.row])
+        return cls(tables, bits, begin, words, word_first, rest.words, rest.first, rest.checksums)
 
-    def to_bytes(self) -> tuple[bytes, bytes]:
-        """The tables and the sizes of all blocks; and the blocks."""
+    def to_bytes(self) -> tuple[bytes, tuple[bytes, bytes]]:
+        """The tables and the sizes of all blocks; and the blocks: symbols, and what follows them."""
         tables = self.tables.to_bytes()
         sizes = np.diff(self.word_first), np.diff(self.rest_first), self.checksums
         head = _SIZES.pack(self.bits, len(self.tables.shares), len(tables))
         side = b"".join([head, tables, *(each.astype("<u4").tobytes() for each in sizes)])
-        return side, self.words.astype("<u2").tobytes() + self.rest.astype("<u4").tobytes()
+        return side, (self.words.astype("<u2", copy=False).tobytes(), self.rest.astype("<u4", copy=False).tobytes())
 
     @classmethod
     def from_bytes(cls, side: bytes, body: memoryview, passes: Sequence[Pass]) -> Blocks:

@@ -24,7 +24,7 @@ import numpy as np
 from workbench import backend
 from workbench.arguments import whole_number
 from workbench.codecs.interpolation import Interpolation, _part, cut_to
-from workbench.codecs.interpolation_encoding import Encoding
+from workbench.codecs.interpolation_encoding import Trial
 from workbench.codecs.interpolation_grid import Axes
 from workbench.codecs.interpolation_model import (
     CONSTANTS,
@@ -210,10 +210,10 @@ class _Job:
     frozen: Axes   # among its own axes
     bits: int      # of the number of targets in a block
 
-    def encoded(self, model: Model | None) -> Encoding:
+    def encoded(self, model: Model | None) -> Trial:
         """Its encoding with this model."""
         step = lattice_step(self.bound, largest_magnitude(self.values), self.values.dtype)
-        return Encoding.of(self.values, self.frozen, self.bits, self.bound, step, model=model)
+        return Trial.of(self.values, self.frozen, self.bits, self.bound, step, model=model)
 
 
 def _middle(values: np.ndarray) -> np.ndarray:
@@ -238,19 +238,19 @@ def _jobs(arrays: list[np.ndarray], bounds: Sequence[float | Bound], relative: b
     return found
 
 
-def _lessons(job: _Job, encoding: Encoding, odd: int, rng: np.random.Generator) -> Lessons:
+def _lessons(job: _Job, trial: Trial, odd: int, rng: np.random.Generator) -> Lessons:
     """Lessons from the passes with so many odd axes."""
-    coded = encoding.coded
-    chosen = [(of, own) for of, own in zip(coded.passes, encoding.weights, strict=True) if len(of.odd) == odd]
+    coded = trial.coded
+    chosen = [(of, own) for of, own in zip(coded.passes, coded.weights, strict=True) if len(of.odd) == odd]
     total = sum(of.targets for of, _ in chosen)
     found = [_nothing(odd)]
     for of, own in chosen:
         count = min(of.targets, math.ceil(of.targets * MOST_LESSONS / total))
         target = np.sort(rng.choice(of.targets, count, replace=False)).astype(np.int64)
-        lesson, head = np.empty((count, LESSON), np.float32), encoding.header
-        backend.kernel("interpolation", "survey_lessons", coded.value.dtype)(
-            count, target, of.description, own.for_kernel(head.mean, head.step / 2, coded.value.dtype),
-            coded.shape, head.step, job.values.reshape(-1), coded.value, encoding.deviation, lesson.reshape(-1),
+        lesson, head = np.empty((count, LESSON), np.float32), coded.header
+        backend.kernel("interpolation", "survey_lessons", trial.value.dtype)(
+            count, target, of.description, own.for_kernel(head.mean, head.step / 2, trial.value.dtype),
+            trial.shape, head.step, job.values.reshape(-1), trial.value, trial.deviation, lesson.reshape(-1),
         )
         lesson = lesson[(lesson[:, -1] == 1) & np.isfinite(lesson).all(axis=1)]
         seen = np.zeros((len(lesson), found[0].seen.shape[1]), np.float32)

@@ -148,13 +148,8 @@ def _recurring(flat: np.ndarray) -> float:
     """
     if flat.size <= RUN:
         return 0.0
-    pairs = flat.astype(np.uint32)   # their hash needs no more, and this is all that looks at every number
-    last = pairs[1:].copy()
-    pairs = pairs[:-1]
-    pairs *= _SPREADING
-    pairs += last
-    pairs *= _SPREADING
-    at = np.flatnonzero(pairs[: len(flat) - RUN + 1] < 1 << 32 - TAKEN_BITS)
+    hashed = range(0, len(flat) - RUN + 1, TRIED)   # all that looks at every number
+    at = np.concatenate([start + _taken(flat[start : min(start + TRIED, len(flat) - RUN + 1) + 1]) for start in hashed])
     at = at[:: max(len(at) // TRIED, 1)]
     runs, changes = flat[at].astype(np.uint64), np.zeros(len(at), np.int8)
     for step in range(1, RUN):
@@ -162,6 +157,13 @@ def _recurring(flat: np.ndarray) -> float:
         changes += flat[at + step] != flat[at + step - 1]
     runs = runs[2 * changes >= RUN]
     return (len(runs) - len(np.unique(runs))) / max(len(at), 1)
+
+
+def _taken(numbers: np.ndarray) -> np.ndarray:
+    """The places of runs that are sampled: by a hash of the first two numbers."""
+    pairs = numbers.astype(np.uint32)   # their hash needs no more
+    mixed = (pairs[:-1] * _SPREADING + pairs[1:]) * _SPREADING
+    return np.flatnonzero(mixed < 1 << 32 - TAKEN_BITS)
 
 
 def may_repeat(numbers: np.ndarray, packed: int, enough: float) -> bool:
@@ -213,7 +215,9 @@ def _palette(numbers: np.ndarray) -> np.ndarray | None:
     if high - low >= MOST_SPAN:
         return None
     occurs = np.zeros(high - low + 1, bool)
-    occurs[numbers - low] = True
+    flat = numbers.reshape(-1)
+    for start in range(0, flat.size, TRIED):   # an index takes eight bytes
+        occurs[flat[start : start + TRIED] - low] = True
     listed = np.flatnonzero(occurs)
     few = len(listed) <= min(MOST_LISTED, numbers.size / LISTED_IN) and LEAST_SPREAD * len(listed) <= len(occurs)
     return (listed + low).astype(numbers.dtype) if few else None

@@ -26,6 +26,7 @@ from workbench.codecs.whole_numbers import SIZE, IntegerLattice
 from workbench.errors import WorkbenchError
 
 MOST_BITS = 52     # of a lattice number: it is exact in float64
+AT_ONCE = 2**16    # values that are divided together
 
 _HEADER = struct.Struct("<Bd")   # bytes of a number, step; the numbers follow
 _WHOLE_HEADER = struct.Struct("<B")   # of integers: bytes of a number; the lattice and the numbers follow
@@ -125,6 +126,10 @@ def lattice_step(tolerance: float, largest: float, dtype: np.dtype) -> float:
 
 def lattice_numbers(values: np.ndarray, step: float) -> np.ndarray:
     """The nearest lattice number of each value, in 32 bits where they fit."""
-    scaled = np.divide(values, step, dtype=np.float64)
-    np.rint(scaled, out=scaled)
-    return scaled.astype(np.int32 if largest_magnitude(scaled) < 2**31 else np.int64)
+    kind = np.dtype(np.int32 if round(largest_magnitude(values) / step) < 2**31 else np.int64)
+    found, flat = np.empty(values.shape, kind), values.reshape(-1)
+    numbers = found.reshape(-1)
+    for start in range(0, flat.size, AT_ONCE):   # in float64, which takes more room than either
+        part = slice(start, start + AT_ONCE)
+        numbers[part] = np.rint(np.divide(flat[part], step, dtype=np.float64))
+    return found
