@@ -118,8 +118,8 @@ def _of_pair(call: Call, name: str, other: str, rules: Any) -> list[Audited]:
             return audited_particles(call, name, original, lossy, promise, _order(call, original))
         if isinstance(lossy, Particles | ChunkedParticles):
             lossy = Field(lossy.joined().positions if isinstance(lossy, ChunkedParticles) else lossy.positions)
-        coordinate = name in call.original.coordinates
-        pair = Pair(name, original, lossy, _promise(call, name, other, original, lossy), coordinate)
+        has_figures = name not in call.original.coordinates
+        pair = Pair(name, original, lossy, _promise(call, name, other, original, lossy), has_figures)
         row, findings = audited(call, pair)
     except WorkbenchError as error:
         raise WorkbenchError(f"{name!r}: {error}") from error

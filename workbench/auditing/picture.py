@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from workbench import backend
 from workbench.auditing.aligned import aligned
 from workbench.auditing.call import Call
 from workbench.auditing.finding import Finding
@@ -62,16 +62,12 @@ def _plane(row: Row, x: ChunkedField, y: ChunkedField, axes: Sequence[str]) -> E
         return None
     place = tuple(slice(0, x.shape[axis]) if axis in wide else slice(at, at + 1) for axis, at in enumerate(index))
     a, b = x.part(place), y.part(place)
-    errors = np.subtract(_host(b.values), _host(a.values), dtype=np.float64)
+    errors = np.subtract(backend.to_host(b.values), backend.to_host(a.values), dtype=np.float64)
     errors = np.where(missing_in(a) | missing_in(b), np.nan, errors).reshape(x.shape[wide[0]], x.shape[wide[1]])
     block = max(-(-max(errors.shape) // SIDE), 1)
     others = [f"{axes[axis]} {row.largest_at.get(axes[axis], at)}" for axis, at in enumerate(index) if axis not in wide]
     marked = index[wide[0]] // block, index[wide[1]] // block
     return ErrorPicture(row.name, _reduced(errors, block), marked, (axes[wide[0]], axes[wide[1]]), ", ".join(others))
-
-
-def _host(values: Any) -> np.ndarray:
-    return values.get() if hasattr(values, "get") else np.asarray(values)
 
 
 def _reduced(errors: np.ndarray, block: int) -> np.ndarray:
