@@ -161,5 +161,5 @@ def test_results_are_text_json_and_pages(tmp_path):
     assert "T&lt;b&gt;" in found._repr_html_()
     with pytest.raises(wb.WorkbenchError, match=r"written as \.html or \.json"):
         found.save(tmp_path / "a.txt")
-    with pytest.raises(KeyError, match="expected a member"):
+    with pytest.raises(KeyError, match="expected the name of a member of this audit"):
         found["q"]

@@ -6,13 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from workbench.archive.collection.dataset import Dataset
-from workbench.archive.collection.names import require_known
-from workbench.archive.collection.rules import ALL, known_options, matching
+from workbench.archive.collection.rules import ALL, known_options, matching, require_some
 from workbench.auditing.sides import Side, holds_particles
 from workbench.errors import WorkbenchError, briefly
 from workbench.guarantees import Bound, Exact
-
-MOVING = ("positions", "velocities")   # of particles, what "*" is about beside columns of floats
 
 
 def bounds_of(rules: Any, side: Side) -> dict[str, Bound]:
@@ -53,8 +50,7 @@ def require_rules(rules: Any, names: Iterable[str]) -> None:
         )
     known = {own for name in names for own in (name, name.rpartition("/")[2])}
     for pattern in rules:
-        if pattern != ALL and not matching(pattern, known):
-            require_known(pattern, known, "an array of the particles, or a pattern")
+        require_some(pattern, known, "an array of the particles, or a pattern")
 
 
 def _names(rules: Any, name: str) -> bool:

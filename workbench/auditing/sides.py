@@ -20,7 +20,7 @@ import numpy as np
 from workbench.archive.archive import Archive
 from workbench.archive.collection.collection import Collection
 from workbench.archive.collection.dataset import Dataset, coordinates_of
-from workbench.archive.collection.rules import matching
+from workbench.archive.collection.rules import matching, require_some
 from workbench.archive.collection.sources import is_dataset, is_files, opened_dataset
 from workbench.archive.compress import source_of
 from workbench.archive.opening import opened
@@ -33,7 +33,7 @@ from workbench.data.readers.opening import is_set
 from workbench.data.readers.paths import is_several, listed
 from workbench.data.readers.registry import format_of
 from workbench.data.readers.source import Source
-from workbench.errors import NoSuchPart, SeveralArrays, UnknownName, WorkbenchError, briefly
+from workbench.errors import NoSuchPart, SeveralArrays, WorkbenchError, briefly, some_of
 
 ONE = "values"   # the name of a single array without one
 OF_ARRAYS = ("netcdf", "hdf5-grid", "zarr", "npz", "npy", "bov", "raw")   # formats that hold no particles
@@ -271,8 +271,8 @@ def paired(original: Side, lossy: Side, only: Iterable[str]) -> tuple[list[tuple
     pairs = [(name, names[name]) for name in original.members if name in names]
     if not any(name in original.data for name, _ in pairs) and not (pairs and not alone):
         raise WorkbenchError(
-            f"{original.name} and {lossy.name} must have a member in common; got {_listed(wanted)} and "
-            f"{_listed(lossy.members)}: give two arrays, or rename one"
+            f"{original.name} and {lossy.name} must have a member in common; got {some_of(map(repr, wanted))} and "
+            f"{some_of(map(repr, lossy.members))}: give two arrays, or rename one"
         )
     missing = [name for name in wanted if name not in names]
     extra = [name for name in lossy.members if name not in names.values() and name not in original.members]
@@ -288,18 +288,12 @@ def _chosen(original: Side, only: Iterable[str]) -> list[str]:
     patterns = [only] if isinstance(only, str) else list(only)
     if not patterns or holds_particles(original):   # of these, the names are those of arrays
         return list(original.members)
-    found = {name for pattern in patterns for name in matching(pattern, original.members)}
-    if not found:
-        has = _listed(original.members)
-        raise UnknownName(f"only must name members of {original.name}; got {', '.join(patterns)}: it has {has}")
-    return [name for name in original.members if name in found]
+    for pattern in patterns:
+        require_some(pattern, original.members)
+    chosen = {name for pattern in patterns for name in matching(pattern, original.members)}
+    return [name for name in original.members if name in chosen]
 
 
 def holds_particles(side: Side) -> bool:
     """Whether the first member is a set of particles: then all are."""
     return isinstance(side.members[next(iter(side.members))], Particles | ChunkedParticles)
-
-
-def _listed(names: Iterable[str]) -> str:
-    shown = list(names)
-    return ", ".join(map(repr, shown[:12])) + (f" and {len(shown) - 12} more" if len(shown) > 12 else "")
