@@ -48,10 +48,10 @@ def audited(call: Call, pair: Pair) -> Audited:
     x, y = as_field(pair.original, pair.lossy), as_field(pair.lossy, pair.original)
     if x is None or y is None:
         return _of_text(pair)
-    found = aligned(pair.name, x, y, (pair.original, pair.lossy))
-    if isinstance(found, Finding):
-        return _row(pair, x, y, BROKEN), [found]
-    x, y, findings = found
+    in_one_form = aligned(pair.name, x, y, (pair.original, pair.lossy))
+    if isinstance(in_one_form, Finding):
+        return _row(pair, x, y, BROKEN), [in_one_form]
+    x, y, findings = in_one_form
     with FieldPair.opened((x, _without_spacing(y)), call.client, call.scratch, call.progress) as opened:
         limits = _limits(pair.promise, opened)
         step = Pass(x.shape, opened.part_shape, limits, pair.period)
@@ -117,8 +117,8 @@ def _limits(promise: Promise | None, opened: FieldPair) -> Any:
     low, high = 0.0, 0.0
     if promise.needs_range:
         ends = map_parts(opened.executor, "find-ranges", _ends, opened.part_shape, opened.fields)
-        known = [pair for pair in ends if pair is not None]
-        low, high = (min(one[0] for one in known), max(one[1] for one in known)) if known else (0.0, 0.0)
+        lows, highs = zip(*filter(None, ends), strict=True) if any(ends) else ((0.0,), (0.0,))
+        low, high = min(lows), max(highs)
     narrow = min(opened.original.dtype, opened.decoded.dtype, key=lambda one: (one.kind != "f", one.itemsize))
     return promise.limit(low, high, narrow)
 
@@ -126,8 +126,8 @@ def _limits(promise: Promise | None, opened: FieldPair) -> Any:
 def _ends(number: int, original: Field, lossy: Field) -> tuple[Any, Any] | None:
     """The smallest and the largest finite value of a part of the original."""
     values = backend.to_host(original.values)
-    known = values[~missing_in(original) & np.isfinite(values)]
-    return (known.min().item(), known.max().item()) if known.size else None
+    finite = values[~missing_in(original) & np.isfinite(values)]
+    return (finite.min().item(), finite.max().item()) if finite.size else None
 
 
 def _allowed(limits: Any) -> float:

@@ -88,8 +88,7 @@ def _arrays(particles: Particles) -> dict[str, np.ndarray]:
     masses = particles.masses
     if masses is not None:
         named["masses"] = np.atleast_1d(masses) if np.ndim(masses) == 0 else masses
-    known = {name: array for name, array in named.items() if array is not None and np.ndim(array)}
-    return {name: np.asarray(backend.to_host(array)) for name, array in known.items()}
+    return {name: backend.to_host(array) for name, array in named.items() if array is not None and np.ndim(array)}
 
 
 def _field(name: str, values: np.ndarray) -> Field:
@@ -105,7 +104,7 @@ def _matched(name: str, original: Particles, lossy: Particles, order: Any) -> Se
         lossy = lossy.select(np.argsort(np.asarray(order)))
         findings.append(Finding(NOTE, name, "order", "the particles are in another order, as the archive states"))
     elif original.ids is not None and lossy.ids is not None:
-        ids, others = (np.asarray(backend.to_host(one.ids)) for one in (original, lossy))
+        ids, others = (backend.to_host(one.ids) for one in (original, lossy))
         if not np.array_equal(ids, others):
             lossy = _by_ids(name, original, lossy, findings)
     if original.box != lossy.box:
@@ -148,7 +147,7 @@ def _in_box(name: str, original: Particles, lossy: Particles, findings: list[Fin
         findings.append(Finding(FAILED, name, "box", words, {"original": list(own), "lossy": list(other)}))
     elif other is None:
         findings.append(Finding(WARNING, name, "box lost", f"the lossy file has no box; the original has {_lengths(own)}"))
-    positions = np.asarray(backend.to_host(lossy.positions))
+    positions = backend.to_host(lossy.positions)
     outside = int(((positions < 0) | (positions >= np.asarray(own))).any(axis=1).sum())
     if outside and other is None:
         words = f"{outside:,} particles are outside the box: their periodic images inside are compared"
@@ -184,7 +183,7 @@ def _of_counts(
 ) -> list[Audited]:
     """Sets of different numbers or of another number of axes: of the first, the positions that both have are compared."""
     name = f"{prefix}positions"
-    x, y = (np.asarray(backend.to_host(one.positions)) for one in (original, lossy))
+    x, y = (backend.to_host(one.positions) for one in (original, lossy))
     shorter = min(len(x), len(y))
     pair = Pair(name, _field("positions", x[:shorter]), _field("positions", y[:shorter]), promise("positions", x), False)
     row, findings = audited(call, pair)

@@ -25,14 +25,14 @@ MOST = 2**25     # values of a plane
 class ErrorPicture:
     """The error (lossy less original) in a plane, of blocks of values the largest; NaN where a side has none.
 
-    `marked` is the pixel of the largest error (row, column); `elsewhere` says where the plane is along the other axes.
+    `marked` is the pixel of the largest error (row, column); `plane` says where the plane is along the other axes.
     """
 
     member: str
     values: np.ndarray
     marked: tuple[int, int]
     axes: tuple[str, str]
-    elsewhere: str
+    plane: str
 
 
 def error_picture(call: Call, names: Mapping[str, str], rows: Sequence[Row]) -> ErrorPicture | None:
@@ -43,10 +43,11 @@ def error_picture(call: Call, names: Mapping[str, str], rows: Sequence[Row]) -> 
     row = max(drawn, key=_badness)
     original, lossy = call.original.members[row.name], call.lossy.members[names[row.name]]
     x, y = as_field(original, lossy), as_field(lossy, original)
-    found = None if x is None or y is None else aligned(row.name, x, y, (original, lossy))
-    if found is None or isinstance(found, Finding):
+    in_one_form = None if x is None or y is None else aligned(row.name, x, y, (original, lossy))
+    if in_one_form is None or isinstance(in_one_form, Finding):
         return None
-    return _plane(row, found[0], found[1], axes_of(original, found[0].shape))
+    x, y, _ = in_one_form
+    return _plane(row, x, y, axes_of(original, x.shape))
 
 
 def _badness(row: Row) -> tuple[float, float]:
