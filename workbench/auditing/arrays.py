@@ -63,8 +63,7 @@ def audited(call: Call, pair: Pair) -> Audited:
     if tally.over or tally.lost or tally.gained or (outcome == UNPROMISED):
         allowed = _allowed(limits)
         findings += causes(pair.name, x, y, tally, allowed, axes)
-    if (narrow := narrowed(pair.name, x, y, None if outcome == UNPROMISED else outcome in (HOLDS, IDENTICAL))) is not None:
-        findings.append(narrow)
+    findings += narrowed(pair.name, x.dtype, y.dtype, outcome in (HOLDS, IDENTICAL))
     row = _measured(call, pair, x, y, outcome, tally, limits, axes)
     if pair.has_figures and not tally.identical:
         compared = figures_of(call, x, _without_spacing(y), call.quick or x.dtype.kind != "f")
