@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import linecache
 import traceback
+from collections.abc import Iterable
 from pathlib import Path
 
 MOST_SHOWN = 100   # letters
@@ -67,6 +68,17 @@ def briefly(given: object) -> str:
     if hasattr(given, "shape") and hasattr(given, "dtype"):
         return f"an array of {given.dtype} with shape {tuple(given.shape)}"
     return " ".join(repr(given).split())[:MOST_SHOWN]
+
+
+def some_of(names: Iterable[str], most: int = 12) -> str:
+    """Some names, and how many more there are.
+
+    >>> some_of(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
+    every = list(names)
+    more = f" and {len(every) - most} more" if len(every) > most else ""
+    return ", ".join(every[:most]) + more
 
 
 def _line(frame: traceback.FrameSummary) -> str:

@@ -176,10 +176,10 @@ def test_values_depend_on_the_stream_of_the_codec_and_on_its_library(name, monke
     monkeypatch.setattr(made, "stream_version", made.stream_version + 1)
     assert not provenance.decodes_alike(configuration, codec)
     monkeypatch.undo()
-    library = {made.module: provenance._version(made.module)}
-    monkeypatch.setattr(provenance, "_version", lambda package: library.get(package, "99"))
+    library = {made.module: provenance.version_of(made.module)}
+    monkeypatch.setattr(provenance, "version_of", lambda package: library.get(package, "99"))
     assert provenance.decodes_alike(configuration, codec)
-    monkeypatch.setattr(provenance, "_version", lambda package: "99")
+    monkeypatch.setattr(provenance, "version_of", lambda package: "99")
     assert not provenance.decodes_alike(configuration, codec)
 
 

@@ -108,3 +108,9 @@ def test_swift_states_its_filters(snapshot, tmp_path: Path):
     found = wb.audit({"dark_matter": wb.Particles(snapshot.positions, snapshot.box)}, tmp_path / "snap.hdf5", quick=True)
     row = found["dark_matter/positions"]
     assert (row.outcome, row.promise) == ("holds", "Lossy compression filter DScale3"), found
+
+
+def test_another_number_of_axes_is_named(snapshot):
+    original = wb.Particles(snapshot.positions)
+    (finding,) = wb.audit(original, wb.Particles(snapshot.positions[:, :2]), wb.Absolute(0.01)).failed
+    assert "ends after 2 of 3 along axis" in finding.sentence

@@ -50,7 +50,7 @@ def test_tallies_of_parts_add_up(place, cut):
     halves = (np.s_[:cut], 0), (np.s_[cut:], cut)
     first, second = (tally(Field(x[part]), Field(y[part]), limit, start=[start]) for part, start in halves)
     parts = first + second
-    for name in ("values", "differing", "over", "lost", "largest", "worst", "first_lost", "lows", "highs"):
+    for name in ("values", "differing", "over", "lost", "largest", "worst", "first_lost", "ends"):
         assert getattr(whole, name) == getattr(parts, name)
 
 
@@ -59,3 +59,12 @@ def test_integers_are_exact(dtype):
     x = np.array([2**63 - 1, 5], dtype)
     found = tally(Field(x), Field(x - np.array([1, 0], dtype)), Limit("absolute", 0.5))
     assert (found.differing, found.over, found.largest.value, found.largest.at) == (1, 1, 1.0, (0,))
+
+
+def test_integers_and_floats_have_slopes_in_every_part():
+    """Floats that are all whole in one part are compared as integers there."""
+    x = np.arange(8, dtype=np.int32)
+    y = x + np.array([0.25, 0.5, 0, 0, 0, 0, 0, 0])
+    first, second = (tally(Field(x[part]), Field(y[part])) for part in (np.s_[:4], np.s_[4:]))
+    assert (first + second).slopes == (second + first).slopes
+    assert (first + second).slopes[0].original == 6.0

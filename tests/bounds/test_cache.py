@@ -112,8 +112,8 @@ def test_another_question_is_asked_anew(snapshot, measured, other):
 @pytest.mark.parametrize("library", ["lossbench", "zfpy"])
 def test_another_version_is_measured_anew(waves, measured, monkeypatch, library):
     sweep(waves, "zfp", BOUNDS[0])
-    installed = provenance._version   # remembers versions, so `version` below it would not be asked again
-    monkeypatch.setattr(provenance, "_version", lambda name: "99" if name == library else installed(name))
+    installed = provenance.version_of   # remembers versions, so `version` below it would not be asked again
+    monkeypatch.setattr(provenance, "version_of", lambda name: "99" if name == library else installed(name))
     assert not sweep(waves, "zfp", BOUNDS[0])[0].cached
 
 

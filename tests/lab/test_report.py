@@ -25,6 +25,7 @@ from workbench.charts.description import Axis, Chart, Series
 from workbench.lab import report, static_picture
 from workbench.lab.description import Axes, Charts, Fact, Marks, Picture, Shown, Table
 from workbench.lab.last_picture import AGE, LastPicture, static_bundle
+from workbench.text_files import write_text
 
 
 class Texts(html.parser.HTMLParser):
@@ -228,9 +229,9 @@ def test_a_report_is_not_written_through_what_lies_beside_it(tmp_path: Path, mon
     (tmp_path / "private").write_text("private")
     (tmp_path / ".report.html.guessed.part").symlink_to(tmp_path / "private")
     with pytest.raises(wb.WorkbenchError, match="File exists"):
-        report.save(tmp_path / "report.html", "content")
+        write_text(tmp_path / "report.html", "content", "a report", ".html")
     assert (tmp_path / "private").read_text() == "private"
     monkeypatch.undo()
     (tmp_path / ".report.html.part").symlink_to(tmp_path / "private")
-    report.save(tmp_path / "report.html", "content")
+    write_text(tmp_path / "report.html", "content", "a report", ".html")
     assert (tmp_path / "private").read_text() == "private"

@@ -41,7 +41,7 @@ def versions(codec: Codec) -> dict[str, str]:
     ['lossbench', 'numpy', 'pcodec']
     """
     names = [name for name in ("lossbench", "numpy", "pcodec", _inner(codec).module) if name]
-    return {name: _version(name) for name in dict.fromkeys(names)}
+    return {name: version_of(name) for name in dict.fromkeys(names)}
 
 
 def stream(codec: Codec) -> int:
@@ -58,7 +58,7 @@ def decodes_alike(configuration: Mapping[str, Any], codec: Codec) -> bool:
     """Whether an array with this configuration decodes to the values that were written, without comparing them."""
     module, recorded = _inner(codec).module, configuration.get(VERSIONS)
     known = recorded if isinstance(recorded, Mapping) else {}
-    return configuration.get(STREAM) == stream(codec) and (module is None or known.get(module) == _version(module))
+    return configuration.get(STREAM) == stream(codec) and (module is None or known.get(module) == version_of(module))
 
 
 def _inner(codec: Codec) -> Codec:
@@ -117,7 +117,8 @@ def _listed(found: Mapping[str, str]) -> str:
 
 
 @functools.cache
-def _version(name: str) -> str:
+def version_of(name: str) -> str:
+    """The version of a package, as far as it is known here."""
     try:
         return version(name)
     except PackageNotFoundError:

@@ -54,7 +54,6 @@ class Store(Protocol):
         """All keys, sorted."""
 
 
-
 class Listed:
     """The common part of stores in which the size of every part is known from the beginning."""
 
@@ -74,7 +73,6 @@ class Listed:
     def keys(self) -> list[str]:
         """All keys, sorted."""
         return sorted(self._sizes)
-
 
 
 class MemoryStore(Listed):
@@ -155,7 +153,6 @@ class DirectoryStore:
         """All keys, sorted: lists the directory."""
         with _still_there(self.name):
             return sorted(key for key, _ in _files(self.path))
-
 
     def _reached(self, key: str, use: Callable[[int, str], Result | None]) -> Result | None:
         """What `use` makes of the folder of a part and of its name there; links are not followed. None if there is none."""

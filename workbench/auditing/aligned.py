@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from workbench.archive.collection.dataset import InVariable
 from workbench.auditing.finding import FAILED, NOTE, WARNING, Finding
 from workbench.auditing.places import axes_of
 from workbench.run.chunked_field import ChunkedField
@@ -16,37 +15,23 @@ from workbench.slabs import Slices
 
 
 @dataclass(frozen=True, eq=False)
-class First:
-    """The first values of an array along each axis; each part is read where it is needed."""
+class View:
+    """The first values of an array along each axis, with its axes in this order; each part is read where it is needed."""
 
     values: Any
     shape: tuple[int, ...]
-
-    @property
-    def dtype(self) -> np.dtype:
-        """Their type."""
-        return np.dtype(self.values.dtype)
-
-    def __getitem__(self, place: Slices) -> Any:
-        return self.values[place]
-
-
-@dataclass(frozen=True, eq=False)
-class Turned:
-    """An array with its axes in another order; each part is read where it is needed."""
-
-    values: Any
     order: tuple[int, ...]
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """The number of values along each axis."""
-        return tuple(self.values.shape[axis] for axis in self.order)
-
-    @property
     def dtype(self) -> np.dtype:
         """Their type."""
         return np.dtype(self.values.dtype)
+
+    @property
+    def chunks(self) -> tuple[int, ...] | None:
+        """The shape of the chunks of the file."""
+        chunks = getattr(self.values, "chunks", None)
+        return None if chunks is None else tuple(chunks[axis] for axis in self.order)
 
     def __getitem__(self, place: Slices) -> Any:
         own = [slice(None)] * len(self.order)
@@ -66,7 +51,7 @@ def aligned(
     own, other = axes_of(names[0], original.shape), axes_of(names[1], lossy.shape)
     if own != other and sorted(own) == sorted(other) and len(set(own)) == len(own):
         order = tuple(other.index(axis) for axis in own)
-        lossy = _over(lossy, order)
+        lossy = _viewed(lossy, tuple(lossy.shape[axis] for axis in order), order)
         words = f"the dimensions are in another order, {', '.join(other)}; values are compared by their names"
         findings.append(Finding(WARNING, member, "dimension order", words, {"original": list(own), "lossy": list(other)}))
     elif own != other and other[:1] != ("axis_0",) and own[:1] != ("axis_0",):
@@ -74,11 +59,13 @@ def aligned(
         findings.append(Finding(NOTE, member, "dimension names", words, {}))
     if original.shape == lossy.shape:
         return original, lossy, findings
-    found = of_shapes(member, original.shape, lossy.shape, own)
+    different_shapes = of_shapes(member, original.shape, lossy.shape, own)
     if len(original.shape) != len(lossy.shape) or sum(a != b for a, b in zip(original.shape, lossy.shape, strict=True)) > 1:
-        return found
+        return different_shapes
     common = tuple(map(min, original.shape, lossy.shape))
-    return _first(original, common), _first(lossy, common), [*findings, found]
+    axes_in_order = tuple(range(len(common)))
+    first, second = (_viewed(field, common, axes_in_order) for field in (original, lossy))
+    return first, second, [*findings, different_shapes]
 
 
 def of_shapes(member: str, own: Sequence[int], other: Sequence[int], axes: Sequence[str]) -> Finding:
@@ -102,22 +89,12 @@ def _by(shape: Sequence[int]) -> str:
     return " x ".join(map(str, shape))
 
 
-def _first(field: ChunkedField, shape: tuple[int, ...]) -> ChunkedField:
-    if field.shape == shape:
-        return field
-    if field.in_memory is not None:
-        place = tuple(slice(size) for size in shape)
-        return ChunkedField.of(field.over(field.values[place], None if field.mask is None else field.mask[place]))
-    return field.over(First(field.values, shape), None if field.mask is None else First(field.mask, shape))
+def _viewed(field: ChunkedField, shape: tuple[int, ...], order: tuple[int, ...]) -> ChunkedField:
+    """The field as far as this shape, with its axes in this order."""
+    def view(values: Any) -> Any:
+        if hasattr(values, "transpose"):   # arrays in memory and those of Dask make views of their own
+            return values.transpose(order)[tuple(map(slice, shape))]
+        return None if values is None else View(values, shape, order)
 
-
-def _over(field: ChunkedField, order: tuple[int, ...]) -> ChunkedField:
-    """The field with its axes in this order."""
-    def turned(values: Any) -> Any:
-        if values is None or hasattr(values, "__dask_graph__") or isinstance(values, np.ndarray):
-            return None if values is None else values.transpose(order)
-        if isinstance(values, InVariable):
-            return InVariable(values.variable.transpose(*(values.variable.dims[axis] for axis in order)))
-        return Turned(values, order)
-
-    return ChunkedField(turned(field.values), None, field.name, turned(field.mask), {})
+    spacing = [field.spacing[axis] for axis in order] if field.knows_spacing else None
+    return ChunkedField(view(field.values), spacing, field.name, view(field.mask))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,24 +20,23 @@ from workbench.auditing.places import axes_of, place_of
 from workbench.auditing.promised import Promise
 from workbench.auditing.row import BROKEN, HOLDS, IDENTICAL, UNPROMISED, Row, in_place
 from workbench.auditing.tally import Pass, Tally
-from workbench.data import Field
+from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Limit
 from workbench.metrics.compare import compare
 from workbench.metrics.field_sums import FieldPair
-from workbench.metrics.report import Report
 from workbench.run.chunked_field import ChunkedField, map_parts
 
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """Two members by their names, what is promised of them, and whether they say where others are."""
+    """Two members by their names, what is promised of them, and whether figures of `wb.compare` make sense for them."""
 
     name: str
     original: Any
     lossy: Any
     promise: Promise | None
-    coordinate: bool = False
+    has_figures: bool = True
     period: tuple[float, ...] | None = None
 
 
@@ -49,10 +48,10 @@ def audited(call: Call, pair: Pair) -> Audited:
     x, y = as_field(pair.original, pair.lossy), as_field(pair.lossy, pair.original)
     if x is None or y is None:
         return _of_text(pair)
-    found = aligned(pair.name, x, y, (pair.original, pair.lossy))
-    if isinstance(found, Finding):
-        return _row(pair, x, y, BROKEN), [found]
-    x, y, findings = found
+    in_one_form = aligned(pair.name, x, y, (pair.original, pair.lossy))
+    if isinstance(in_one_form, Finding):
+        return _row(pair, x, y, BROKEN), [in_one_form]
+    x, y, findings = in_one_form
     with FieldPair.opened((x, _without_spacing(y)), call.client, call.scratch, call.progress) as opened:
         limits = _limits(pair.promise, opened)
         step = Pass(x.shape, opened.part_shape, limits, pair.period)
@@ -64,10 +63,12 @@ def audited(call: Call, pair: Pair) -> Audited:
     if tally.over or tally.lost or tally.gained or (outcome == UNPROMISED):
         allowed = _allowed(limits)
         findings += causes(pair.name, x, y, tally, allowed, axes)
-    if (narrow := narrowed(pair.name, x, y, None if outcome == UNPROMISED else outcome in (HOLDS, IDENTICAL))) is not None:
-        findings.append(narrow)
-    report = None if tally.identical or pair.coordinate else _report(call, x, y)
-    return _measured(call, pair, x, y, outcome, tally, limits, axes, report), findings
+    findings += narrowed(pair.name, x.dtype, y.dtype, outcome in (HOLDS, IDENTICAL))
+    row = _measured(call, pair, x, y, outcome, tally, limits, axes)
+    if pair.has_figures and not tally.identical:
+        compared = figures_of(call, x, _without_spacing(y), call.quick or x.dtype.kind != "f")
+        row = replace(row, **{**compared, "figures": {**row.figures, **compared.get("figures", {}), **row.figures}})
+    return row, findings
 
 
 def _outcome(tally: Tally, limits: Any) -> str:
@@ -115,8 +116,8 @@ def _limits(promise: Promise | None, opened: FieldPair) -> Any:
     low, high = 0.0, 0.0
     if promise.needs_range:
         ends = map_parts(opened.executor, "find-ranges", _ends, opened.part_shape, opened.fields)
-        known = [pair for pair in ends if pair is not None]
-        low, high = (min(one[0] for one in known), max(one[1] for one in known)) if known else (0.0, 0.0)
+        lows, highs = zip(*filter(None, ends), strict=True) if any(ends) else ((0.0,), (0.0,))
+        low, high = min(lows), max(highs)
     narrow = min(opened.original.dtype, opened.decoded.dtype, key=lambda one: (one.kind != "f", one.itemsize))
     return promise.limit(low, high, narrow)
 
@@ -124,8 +125,8 @@ def _limits(promise: Promise | None, opened: FieldPair) -> Any:
 def _ends(number: int, original: Field, lossy: Field) -> tuple[Any, Any] | None:
     """The smallest and the largest finite value of a part of the original."""
     values = backend.to_host(original.values)
-    known = values[~missing_in(original) & np.isfinite(values)]
-    return (known.min().item(), known.max().item()) if known.size else None
+    finite = values[~missing_in(original) & np.isfinite(values)]
+    return (finite.min().item(), finite.max().item()) if finite.size else None
 
 
 def _allowed(limits: Any) -> float:
@@ -150,37 +151,37 @@ def _without_spacing(field: ChunkedField) -> ChunkedField:
     return ChunkedField(field.values, None, field.name, field.mask) if field.knows_spacing else field
 
 
-def _report(call: Call, original: ChunkedField, lossy: ChunkedField) -> Report | None:
-    """The figures of `wb.compare`."""
-    quick = call.quick or original.dtype.kind != "f"
+def figures_of(call: Call, original: Any, lossy: Any, quick: bool) -> dict[str, Any]:
+    """The figures, curves and notes of `wb.compare`, as a row has them; where it has none, a note says why."""
+    client = None if isinstance(original, Particles) else call.client   # particles are compared here
     try:
-        return compare(
-            original, _without_spacing(lossy), quick=quick, client=call.client, scratch=call.scratch, progress=call.progress
+        report = compare(
+            original, lossy, linking_length=call.linking_length, quick=quick, client=client, scratch=call.scratch,
+            progress=call.progress,
         )
-    except WorkbenchError:
-        return None   # what compare has no figures for is still audited value by value
+    except WorkbenchError as error:
+        return {"notes": (str(error),)}
+    figures = {name: float(figure) for name, figure in report.figures.items()}
+    return {"figures": figures, "curves": dict(report.curves), "notes": report.notes}
 
 
 def _measured(
     call: Call, pair: Pair, x: ChunkedField, y: ChunkedField, outcome: str, tally: Tally, limits: Any,
-    axes: Sequence[str], report: Report | None,
+    axes: Sequence[str],
 ) -> Row:
-    (low, high), (lossy_low, lossy_high) = tally.ranges
+    (low, high), (lossy_low, lossy_high) = tally.ends
     figures: dict[str, float] = {
         "values": tally.values, "missing": tally.missing, "differing": tally.differing,
         "minimum": low, "maximum": high, "lossy_minimum": lossy_low, "lossy_maximum": lossy_high,
     }
     if tally.slopes and not tally.identical:
         figures["gradient_error"] = max(slope.ratio for slope in tally.slopes)
-    if report is not None:
-        figures |= {name: float(figure) for name, figure in report.figures.items() if name not in figures}
     largest_at, worst_at = (place_of(peak.at, pair.name, axes, call.original) for peak in (tally.largest, tally.worst))
     return _row(
         pair, x, y, outcome, limit=limits.value if isinstance(limits, Limit) else math.nan, over=tally.over,
         lost=tally.lost, gained=tally.gained, largest_error=max(tally.largest.value, 0.0),
         largest_at=largest_at if tally.differing else {}, worst_at=worst_at,
         share_of_limit=tally.worst.value if tally.over else math.nan, figures=figures,
-        notes=() if report is None else report.notes, curves={} if report is None else dict(report.curves),
     )
 
 

@@ -14,19 +14,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from workbench import backend
 from workbench.archive.archive import Archive
+from workbench.archive.earlier_loss import largest_of
 from workbench.auditing.arrays import Audited, Pair, audited
 from workbench.auditing.call import Call
 from workbench.auditing.metadata import of_metadata, of_sides
+from workbench.auditing.pairing import paired
 from workbench.auditing.particles import audited_particles
 from workbench.auditing.picture import error_picture
 from workbench.auditing.promised import Promise, Statements, archive_of, of_archive, ruled, stated
 from workbench.auditing.result import Audit
 from workbench.auditing.row import Row
 from workbench.auditing.rules import bound_of_array, bounds_of, require_rules
-from workbench.auditing.sides import Side, holds_particles, opened_side, paired
+from workbench.auditing.sides import Side, opened_side
 from workbench.auditing.stored import stored_bytes
 from workbench.auditing.tolerances import exceeded, tolerances_of
 from workbench.data import Field
@@ -34,7 +35,7 @@ from workbench.data.chunked import ChunkedParticles
 from workbench.data.particles import Particles
 from workbench.errors import WorkbenchError
 from workbench.progress import Progress
-from workbench.run.chunked_field import ChunkedField
+from workbench.run.chunked_field import ChunkedField, grid
 from workbench.run.submission import submittable
 
 
@@ -63,6 +64,7 @@ def audit(
     `{"spectrum_worst": 0.01, "T": {"ssim": 0.99}}`; it is no promise about values. `only` names the members to audit.
     `quick` leaves out spectra and halos, which `linking_length` (in mean spacings) is for.
 
+    >>> import numpy as np
     >>> import workbench as wb
     >>> wave = np.sin(np.linspace(0, 20, 1000))
     >>> found = audit({"T": wave}, {"T": np.round(wave, 2)}, {"T": wb.Absolute(0.004)})
@@ -77,20 +79,21 @@ def audit(
         sides = [stack.enter_context(opened_side(one, which)) for one, which in ((original, "original"), (lossy, "lossy"))]
         first, second = sides
         pairs, missing, extra = paired(first, second, only)
-        require_rules(bounds, _names_of_arrays(first)) if holds_particles(first) else None
+        if first.holds_particles:
+            require_rules(bounds, _names_of_arrays(first))
         call = Call(
             first, second, bounds_of(bounds, first), (Statements(first), Statements(second)), quick, client, scratch,
             linking_length, tuple([only] if isinstance(only, str) else only), progress,
         )
-        found: list[Audited] = []
+        audits: list[Audited] = []
         for number, (name, other) in enumerate(pairs):
             within = None if progress is None else _share(progress, name, number, len(pairs))
-            found += _of_pair(replace(call, progress=within), name, other, bounds)
+            audits += _of_pair(replace(call, progress=within), name, other, bounds)
         findings = [*of_sides(first, second, missing, extra, bool(call.only))]
-        findings += [one for _, about in found for one in about]
-        if not found:
+        findings += [one for _, about in audits for one in about]
+        if not audits:
             raise WorkbenchError(f"only must name arrays of {first.name}; got {', '.join(call.only)}")
-        rows = _with_bytes([row for row, _ in found], first, second, dict(pairs))
+        rows = _with_bytes([row for row, _ in audits], first, second, dict(pairs))
         findings += exceeded(limits, rows)
         picture = error_picture(call, dict(pairs), rows)
         return Audit(
@@ -118,8 +121,8 @@ def _of_pair(call: Call, name: str, other: str, rules: Any) -> list[Audited]:
             return audited_particles(call, name, original, lossy, promise, _order(call, original))
         if isinstance(lossy, Particles | ChunkedParticles):
             lossy = Field(lossy.joined().positions if isinstance(lossy, ChunkedParticles) else lossy.positions)
-        coordinate = name in call.original.coordinates
-        pair = Pair(name, original, lossy, _promise(call, name, other, original, lossy), coordinate)
+        has_figures = name not in call.original.coordinates
+        pair = Pair(name, original, lossy, _promise(call, name, other, original, lossy), has_figures)
         row, findings = audited(call, pair)
     except WorkbenchError as error:
         raise WorkbenchError(f"{name!r}: {error}") from error
@@ -133,7 +136,7 @@ def _promise(call: Call, name: str, other: str, original: Any, lossy: Any) -> Pr
     if (archive := archive_of(call.lossy, other)) is not None:
         return of_archive(archive, archive.data.layout.name)
     own, others = call.statements[0].of(name, original), call.statements[1].of(other, lossy)
-    return stated(own, others, _largest(original) if len(others) > 1 else 0.0)
+    return stated(own, others, lambda: _largest(original))
 
 
 def _of_arrays(call: Call, name: str, other: str, lossy: Any, rules: Any) -> Any:
@@ -144,7 +147,7 @@ def _of_arrays(call: Call, name: str, other: str, lossy: Any, rules: Any) -> Any
             return ruled(bound.for_data(call.original.members[name]) if array == "positions" else bound)
         if (archive := archive_of(call.lossy, other)) is not None:
             return of_archive(archive, array)
-        return stated([], call.statements[1].of(other, lossy, array), 0.0)
+        return stated([], call.statements[1].of(other, lossy, array), lambda: largest_of(values))
 
     return promise
 
@@ -158,11 +161,9 @@ def _order(call: Call, original: Any) -> Any:
 
 
 def _largest(member: Any) -> float:
-    """The largest size of a value, for statements of several kinds together."""
+    """The size of the largest value, read part by part."""
     field = ChunkedField.of(member)
-    values = np.asarray(field.part(tuple(slice(0, size) for size in field.shape)).values)
-    known = np.abs(values[np.isfinite(values)])
-    return float(known.max()) if known.size else 0.0
+    return max(largest_of(backend.to_host(field.part(place).values)) for place in grid(field.shape, field.chunk_shape))
 
 
 def _names_of_arrays(side: Side) -> list[str]:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from workbench.json_values import json_value
+
 Severity = Literal["failed", "warning", "note"]
 FAILED: Severity = "failed"
 WARNING: Severity = "warning"
@@ -33,7 +35,4 @@ class Finding:
 
     def to_dict(self) -> dict[str, Any]:
         """The finding, ready for JSON."""
-        return {
-            "severity": self.severity, "member": self.member, "kind": self.kind, "sentence": self.sentence,
-            "evidence": dict(self.evidence),
-        }
+        return {name: json_value(entry) for name, entry in vars(self).items()}

@@ -10,6 +10,7 @@ from workbench.archive.earlier_loss import (
     DECIMALS,
     DIGITS,
     IN_WORDS,
+    INFO,
     KIND,
     MOST,
     SIGNIFICANT_BITS,
@@ -18,6 +19,7 @@ from workbench.archive.earlier_loss import (
 )
 from workbench.auditing.finding import FAILED, NOTE, WARNING, Finding
 from workbench.auditing.sides import Side
+from workbench.errors import some_of
 
 MEANING = ("units", "calendar")       # what the numbers mean
 DESCRIBING = ("standard_name", "long_name", "cell_methods", "positive", "axis", "bounds", "grid_mapping")
@@ -41,7 +43,7 @@ def of_metadata(name: str, original: Any, lossy: Any, bare: bool) -> Iterator[Fi
         yield Finding(WARNING, name, "attributes lost", f"its attributes {', '.join(gone)} are lost", {"attributes": gone})
     rest = sorted(set(own) - set(other) - OF_LOSS - OF_STORAGE - {*MEANING, *DESCRIBING})
     if rest:
-        words = f"it lacks {len(rest)} more attributes: {', '.join(rest[:5])}"
+        words = f"it lacks {len(rest)} more attributes: {some_of(rest, 5)}"
         yield Finding(NOTE, name, "attributes", words, {"attributes": rest})
 
 
@@ -56,17 +58,16 @@ def of_sides(original: Side, lossy: Side, missing: list[str], extra: list[str], 
     if coordinates and lossy.bare:
         words = f"the lossy file is a bare array: it has no {', '.join(coordinates)}"
         yield Finding(WARNING, "", "coordinates lost", words, {"coordinates": coordinates})
-    known = [name for name in extra if name != "quantization_info"]
-    if known:
-        words = f"only the lossy file has {', '.join(known[:8])}{' ...' if len(known) > 8 else ''}"
-        yield Finding(NOTE, "", "extra members", words, {"members": known})
+    data = [name for name in extra if name != INFO]
+    if data:
+        yield Finding(NOTE, "", "extra members", f"only the lossy file has {some_of(data, 8)}", {"members": data})
     for side in (original, lossy):
         for part in side.left_out:
             words = f"not compared, since it was not read from {side.name}: {part}"
             yield Finding(FAILED if side is original and not some else NOTE, "", "not compared", words, {})
     lost = sorted(set(original.attributes) - set(lossy.attributes))
     if lost and not lossy.bare:
-        words = f"the lossy file lacks {len(lost)} attributes of the whole: {', '.join(lost[:6])}"
+        words = f"the lossy file lacks {len(lost)} attributes of the whole: {some_of(lost, 6)}"
         yield Finding(NOTE, "", "attributes", words, {"attributes": lost})
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
 
+from workbench.archive.provenance import version_of
 from workbench.auditing.finding import FAILED, NOTE, WARNING, Finding
 from workbench.auditing.picture import ErrorPicture
 from workbench.auditing.result import Audit
@@ -54,15 +54,15 @@ details { margin: 6px 0; } summary { cursor: pointer; } .charts { display: grid;
 
 def page(audit: Audit) -> str:
     """The whole page."""
-    title = f"Audit of {audit.lossy}"
+    outcome = "passed" if audit.passed else "failed"
     return f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{html.escape(title)}</title><style>{STYLE}</style></head><body><main>
-<h1>Audit: <span class="{'passed' if audit.passed else 'failed'}">{'passed' if audit.passed else 'failed'}</span></h1>
+<title>Audit of {html.escape(audit.lossy)}</title><style>{STYLE}</style></head><body><main>
+<h1>Audit: <span class="{outcome}">{outcome}</span></h1>
 {_lead(audit)}{"".join(_findings(audit))}
-<h2>Arrays</h2>{_rows(audit.rows)}
+<h2>Arrays</h2><div class="wide" tabindex="0" role="region" aria-label="All arrays">{_table(audit.rows)}</div>
 {_picture(audit.picture, audit)}{_charts(audit.rows)}{_figures(audit.rows)}
-</main><footer><p class="lead">Lossbench {_version()}. Promises are checked for every value, exactly.</p></footer>
+</main><footer><p class="lead">Lossbench {version_of("lossbench")}. Promises are checked for every value.</p></footer>
 </body></html>
 """
 
@@ -74,13 +74,6 @@ def body(audit: Audit) -> str:
         f"<div><strong>{html.escape(audit.sentence)}</strong><p>{html.escape(audit.lossy)} against "
         f"{html.escape(audit.original)}</p>{_table(audit.rows)}<ul>{lines}</ul></div>"
     )
-
-
-def _version() -> str:
-    try:
-        return version("lossbench")
-    except PackageNotFoundError:   # from a checkout that is not installed
-        return "(not installed)"
 
 
 def _lead(audit: Audit) -> str:
@@ -105,10 +98,6 @@ def _findings(audit: Audit) -> Iterator[str]:
 def _sentence(finding: Finding) -> str:
     about = f"<b>{html.escape(finding.member)}</b>: " if finding.member else ""
     return f"{about}{html.escape(finding.sentence)}"
-
-
-def _rows(rows: Sequence[Row]) -> str:
-    return f'<div class="wide" tabindex="0" role="region" aria-label="All arrays">{_table(rows)}</div>'
 
 
 def _table(rows: Sequence[Row]) -> str:
@@ -138,7 +127,7 @@ def _picture(picture: ErrorPicture | None, audit: Audit) -> str:
     circles = "".join(f'{circle} stroke="{colour}" stroke-width="{width * unit:.2f}"/>' for colour, width in strokes)
     label = f"The error of {picture.member}, with the place of the largest error marked"
     url = as_data_url(png(_coloured(picture.values, scale)))
-    where = f" at {picture.elsewhere}" if picture.elsewhere else ""
+    where = f" at {picture.plane}" if picture.plane else ""
     return (
         f'<h2>The error of {html.escape(picture.member)}</h2><figure><svg viewBox="0 0 {wide} {high}" role="img" '
         f'aria-label="{html.escape(label)}"><image href="{url}" width="{wide}" height="{high}" '

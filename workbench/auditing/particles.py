@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from workbench import backend
-from workbench.auditing.arrays import Audited, Pair, audited
+from workbench.auditing.arrays import Audited, Pair, audited, figures_of
 from workbench.auditing.call import Call
 from workbench.auditing.finding import FAILED, NOTE, WARNING, Finding
 from workbench.auditing.promised import Promise
@@ -20,7 +20,6 @@ from workbench.data import Field
 from workbench.data.chunked import ChunkedParticles
 from workbench.data.particles import Particles
 from workbench.errors import WorkbenchError
-from workbench.metrics.compare import compare
 from workbench.run.chunked_field import ChunkedField
 
 AXES = "xyz"
@@ -55,11 +54,12 @@ def audited_particles(
             findings.append(Finding(FAILED, own, "missing member", f"the lossy file lacks {array}"))
             continue
         period = sets.original.box if array == "positions" else None
-        pair = Pair(own, _field(array, values), _field(array, others[array]), promise(array, values), True, period)
+        pair = Pair(own, _field(array, values), _field(array, others[array]), promise(array, values), False, period)
         row, about = audited(call, pair)
         if array == "positions":
             about += _swapped(own, sets) if row.over or row.outcome == UNPROMISED else []
-            row = row if row.outcome == IDENTICAL else replace(row, **_figures(call, sets))
+            if row.outcome != IDENTICAL:
+                row = replace(row, **figures_of(call, sets.original, sets.lossy, call.quick))
         found.append((row, about))
     if not found:
         return found
@@ -88,8 +88,7 @@ def _arrays(particles: Particles) -> dict[str, np.ndarray]:
     masses = particles.masses
     if masses is not None:
         named["masses"] = np.atleast_1d(masses) if np.ndim(masses) == 0 else masses
-    known = {name: array for name, array in named.items() if array is not None and np.ndim(array)}
-    return {name: np.asarray(backend.to_host(array)) for name, array in known.items()}
+    return {name: backend.to_host(array) for name, array in named.items() if array is not None and np.ndim(array)}
 
 
 def _field(name: str, values: np.ndarray) -> Field:
@@ -102,10 +101,10 @@ def _matched(name: str, original: Particles, lossy: Particles, order: Any) -> Se
     """The lossy particles in the order and the box of the original."""
     findings: list[Finding] = []
     if order is not None:
-        lossy = _reordered(lossy, np.argsort(np.asarray(order)))
+        lossy = lossy.select(np.argsort(np.asarray(order)))
         findings.append(Finding(NOTE, name, "order", "the particles are in another order, as the archive states"))
     elif original.ids is not None and lossy.ids is not None:
-        ids, others = (np.asarray(backend.to_host(one.ids)) for one in (original, lossy))
+        ids, others = (backend.to_host(one.ids) for one in (original, lossy))
         if not np.array_equal(ids, others):
             lossy = _by_ids(name, original, lossy, findings)
     if original.box != lossy.box:
@@ -131,19 +130,7 @@ def _by_ids(name: str, original: Particles, lossy: Particles, findings: list[Fin
     order[places] = others
     words = "the particles are in another order; they are compared by their ids"
     findings.append(Finding(NOTE, name, "another order", words))
-    return _reordered(lossy, order)
-
-
-def _reordered(particles: Particles, order: np.ndarray) -> Particles:
-    """The particles, of which number `i` is number `order[i]`."""
-    def taken(array: Any) -> Any:
-        return array if array is None or np.ndim(array) == 0 else np.asarray(backend.to_host(array))[order]
-
-    columns = {name: taken(array) for name, array in particles.columns.items()}
-    return Particles(
-        taken(particles.positions), particles.box, taken(particles.velocities), taken(particles.ids), particles.metadata,
-        taken(particles.masses), columns,
-    )
+    return lossy.select(order)
 
 
 def _in_box(name: str, original: Particles, lossy: Particles, findings: list[Finding]) -> Particles:
@@ -160,7 +147,7 @@ def _in_box(name: str, original: Particles, lossy: Particles, findings: list[Fin
         findings.append(Finding(FAILED, name, "box", words, {"original": list(own), "lossy": list(other)}))
     elif other is None:
         findings.append(Finding(WARNING, name, "box lost", f"the lossy file has no box; the original has {_lengths(own)}"))
-    positions = np.asarray(backend.to_host(lossy.positions))
+    positions = backend.to_host(lossy.positions)
     outside = int(((positions < 0) | (positions >= np.asarray(own))).any(axis=1).sum())
     if outside and other is None:
         words = f"{outside:,} particles are outside the box: their periodic images inside are compared"
@@ -191,28 +178,17 @@ def _swapped(name: str, sets: Sets) -> list[Finding]:
     return []
 
 
-def _figures(call: Call, sets: Sets) -> dict[str, Any]:
-    """The figures, curves and notes of `wb.compare`."""
-    try:
-        report = compare(sets.original, sets.lossy, linking_length=call.linking_length, quick=call.quick)
-    except WorkbenchError as error:
-        return {"notes": (str(error),)}
-    return {
-        "figures": {name: float(figure) for name, figure in report.figures.items()}, "curves": dict(report.curves),
-        "notes": report.notes,
-    }
-
-
 def _of_counts(
     call: Call, prefix: str, original: Particles, lossy: Particles, promise: Callable[[str, Any], Promise | None]
 ) -> list[Audited]:
-    """Sets of different numbers: nothing can be compared one by one, unless ids or the order of the first tell them."""
+    """Sets of different numbers or of another number of axes: of the first, the positions that both have are compared."""
     name = f"{prefix}positions"
-    words = f"{len(lossy):,} particles in place of {len(original):,}: nothing more is compared"
-    evidence = {"original": len(original), "lossy": len(lossy)}
-    kind = "truncated" if len(lossy) < len(original) else "longer"
-    x, y = (np.asarray(backend.to_host(one.positions)) for one in (original, lossy))
+    x, y = (backend.to_host(one.positions) for one in (original, lossy))
     shorter = min(len(x), len(y))
-    pair = Pair(name, _field("positions", x[:shorter]), _field("positions", y[:shorter]), promise("positions", x), True)
-    row, _ = audited(call, pair)
-    return [(replace(row, outcome=BROKEN, shape=tuple(x.shape)), [Finding(FAILED, name, kind, words, evidence)])]
+    pair = Pair(name, _field("positions", x[:shorter]), _field("positions", y[:shorter]), promise("positions", x), False)
+    row, findings = audited(call, pair)
+    if len(x) != len(y):
+        kind = "truncated" if len(y) < len(x) else "longer"
+        words = f"{len(y):,} particles in place of {len(x):,}: nothing more is compared"
+        findings = [Finding(FAILED, name, kind, words, {"original": len(x), "lossy": len(y)})]
+    return [(replace(row, outcome=BROKEN, shape=tuple(x.shape)), findings)]

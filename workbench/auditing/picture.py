@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from workbench import backend
 from workbench.auditing.aligned import aligned
 from workbench.auditing.call import Call
 from workbench.auditing.finding import Finding
@@ -25,14 +25,14 @@ MOST = 2**25     # values of a plane
 class ErrorPicture:
     """The error (lossy less original) in a plane, of blocks of values the largest; NaN where a side has none.
 
-    `marked` is the pixel of the largest error (row, column); `elsewhere` says where the plane is along the other axes.
+    `marked` is the pixel of the largest error (row, column); `plane` says where the plane is along the other axes.
     """
 
     member: str
     values: np.ndarray
     marked: tuple[int, int]
     axes: tuple[str, str]
-    elsewhere: str
+    plane: str
 
 
 def error_picture(call: Call, names: Mapping[str, str], rows: Sequence[Row]) -> ErrorPicture | None:
@@ -43,10 +43,11 @@ def error_picture(call: Call, names: Mapping[str, str], rows: Sequence[Row]) -> 
     row = max(drawn, key=_badness)
     original, lossy = call.original.members[row.name], call.lossy.members[names[row.name]]
     x, y = as_field(original, lossy), as_field(lossy, original)
-    found = None if x is None or y is None else aligned(row.name, x, y, (original, lossy))
-    if found is None or isinstance(found, Finding):
+    in_one_form = None if x is None or y is None else aligned(row.name, x, y, (original, lossy))
+    if in_one_form is None or isinstance(in_one_form, Finding):
         return None
-    return _plane(row, found[0], found[1], axes_of(original, found[0].shape))
+    x, y, _ = in_one_form
+    return _plane(row, x, y, axes_of(original, x.shape))
 
 
 def _badness(row: Row) -> tuple[float, float]:
@@ -62,16 +63,12 @@ def _plane(row: Row, x: ChunkedField, y: ChunkedField, axes: Sequence[str]) -> E
         return None
     place = tuple(slice(0, x.shape[axis]) if axis in wide else slice(at, at + 1) for axis, at in enumerate(index))
     a, b = x.part(place), y.part(place)
-    errors = np.subtract(_host(b.values), _host(a.values), dtype=np.float64)
+    errors = np.subtract(backend.to_host(b.values), backend.to_host(a.values), dtype=np.float64)
     errors = np.where(missing_in(a) | missing_in(b), np.nan, errors).reshape(x.shape[wide[0]], x.shape[wide[1]])
     block = max(-(-max(errors.shape) // SIDE), 1)
     others = [f"{axes[axis]} {row.largest_at.get(axes[axis], at)}" for axis, at in enumerate(index) if axis not in wide]
     marked = index[wide[0]] // block, index[wide[1]] // block
     return ErrorPicture(row.name, _reduced(errors, block), marked, (axes[wide[0]], axes[wide[1]]), ", ".join(others))
-
-
-def _host(values: Any) -> np.ndarray:
-    return values.get() if hasattr(values, "get") else np.asarray(values)
 
 
 def _reduced(errors: np.ndarray, block: int) -> np.ndarray:

@@ -8,7 +8,7 @@ from what is stored: there, a promise has two units in the last place of the lar
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -98,8 +98,11 @@ class Statements:
         return found
 
 
-def stated(original: Sequence[Stated], lossy: Sequence[Stated], largest: float) -> Promise | None:
-    """The promise that follows from the statements of a lossy file that its original does not share."""
+def stated(original: Sequence[Stated], lossy: Sequence[Stated], largest: Callable[[], float]) -> Promise | None:
+    """The promise that follows from the statements of a lossy file that its original does not share.
+
+    `largest` is the size of the largest value, which bounds of several kinds together need.
+    """
     new = [one for one in lossy if one not in original]
     bounds = [one.bound for one in new if one.bound is not None]
     if not new:
@@ -114,11 +117,11 @@ def stated(original: Sequence[Stated], lossy: Sequence[Stated], largest: float) 
 def of_archive(archive: Archive, array: str) -> Promise | None:
     """The promise in the certificate of an archive about one of its arrays."""
     try:
-        known = archive.certificate[array]
+        certified = archive.certificate[array]
     except WorkbenchError:
         return None
-    bound = Exact() if known.bound is None else known.bound
-    return Promise(f"certificate: {_words(bound)}", bound, OF_FILE, limits=known.limit or Limit("absolute", 0.0))
+    bound = Exact() if certified.bound is None else certified.bound
+    return Promise(f"certificate: {_words(bound)}", bound, OF_FILE, limits=certified.limit or Limit("absolute", 0.0))
 
 
 def _words(bound: Bound) -> str:
@@ -131,17 +134,24 @@ def archive_of(side: Side, name: str) -> Archive | None:
     return side.archive[name] if isinstance(side.archive, Collection) else side.archive
 
 
-def _together(bounds: Iterable[Bound], largest: float) -> Bound:
+def _together(each: Sequence[Bound], largest: Callable[[], float]) -> Bound:
     """The bound of several steps one after the other."""
-    each = list(bounds)
     if len(each) == 1:
         return each[0]
     kinds = {type(one) for one in each if one.eb > 0}
     if kinds <= {PointwiseRelative}:
         total = float(np.prod([1 + one.eb for one in each])) - 1
-        return PointwiseRelative(total) if total < 1 else Absolute(total * largest)
-    return Absolute(sum(one.eb * largest if isinstance(one, PointwiseRelative) else
-                        one.eb * 2 * largest if isinstance(one, Relative) else one.eb for one in each))
+        return PointwiseRelative(total) if total < 1 else Absolute(total * largest())
+    if kinds <= {Absolute}:
+        return Absolute(sum(one.eb for one in each))
+    size = largest()
+    return Absolute(sum(_absolute(one, size) for one in each))
+
+
+def _absolute(bound: Bound, largest: float) -> float:
+    """An absolute error that a bound does not exceed where no value is larger: the range is twice that at most."""
+    size = {PointwiseRelative: largest, Relative: 2 * largest}.get(type(bound), 1.0)
+    return float(bound.eb) * size
 
 
 def _step(metadata: Mapping[str, Any]) -> float | None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workbench.archive.collection.names import require_known
 from workbench.archive.collection.reports import aligned
 from workbench.auditing.finding import FAILED, GRADES, NOTE, Finding
 from workbench.auditing.row import HOLDS, IDENTICAL, Row
-from workbench.errors import UnknownName, WorkbenchError
+from workbench.errors import some_of
+from workbench.text_files import write_text
 
 if TYPE_CHECKING:
     from workbench.auditing.picture import ErrorPicture
@@ -51,11 +52,9 @@ class Audit:
         return self.nbytes / self.lossy_nbytes if self.nbytes and self.lossy_nbytes else None
 
     def __getitem__(self, name: str) -> Row:
-        for row in self.rows:
-            if row.name == name:
-                return row
-        names = listed([row.name for row in self.rows])
-        raise UnknownName(f"expected a member of this audit; got {name!r}: it has {names}")
+        rows = {row.name: row for row in self.rows}
+        require_known(name, rows, "a member of this audit")
+        return rows[name]
 
     @property
     def sentence(self) -> str:
@@ -77,7 +76,7 @@ class Audit:
         table = [aligned([row.in_words() for row in rows[:SHOWN]], {"over", "largest error", "psnr"})] if rows else []
         same = [row.name for row in self.rows if row.outcome == IDENTICAL]
         more = [f"and {len(rows) - SHOWN} more arrays"] if len(rows) > SHOWN else []
-        more += [f"identical: {listed(same)}"] if same else []
+        more += [f"identical: {some_of(same, 8)}"] if same else []
         return "\n".join([f"{self.lossy} against {self.original}{sizes}", *table, *more, *self.lines(), self.sentence])
 
     def lines(self) -> list[str]:
@@ -89,7 +88,7 @@ class Audit:
         for alike in together.values():
             notes += alike[0].severity == NOTE
             if notes <= SHOWN:
-                lines.append(str(replace(alike[0], member=listed([one.member for one in alike if one.member], 4))))
+                lines.append(str(replace(alike[0], member=some_of((one.member for one in alike if one.member), 4))))
         return lines
 
     __repr__ = __str__
@@ -104,39 +103,13 @@ class Audit:
         return {
             "original": self.original, "lossy": self.lossy, "passed": self.passed, "sentence": self.sentence,
             "bytes": self.nbytes, "lossy_bytes": self.lossy_nbytes, "tolerances": list(self.tolerances),
-            "rows": [row.to_dict() for row in self.rows], "findings": [_plain(one.to_dict()) for one in self.ordered()],
+            "rows": [row.to_dict() for row in self.rows], "findings": [one.to_dict() for one in self.ordered()],
         }
 
     def save(self, path: str | Path) -> Path:
         """Write one self-contained page (.html), or JSON (.json)."""
         from workbench.auditing.page import page
 
-        target = Path(path).expanduser()
-        if target.suffix not in (".html", ".htm", ".json"):
-            raise WorkbenchError(f"an audit is written as .html or .json; got {path}")
-        text = json.dumps(self.to_dict(), allow_nan=False, indent=1) if target.suffix == ".json" else page(self)
-        try:
-            draft = target.with_name(f".{target.name}.part")
-            draft.write_text(text, encoding="utf-8")
-            draft.replace(target)
-        except OSError as error:
-            raise WorkbenchError(f"cannot write {path}: {error.strerror or error}") from error
-        return target.resolve()
-
-
-def listed(names: Sequence[str], most: int = 8) -> str:
-    """Some names, and how many more there are.
-
-    >>> listed(["a", "b", "c"], 2)
-    'a, b and 1 more'
-    """
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
-
-
-def _plain(described: Mapping[str, Any]) -> dict[str, Any]:
-    from workbench.json_values import json_value
-
-    found: dict[str, Any] = json_value(described)
-    return found
-
+        as_json = str(path).endswith(".json")
+        text = json.dumps(self.to_dict(), allow_nan=False, indent=1) if as_json else page(self)
+        return write_text(path, text, "an audit", ".html", ".json", ".htm")

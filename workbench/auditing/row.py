@@ -41,7 +41,6 @@ class Row:
     lossy_nbytes: int | None = None
     notes: tuple[str, ...] = ()
     curves: Mapping[str, np.ndarray] = field(default_factory=dict)
-    picture: Any = None   # of the error, for the page
 
     @property
     def passed(self) -> bool:
@@ -50,11 +49,8 @@ class Row:
 
     def to_dict(self) -> dict[str, Any]:
         """The row, ready for JSON."""
-        left = ("curves", "picture")
-        entries = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in left}
-        entries["bits_per_value"] = self.bits_per_value
-        found: dict[str, Any] = json_value(entries)
-        return found
+        entries = {name: json_value(entry) for name, entry in vars(self).items() if name != "curves"}
+        return {**entries, "bits_per_value": json_value(self.bits_per_value)}
 
     @property
     def bits_per_value(self) -> float:

@@ -6,22 +6,19 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from workbench.archive.collection.dataset import Dataset
-from workbench.archive.collection.names import require_known
-from workbench.archive.collection.rules import ALL, known_options, matching
-from workbench.auditing.sides import Side, holds_particles
+from workbench.archive.collection.rules import ALL, known_options, matching, require_some
+from workbench.auditing.sides import Side
 from workbench.errors import WorkbenchError, briefly
 from workbench.guarantees import Bound, Exact
-
-MOVING = ("positions", "velocities")   # of particles, what "*" is about beside columns of floats
 
 
 def bounds_of(rules: Any, side: Side) -> dict[str, Bound]:
     """The bounds of the members that are arrays; of those that are exact unless named, only where a rule names them."""
-    if rules is None or holds_particles(side):
+    if rules is None or side.holds_particles:
         return {}
     members = side.members
-    found = known_options(members if isinstance(members, Dataset) else Dataset(members), rules)
-    return {name: options["bound"] for name, options in found.items() if options["bound"].eb > 0 or _names(rules, name)}
+    options = known_options(members if isinstance(members, Dataset) else Dataset(members), rules)
+    return {name: own["bound"] for name, own in options.items() if own["bound"].eb > 0 or _names(rules, name)}
 
 
 def bound_of_array(rules: Any, name: str, array: str, is_float: bool) -> Bound | None:
@@ -51,10 +48,9 @@ def require_rules(rules: Any, names: Iterable[str]) -> None:
         raise WorkbenchError(
             f'bounds must be a bound, or rules such as {{"T": wb.Absolute(0.01), "*": wb.Exact()}}; got {briefly(rules)}'
         )
-    known = {own for name in names for own in (name, name.rpartition("/")[2])}
+    arrays = {own for name in names for own in (name, name.rpartition("/")[2])}
     for pattern in rules:
-        if pattern != ALL and not matching(pattern, known):
-            require_known(pattern, known, "an array of the particles, or a pattern")
+        require_some(pattern, arrays, "an array of the particles, or a pattern")
 
 
 def _names(rules: Any, name: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +20,6 @@ import numpy as np
 from workbench.archive.archive import Archive
 from workbench.archive.collection.collection import Collection
 from workbench.archive.collection.dataset import Dataset, coordinates_of
-from workbench.archive.collection.rules import matching
 from workbench.archive.collection.sources import is_dataset, is_files, opened_dataset
 from workbench.archive.compress import source_of
 from workbench.archive.opening import opened
@@ -30,14 +29,14 @@ from workbench.data.particles import Particles
 from workbench.data.readers import left_out, open_file
 from workbench.data.readers.address import is_address
 from workbench.data.readers.opening import is_set
-from workbench.data.readers.paths import is_several, listed
+from workbench.data.readers.particle_types import NAME_OF_TYPE
+from workbench.data.readers.paths import is_several, listed, nbytes_of
 from workbench.data.readers.registry import format_of
 from workbench.data.readers.source import Source
-from workbench.errors import NoSuchPart, SeveralArrays, UnknownName, WorkbenchError, briefly
+from workbench.errors import NoSuchPart, SeveralArrays, WorkbenchError, briefly
 
 ONE = "values"   # the name of a single array without one
 OF_ARRAYS = ("netcdf", "hdf5-grid", "zarr", "npz", "npy", "bov", "raw")   # formats that hold no particles
-TYPES = {0: "gas", 1: "dark_matter", 2: "type_2", 3: "type_3", 4: "stars", 5: "black_holes"}
 
 
 class Lazily(Mapping[str, Any]):
@@ -78,13 +77,16 @@ class Side:
         return [name for name in self.members if name not in self.coordinates]
 
     @property
+    def holds_particles(self) -> bool:
+        """Whether the first member is a set of particles: then all are."""
+        return isinstance(self.members[next(iter(self.members))], Particles | ChunkedParticles)
+
+    @property
     def nbytes(self) -> int | None:
         """The size of the files; None of what is in memory."""
         if self.path is None:
             return None if self.archive is None else self.archive.nbytes
-        if self.path.is_file():
-            return self.path.stat().st_size
-        return sum(file.stat().st_size for file in self.path.rglob("*") if file.is_file())
+        return nbytes_of(self.path)
 
 
 @contextmanager
@@ -136,10 +138,10 @@ def _arrays_in(path: Path) -> Iterator[Side]:
 def _of_one_array(path: Path, reason: WorkbenchError) -> Side:
     """The field in a file that `wb.open` reads, which xarray refused for this reason."""
     try:
-        found = source_of(path)
+        member = source_of(path)
     except WorkbenchError:
         raise reason from None
-    return Side(str(path), {getattr(found, "name", None) or ONE: found}, path=path, left_out=_missing_from(found))
+    return Side(str(path), {getattr(member, "name", None) or ONE: member}, path=path, left_out=_missing_from(member))
 
 
 def _is_field(path: Path) -> bool:
@@ -150,21 +152,21 @@ def _is_field(path: Path) -> bool:
 def _particles_in(path: Path) -> Side | None:
     """The particles in a file, or in the files of a folder: by type, by frame, or all."""
     if is_set(path, None):
-        found = open_file(path)
-        return Side(str(path), {"particles": found}, path=path, left_out=_missing_from(found))
+        particles = open_file(path)
+        return Side(str(path), {"particles": particles}, path=path, left_out=_missing_from(particles))
     try:
-        known = format_of(Source.at(path), None, {})
+        form = format_of(Source.at(path), None, {})
     except WorkbenchError:
         return None   # perhaps a dataset
-    if known.key in OF_ARRAYS or (known.key == "abacus" and not _opens(path)):
+    if form.key in OF_ARRAYS or (form.key == "abacus" and not _opens(path)):
         return None
-    more = {"columns": "all"} if "columns" in known.options else {}
-    if "particle_type" in known.options:
+    more = {"columns": "all"} if "columns" in form.options else {}
+    if "particle_type" in form.options:
         return _by_type(path, more)
     first = open_file(path, **more)
     if not isinstance(first, Particles):
         return None
-    frames = first.metadata.get("frames") or (_frames(path, more) if "frame" in known.options else 1)
+    frames = first.metadata.get("frames") or (_frames(path, more) if "frame" in form.options else 1)
     if frames > 1:
         reading = {f"frame_{n}": _reader(path, frame=n, **more) for n in range(frames)}
         return Side(str(path), Lazily(reading), path=path, left_out=_missing_from(first, "frames"))
@@ -184,10 +186,10 @@ def _frames(path: Path, more: Mapping[str, Any]) -> int:
 def _by_type(path: Path, more: Mapping[str, Any]) -> Side:
     """The particles of each type in a snapshot, with all columns."""
     members: dict[str, Any] = {}
-    for number, name in TYPES.items():
+    for number, name in enumerate(NAME_OF_TYPE):
         with contextlib.suppress(NoSuchPart):
             members[name] = open_file(path, particle_type=number, **more)
-    missing = {one for found in members.values() for one in _missing_from(found, "particle type")}
+    missing = {one for particles in members.values() for one in _missing_from(particles, "particle type")}
     return Side(str(path), members, path=path, left_out=tuple(sorted(missing)))
 
 
@@ -203,11 +205,11 @@ def _opens(path: Path) -> bool:
     return True
 
 
-def _missing_from(found: Any, *read_apart: str) -> tuple[str, ...]:
+def _missing_from(data: Any, *read_apart: str) -> tuple[str, ...]:
     """What of a file is not in the data, unless it is read as other members."""
-    if not hasattr(found, "metadata"):
+    if not hasattr(data, "metadata"):
         return ()
-    return tuple(one for one in left_out(found) if not any(word in one for word in read_apart))
+    return tuple(one for one in left_out(data) if not any(word in one for word in read_apart))
 
 
 def _of_object(given: Any, name: str) -> Side:
@@ -217,14 +219,14 @@ def _of_object(given: Any, name: str) -> Side:
     if is_dataset(given):
         return _of_dataset(Dataset.of(given), name, None)
     try:
-        found = source_of(given)
+        member = source_of(given)
     except SeveralArrays as error:
         wanted = f"{name} must be one array, particles, a dataset or a file"
         raise WorkbenchError(f"{wanted}; got {briefly(given)}: {error}") from None
-    own = getattr(found, "name", None)
-    particles = isinstance(found, Particles | ChunkedParticles)
-    bare = not particles and not getattr(found, "metadata", {})
-    return Side(name, {"particles" if particles else own or ONE: found}, bare=bare, left_out=_missing_from(found))
+    own = getattr(member, "name", None)
+    particles = isinstance(member, Particles | ChunkedParticles)
+    bare = not particles and not getattr(member, "metadata", {})
+    return Side(name, {"particles" if particles else own or ONE: member}, bare=bare, left_out=_missing_from(member))
 
 
 def _of_dataset(dataset: Dataset, name: str, path: Path | None, bare: bool = False) -> Side:
@@ -254,52 +256,3 @@ def _decoded(archive: Archive | Collection, member: str | None) -> Callable[[], 
         return one.chunked_field() if one.kind == "field" else one.decompress()
 
     return read
-
-
-def paired(original: Side, lossy: Side, only: Iterable[str]) -> tuple[list[tuple[str, str]], list[str], list[str]]:
-    """The names of members that belong together, and those of members that only the original, or only the lossy, has."""
-    wanted = _chosen(original, only)
-    names = {name: name for name in wanted if name in lossy.members}
-    alone = [name for name in original.data if name in wanted and name not in lossy.members]
-    strangers = [name for name in lossy.data if name not in original.members]
-    if lossy.bare and len(alone) > 1:   # an array without a name is that of its shape
-        alone = [name for name in alone if _shape(original.members[name]) == _shape(lossy.members[strangers[0]])] or alone
-    if len(alone) == len(strangers) == 1 and not any(name in names for name in original.data):
-        names[alone[0]] = strangers[0]
-    if not names and wanted[:1] + list(lossy.members)[:1] in (["particles", "frame_0"], ["frame_0", "particles"]):
-        names[wanted[0]] = next(iter(lossy.members))   # a trajectory of one frame
-    pairs = [(name, names[name]) for name in original.members if name in names]
-    if not any(name in original.data for name, _ in pairs) and not (pairs and not alone):
-        raise WorkbenchError(
-            f"{original.name} and {lossy.name} must have a member in common; got {_listed(wanted)} and "
-            f"{_listed(lossy.members)}: give two arrays, or rename one"
-        )
-    missing = [name for name in wanted if name not in names]
-    extra = [name for name in lossy.members if name not in names.values() and name not in original.members]
-    return pairs, missing, extra
-
-
-def _shape(member: Any) -> tuple[int, ...]:
-    return tuple(getattr(member, "shape", ()))
-
-
-def _chosen(original: Side, only: Iterable[str]) -> list[str]:
-    """The members that are audited: all, or those that these names and patterns are about."""
-    patterns = [only] if isinstance(only, str) else list(only)
-    if not patterns or holds_particles(original):   # of these, the names are those of arrays
-        return list(original.members)
-    found = {name for pattern in patterns for name in matching(pattern, original.members)}
-    if not found:
-        has = _listed(original.members)
-        raise UnknownName(f"only must name members of {original.name}; got {', '.join(patterns)}: it has {has}")
-    return [name for name in original.members if name in found]
-
-
-def holds_particles(side: Side) -> bool:
-    """Whether the first member is a set of particles: then all are."""
-    return isinstance(side.members[next(iter(side.members))], Particles | ChunkedParticles)
-
-
-def _listed(names: Iterable[str]) -> str:
-    shown = list(names)
-    return ", ".join(map(repr, shown[:12])) + (f" and {len(shown) - 12} more" if len(shown) > 12 else "")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from workbench.archive.collection.collection import Collection
 from workbench.auditing.sides import Side
 from workbench.data.readers import hdf5
+from workbench.data.readers.paths import nbytes_of
+from workbench.data.readers.source import Source
 
 
 def stored_bytes(side: Side) -> dict[str, int]:
@@ -19,27 +22,20 @@ def stored_bytes(side: Side) -> dict[str, int]:
 
 
 def _in_hdf5(path: Path) -> dict[str, int]:
-    with path.open("rb") as file:
-        if file.read(len(hdf5.MAGIC)) != hdf5.MAGIC:
-            return {}
-    import h5py
+    source, sizes = Source.at(path), dict[str, int]()
+    if not source.starts_with(hdf5.MAGIC):
+        return sizes
 
-    found: dict[str, int] = {}
+    def add(name: str, node: Any) -> None:
+        if hasattr(node, "shape"):
+            sizes[name] = int(node.id.get_storage_size())
 
-    def look(name: str, node: object) -> None:
-        if isinstance(node, h5py.Dataset):
-            found[name] = int(node.id.get_storage_size())
-
-    with h5py.File(path, "r") as file:
-        file.visititems(look)
-    return found
+    with hdf5.opened(source) as file:
+        file.visititems(add)
+    return sizes
 
 
 def _in_folder(path: Path) -> dict[str, int]:
     """The bytes of the chunks and documents of each array of Zarr."""
-    marks = [*path.rglob("zarr.json"), *path.rglob(".zarray")]
-    found = {}
-    for mark in marks:
-        files = (file for file in mark.parent.rglob("*") if file.is_file())
-        found[str(mark.parent.relative_to(path))] = sum(file.stat().st_size for file in files)
-    return found
+    folders = (document.parent for name in ("zarr.json", ".zarray") for document in path.rglob(name))
+    return {str(folder.relative_to(path)): nbytes_of(folder) for folder in folders}

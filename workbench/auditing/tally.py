@@ -8,12 +8,14 @@ that only one side has are counted apart, since no error measures them.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from workbench import backend
 from workbench.auditing.numbers import alike, missing_in
 from workbench.data import Field
 from workbench.data.periodic import nearest_image
@@ -25,6 +27,8 @@ from workbench.slabs import rows_of
 
 VALUES = 2**18   # that are looked at together: a dozen temporary arrays stay in a cache
 Index = tuple[int, ...]
+Ends = tuple[float, float]   # the smallest and the largest value
+NO_VALUE: Ends = (math.inf, -math.inf)
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,7 @@ class Tally:
     """Counts over all values: those that differ, that break the limit, that only one side has; and where the worst are.
 
     `over` breaks the limit; `lost` are missing in the lossy array alone, `gained` in the original alone.
-    `filled` are the smallest and largest value that the lossy array has where the original has none.
+    `ends` are those of the original and of the lossy array; `filled` those of the latter where the original has no value.
     """
 
     values: int = 0
@@ -74,32 +78,22 @@ class Tally:
     worst: Peak = field(default_factory=Peak)   # in units of the limit, where it is broken
     first_lost: Peak = field(default_factory=Peak)
     first_gained: Peak = field(default_factory=Peak)
-    lows: tuple[Peak, Peak] = (Peak(), Peak())     # the negative of the smallest value of either side
-    highs: tuple[Peak, Peak] = (Peak(), Peak())
-    filled: tuple[float, float] = (math.inf, -math.inf)
+    ends: tuple[Ends, Ends] = (NO_VALUE, NO_VALUE)
+    filled: Ends = NO_VALUE
     slopes: tuple[Slope, ...] = ()
 
     def __add__(self, other: Tally) -> Tally:
         counts = {name: getattr(self, name) + getattr(other, name) for name in _COUNTS}
         peaks = {name: getattr(self, name) | getattr(other, name) for name in _PEAKS}
-        pairs: dict[str, Any] = {
-            name: tuple(a | b for a, b in zip(getattr(self, name), getattr(other, name), strict=True))
-            for name in ("lows", "highs")
-        }
-        filled = min(self.filled[0], other.filled[0]), max(self.filled[1], other.filled[1])
-        slopes = tuple(a + b for a, b in zip(self.slopes, other.slopes, strict=True)) if self.slopes else other.slopes
-        return Tally(**counts, **peaks, **pairs, filled=filled, slopes=slopes if other.slopes else self.slopes)
+        ends = _wider(self.ends[0], other.ends[0]), _wider(self.ends[1], other.ends[1])
+        filled = _wider(self.filled, other.filled)
+        slopes = tuple(map(operator.add, self.slopes, other.slopes)) or self.slopes or other.slopes
+        return Tally(**counts, **peaks, ends=ends, filled=filled, slopes=slopes)
 
     @property
     def identical(self) -> bool:
         """Whether all values are equal, and the same are missing."""
         return not (self.differing or self.lost or self.gained)
-
-    @property
-    def ranges(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        """The smallest and the largest value of the original, and of the lossy array."""
-        first, second = ((-low.value, high.value) for low, high in zip(self.lows, self.highs, strict=True))
-        return first, second
 
 
 _COUNTS = ("values", "missing", "differing", "over", "lost", "gained")
@@ -137,7 +131,7 @@ def tally(
     >>> found.differing, found.gained, found.largest.value, found.largest.at
     (1, 1, 0.5, (1,))
     """
-    x, y = alike(_host(original.values), _host(lossy.values))
+    x, y = alike(backend.to_host(original.values), backend.to_host(lossy.values))
     without = missing_in(original), missing_in(lossy)
     lost, gained = without[1] & ~without[0], without[0] & ~without[1]
     both = ~(without[0] | without[1])
@@ -151,14 +145,12 @@ def tally(
         "lost": int(lost.sum()), "gained": int(gained.sum()),
     }
     over, worst = _broken(x_known, y_known, errors, limit, period, start)
-    seen = y[gained]
+    has_floats = any(field.values.dtype.kind == "f" for field in (original, lossy))   # the same for all parts
     return Tally(
         **counts, over=over, largest=largest, worst=worst,
         first_lost=_peak(lost, lost, start), first_gained=_peak(gained, gained, start),
-        lows=(_peak(-x.astype(np.float64), ~without[0], start), _peak(-y.astype(np.float64), ~without[1], start)),
-        highs=(_peak(x, ~without[0], start), _peak(y, ~without[1], start)),
-        filled=(float(seen.min()), float(seen.max())) if seen.size else (math.inf, -math.inf),
-        slopes=_slopes(x_known, y_known, both) if x.dtype.kind == "f" and period is None else (),
+        ends=(_ends(x[~without[0]]), _ends(y[~without[1]])), filled=_ends(y[gained]),
+        slopes=_slopes(x_known, y_known, both) if has_floats and period is None else (),
     )
 
 
@@ -201,6 +193,14 @@ def _peak(values: np.ndarray, among: np.ndarray, start: list[int]) -> Peak:
     return Peak(float(shown.reshape(-1)[at]), _index(at, values.shape, start))
 
 
+def _ends(values: np.ndarray) -> Ends:
+    return (float(values.min()), float(values.max())) if values.size else NO_VALUE
+
+
+def _wider(one: Ends, other: Ends) -> Ends:
+    return min(one[0], other[0]), max(one[1], other[1])
+
+
 def _index(flat: int, shape: tuple[int, ...], start: list[int]) -> Index:
     return tuple(int(one) + first for one, first in zip(np.unravel_index(flat, shape), start, strict=True))
 
@@ -232,7 +232,3 @@ def _neighbours(values: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _rows(field: Field, rows: slice) -> Field:
     return Field(field.values[rows], mask=None if field.mask is None else field.mask[rows])
-
-
-def _host(values: Any) -> np.ndarray:
-    return values.get() if hasattr(values, "get") else np.asarray(values)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.archive.collection.names import require_known
-from workbench.archive.collection.rules import matching
+from workbench.archive.collection.rules import matching, require_some
 from workbench.auditing.finding import FAILED, Finding
 from workbench.auditing.row import IDENTICAL, Row
 from workbench.errors import WorkbenchError, briefly
@@ -74,8 +74,8 @@ def exceeded(tolerances: Sequence[Tolerance], rows: Sequence[Row]) -> Iterator[F
     """The figures beyond their limits, and those that there are none of."""
     for one in tolerances:
         about = [row for row in rows if one.member is None or matching(one.member, [row.name])]
-        if not about:
-            require_known(one.member, dict.fromkeys(row.name for row in rows), "a member, or a pattern")
+        if one.member is not None:
+            require_some(one.member, [row.name for row in rows])
         having = [(row, value) for row in about if (value := figure_of(row, one.figure)) is not None]
         lacking = [row for row in about if row.outcome != IDENTICAL and figure_of(row, one.figure) is None]
         for row, value in having:

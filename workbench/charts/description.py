@@ -18,7 +18,7 @@ import numpy as np
 
 from workbench.charts.looks import GREY, Dash, Look, Marker, looks_of
 from workbench.charts.ticks import texts, ticks
-from workbench.errors import WorkbenchError
+from workbench.text_files import write_text
 
 Values = Sequence[float] | np.ndarray
 Box = tuple[float, float, float, float]   # left, bottom, right, top
@@ -280,14 +280,7 @@ class Chart:
 
     def save(self, path: str | Path) -> Path:
         """Write the drawing as an SVG file."""
-        target = Path(path)
-        if target.suffix != ".svg":
-            raise WorkbenchError(f"a chart is written as .svg; got {path}")
-        try:
-            target.write_text(self.svg, encoding="utf-8")
-        except OSError as error:
-            raise WorkbenchError(f"the chart must be written into a folder that exists; {error}") from None
-        return target
+        return write_text(path, self.svg, "a chart", ".svg")
 
     def __repr__(self) -> str:
         return f"Chart({self.title})"

@@ -83,12 +83,6 @@ def write_members(collection: Collection, groups: Mapping[str, Any], options: ar
     return {"file": options.archive, "out": options.out, "holds": collection.kind, "members": names, "notes": notes}
 
 
-def size_of(out: str) -> int:
-    """The bytes of a file, or of all files in a folder."""
-    path = Path(out)
-    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) if path.is_dir() else path.stat().st_size
-
-
 def _write(groups: Mapping[str, Any], archives: Mapping[str, Archive], options: argparse.Namespace) -> list[str]:
     """Write a file under a temporary name, and rename it when it is complete; returns what differs from the source."""
     with new_path(options.out, options.overwrite, options.archive) as partial:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from pathlib import Path
 from typing import Any
 
 from workbench.archive import Collection
@@ -12,7 +13,6 @@ from workbench.cli.decoded_files import (
     holds_names,
     require_decoded_target,
     require_fitting_target,
-    size_of,
     without_notes,
     write_dataset_of_one,
     write_members,
@@ -23,6 +23,7 @@ from workbench.cli.members import add_member, chosen_member
 from workbench.cli.progress import Progress, add_quiet
 from workbench.cli.regions import add_region, read_one, region_as_list
 from workbench.cli.source import add_archive, open_archive, print_result
+from workbench.data.readers.paths import nbytes_of
 
 
 def add(commands: Any) -> None:
@@ -57,6 +58,6 @@ def run(options: argparse.Namespace) -> int:
         else:
             written = write_one(archive, read_one(archive, options.region), options)
         seconds = time.perf_counter() - start
-    own = {"region": region_as_list(options.region), "bytes": size_of(options.out), "seconds": round(seconds, 4)}
+    own = {"region": region_as_list(options.region), "bytes": nbytes_of(Path(options.out)), "seconds": round(seconds, 4)}
     print_result(without_notes({**written, **own}, options.json), options.json)
     return 0

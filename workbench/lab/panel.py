@@ -33,6 +33,7 @@ from workbench.lab.part import Part
 from workbench.lab.turns import Patience, in_turn
 from workbench.lab.view import View
 from workbench.memory import release_memory
+from workbench.text_files import write_text
 
 PATIENCE = 600.0
 PROMPT = 0.12   # seconds: work that is usually quick is announced when it takes longer than this
@@ -251,7 +252,7 @@ class Panel(ABC, Generic[State]):
     def save_report(self, path: str | Path | None = None) -> Path:
         """Write the content as one self-contained HTML file; returns its path."""
         named, text = self.report()
-        return report.save(named if path is None else path, text)
+        return write_text(named if path is None else path, text, "a report", ".html", ".htm")
 
     @in_turn   # drawing charts as texts changes what all plots share
     def report(self) -> tuple[str, str]:

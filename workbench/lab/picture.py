@@ -16,7 +16,7 @@ from workbench.lab import levels, slices, static_picture
 from workbench.lab.density import density_picture
 from workbench.lab.description import Marks, Picture
 from workbench.lab.projection import shown_axes
-from workbench.lab.report import write
+from workbench.text_files import write_text
 
 PIXELS = 400        # along the longer side
 RADII = 2           # root mean square radii in the radius of a circle
@@ -36,7 +36,7 @@ class StillPicture:
 
     def save(self, path: str | Path) -> Path:
         """Write it as an SVG file; returns its path."""
-        return write(path, self.svg, "a picture", ".svg")
+        return write_text(path, self.svg, "a picture", ".svg")
 
     def __repr__(self) -> str:
         return f"StillPicture({static_picture.described(self.content)})"

@@ -6,14 +6,10 @@ shows everything. Where scripts run, the interactive charts replace the drawn on
 
 from __future__ import annotations
 
-import contextlib
 import html
-import os
 import platform
-import secrets
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +17,6 @@ import numpy as np
 from workbench.charts.description import Chart
 from workbench.charts.svg import drawing, entries, key
 from workbench.charts.to_holoviews import load, to_holoviews
-from workbench.errors import WorkbenchError, briefly
 from workbench.lab import markup, static_picture
 from workbench.lab.description import Fact, Shown
 
@@ -101,33 +96,6 @@ def chart(model: Any) -> str:
 
     script, place = components(model)
     return f"{library()}{place}{script}"
-
-
-def save(path: str | Path, content: str) -> Path:
-    """Write a page, completely or not at all."""
-    return write(path, content, "a report", ".html", ".htm")
-
-
-def write(path: str | Path, content: str, what: str, *kinds: str) -> Path:
-    """Write a text file whose name ends in one of these ways, completely or not at all; returns its path."""
-    try:
-        target = Path(path).expanduser()
-    except (RuntimeError, TypeError) as error:
-        raise WorkbenchError(f"{what} needs the path of a file; got {briefly(path)}: {error}") from None
-    if target.suffix not in kinds:
-        raise WorkbenchError(f"{what} is written as {kinds[0]}; got {path}")
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
-    try:
-        with draft.open("x", encoding="utf-8") as file:   # nothing of this name is written through
-            file.write(content)
-        os.replace(draft, target)
-    except FileExistsError as error:
-        raise WorkbenchError(f"{draft} must not exist; {error.strerror}: save {what} again") from None
-    except (OSError, ValueError) as error:
-        with contextlib.suppress(OSError, ValueError):   # a name that no file can have
-            draft.unlink(missing_ok=True)
-        raise WorkbenchError(f"{what} must be written into a folder that exists; {briefly(str(error))}") from None
-    return target.resolve()
 
 
 def _words(pairs: Iterable[tuple[str, str]]) -> str:

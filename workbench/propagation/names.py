@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from workbench.errors import WorkbenchError, briefly
+from workbench.errors import WorkbenchError, briefly, some_of
 
 SHOWN = 8
 
@@ -36,5 +36,4 @@ def require_known(what: str, name: object, known: Collection[str]) -> str:
     near = difflib.get_close_matches(str(name), list(known), n=3, cutoff=0.5)
     if near:
         raise WorkbenchError(f"there is no {what} {name!r}; the nearest names are: {', '.join(near)}")
-    rest = f" and {len(known) - SHOWN} more" if len(known) > SHOWN else ""
-    raise WorkbenchError(f"there is no {what} {briefly(name)}; there are: {', '.join(list(known)[:SHOWN])}{rest}")
+    raise WorkbenchError(f"there is no {what} {briefly(name)}; there are: {some_of(known, SHOWN)}")

@@ -99,7 +99,7 @@ class Failing:
 
 
 def test_errors_of_libraries(monkeypatch):
-    monkeypatch.setattr("workbench.archive.remote.asking.FIRST_WAIT", 0.001)
+    monkeypatch.setattr("workbench.archive.remote.retries.FIRST_WAIT", 0.001)
     store = ObjectStore("memory://x.zip", {})
     for error, words in (
         (PermissionError("denied"), r"refuses it \(denied\): give storage_options"),

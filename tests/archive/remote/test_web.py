@@ -11,7 +11,7 @@ import xarray
 
 import workbench as wb
 from archive.remote.served import Served, served, silent, stated, status
-from workbench.archive.remote import asking, http, stores
+from workbench.archive.remote import http, retries, stores
 from workbench.archive.store import open_store
 from workbench.cli import main
 
@@ -38,7 +38,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def web(folder, monkeypatch):
-    monkeypatch.setattr(asking, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(retries, "FIRST_WAIT", 0.001)
     with served(folder) as server:
         yield server
 
@@ -163,7 +163,7 @@ def test_a_server_that_fails_for_a_moment(web, folder):
     (status(404), "there is no field.zip at its address: check it"),
     (status(401), r"refuses it \(401 Unauthorized\): give storage_options"),
     (status(400), r"refuses it \(400 Bad Request\): check the address"),
-    (stated("bytes 0-9/1000", b"0123456789"), "must send 990 bytes of it"),
+    (stated("bytes 0-9/1000", b"0123456789"), "must send the end of it; it answers 'bytes 0-9/1000'"),
     (stated("bytes 5-2/1000", b"0123456789"), "must send the end of it; it answers 'bytes 5-2/1000'"),
     (stated("something", b"0123456789"), "must send the end of it; it answers 'something'"),
     (stated("bytes 0-999/1000", b"0123456789"), r"the answer ended after 10 of 1,000 bytes; 4 tries"),
@@ -180,6 +180,18 @@ def test_servers_that_refuse_or_lie(fault, words, web):
 def test_wrong_ranges_of_chunks(content_range, web):
     archive = wb.open(web.at("field.zip"))
     web.fault = stated(content_range, b"0" * 100)
+    with pytest.raises(wb.WorkbenchError, match=r"must send [\d,]+ bytes of it; it answers"):
+        archive.decompress()
+
+
+def test_bytes_beside_those_of_the_request_are_refused(web):
+    archive = wb.open(web.at("field.zip"))
+
+    def beside(request, number):
+        begin, last = map(int, request.headers["Range"].removeprefix("bytes=").split("-"))
+        return stated(f"bytes {begin + 1}-{last + 1}/99999999", b"0" * (last + 1 - begin))(request, number)
+
+    web.fault = beside
     with pytest.raises(wb.WorkbenchError, match=r"must send [\d,]+ bytes of it; it answers"):
         archive.decompress()
 

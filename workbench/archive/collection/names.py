@@ -17,7 +17,7 @@ from itertools import count
 from typing import Any
 
 from workbench.archive.key import ROOT, is_key
-from workbench.errors import UnknownName, WorkbenchError, briefly
+from workbench.errors import UnknownName, WorkbenchError, briefly, some_of
 
 MOST_CHARACTERS = 256
 RESERVED = (ROOT, "lossbench")   # the folder of the second copy of the root
@@ -124,8 +124,7 @@ def require_known(name: Any, known: Iterable[str], what: str) -> None:
         return
     near = difflib.get_close_matches(name, names, 1) if isinstance(name, str) else []
     meant = f"did you mean {near[0]!r}? There" if near else "there"
-    listed = ", ".join(map(repr, names[:20])) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
-    raise UnknownName(f"expected the name of {what}; got {briefly(name)}: {meant} are {listed}")
+    raise UnknownName(f"expected the name of {what}; got {briefly(name)}: {meant} are {some_of(map(repr, names), 20)}")
 
 
 def has_own_key(group: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fnmatch
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from workbench.archive.chunking import checked_chunks, names_of
@@ -16,7 +16,7 @@ from workbench.archive.collection.dataset import Dataset
 from workbench.archive.collection.names import require_known
 from workbench.data import Field
 from workbench.data.variable import Form, Variable
-from workbench.errors import WorkbenchError, briefly
+from workbench.errors import WorkbenchError, briefly, some_of
 from workbench.guarantees import Bound, Exact
 
 ALL = "*"
@@ -53,7 +53,7 @@ def known_options(dataset: Dataset, rules: Any) -> dict[str, dict[str, Any]]:
         )
     known = {name: _options(name, rule) for name, rule in rules.items()}
     for name in known:
-        _require_some(name, dataset)
+        require_some(name, dataset)
     names = set(dataset)
     patterns = {name: options for name, options in known.items() if name not in names}   # a name is about one member alone
     found = {}
@@ -68,10 +68,9 @@ class _NoRule(Exception):
 
 
 def _missing_rules(names: list[str]) -> WorkbenchError:
-    listed = ", ".join(map(repr, names[:12])) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
     have = "has" if len(names) == 1 else "have"
     rule = f'{names[0]!r}: wb.Absolute(...), or "*": wb.Exact() for all others'
-    return WorkbenchError(f"{listed} {have} no bound: add a rule, such as {rule}")
+    return WorkbenchError(f"{some_of(map(repr, names))} {have} no bound: add a rule, such as {rule}")
 
 
 def chunks_for(dataset: Dataset, chunks: Any) -> dict[str, dict[str, int | None] | None]:
@@ -131,11 +130,10 @@ def _options(name: Any, rule: Any) -> dict[str, Any]:
     raise WorkbenchError(f'the rule for {name!r} must be a bound, or {{"bound": ..., "codec": ...}}; got {briefly(rule)}')
 
 
-def _require_some(pattern: Any, dataset: Dataset) -> None:
-    """Refuse a rule that is about no member: a slip of the pen would leave one without its bound."""
-    if pattern == ALL or (isinstance(pattern, str) and matching(pattern, dataset)):
-        return
-    require_known(pattern, dataset, "a member, of a group, or a pattern")
+def require_some(pattern: Any, names: Collection[str], what: str = "a member, of a group, or a pattern") -> None:
+    """Refuse a rule that is about none of these names: a slip of the pen would leave one without its bound."""
+    if pattern != ALL and not (isinstance(pattern, str) and matching(pattern, names)):
+        require_known(pattern, names, what)
 
 
 def is_exact(dataset: Dataset, name: str) -> bool:

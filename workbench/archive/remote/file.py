@@ -32,9 +32,9 @@ class LastBytes:
     def part(self, begin: int, size: int) -> bytes:
         """Bytes from a place on; only those that are not here are asked for."""
         first = self.size - len(self._data)
-        asked = self._file.read(begin, min(size, first - begin)) if begin < first else b""
+        before = self._file.read(begin, min(size, first - begin)) if begin < first else b""
         inside = max(begin - first, 0)
-        return asked + self._data[inside : inside + size - len(asked)]
+        return before + self._data[inside : inside + size - len(before)]
 
     def need(self, begin: int, before: int) -> None:
         """If the byte at a place is not here, ask for it and all behind it, with some before it, and keep them."""

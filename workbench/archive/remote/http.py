@@ -1,6 +1,6 @@
 """Files by HTTP, in ranges of bytes, with the standard library alone.
 
-Each answer is compared with what was asked for: the range, the size of the file, and the mark (`ETag`, else the date) that
+Each answer is compared with the request: the range, the size of the file, and the validator (`ETag`, else the date) that
 the first answer carried. So a server that ignores ranges, a proxy that cuts an answer, and a file that was replaced in the
 meantime are errors, never wrong bytes. A server that does not know ranges sends the whole file: small ones are kept.
 """
@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from workbench.archive.frame import Damaged
-from workbench.archive.remote.asking import Unavailable, repeated
+from workbench.archive.remote.retries import Unavailable, with_retries
 from workbench.arguments import number
 from workbench.data.readers.address import name_of
 from workbench.errors import WorkbenchError
@@ -31,6 +31,27 @@ AT_ONCE = 2**20
 PASSING = (408, 425, 429, 500, 502, 503, 504)   # states of a server that may pass
 OPTIONS = ("headers", "timeout")
 _RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
+
+
+@dataclass(frozen=True)
+class Range:
+    """So many bytes from a place on; the last ones where `begin` is None."""
+
+    begin: int | None
+    size: int
+
+    def __str__(self) -> str:
+        return f"bytes=-{self.size}" if self.begin is None else f"bytes={self.begin}-{self.begin + self.size - 1}"
+
+    def matches(self, begin: int, end: int, whole: int) -> bool:
+        """Whether bytes from `begin` to `end` of a file are these; of the last ones, a server may send fewer.
+
+        >>> Range(5, 2).matches(5, 7, 100), Range(5, 2).matches(4, 6, 100), Range(None, 9).matches(95, 100, 100)
+        (True, False, True)
+        """
+        if not 0 <= begin < end <= whole:
+            return False
+        return end == whole if self.begin is None else (begin, end) == (self.begin, self.begin + self.size)
 
 
 @dataclass(frozen=True)
@@ -49,12 +70,12 @@ class HTTPFile:
         self.address, self.name = address, name_of(address)
         self.headers = _checked(headers or {})
         self.timeout = number("timeout", timeout, low=0.01, high=1e5)
-        self._mark: str | None = None
+        self._validator: str | None = None
         self._whole: bytes | None = None
 
     def last(self, count: int) -> tuple[bytes, int]:
         """Its last bytes, at most so many, and its size."""
-        answer = self._ask(f"bytes=-{count}", None)
+        answer = self._part(Range(None, count))
         return answer.data[-count:], answer.size
 
     def read(self, begin: int, size: int) -> bytes:
@@ -63,33 +84,32 @@ class HTTPFile:
             return self._whole[begin : begin + size]
         if not size:
             return b""
-        answer = self._ask(f"bytes={begin}-{begin + size - 1}", size)
+        answer = self._part(Range(begin, size))
         return answer.data[begin - answer.begin :][:size]
 
     def all_of_it(self, most: int) -> bytes:
         """All its bytes, at most so many."""
-        return repeated(lambda: self._asked(None, None, most), self.name).data
+        return with_retries(lambda: self._answered("GET", None, most), self.name).data
 
     def size(self) -> int:
         """How many bytes it has, without reading them."""
-        return repeated(lambda: self._asked(None, 0, MOST_WHOLE), self.name).size
+        return with_retries(lambda: self._answered("HEAD", None, MOST_WHOLE), self.name).size
 
-    def _ask(self, wanted: str, size: int | None) -> Answer:
-        answer = repeated(lambda: self._asked(wanted, size, MOST_WHOLE), self.name)
+    def _part(self, wanted: Range) -> Answer:
+        answer = with_retries(lambda: self._answered("GET", wanted, MOST_WHOLE), self.name)
         if answer.begin == 0 and len(answer.data) == answer.size:
             self._whole = answer.data
         return answer
 
-    def _asked(self, wanted: str | None, size: int | None, most: int) -> Answer:
-        """One request: for a range, for all (None), or (size 0) for the size alone."""
-        method = "HEAD" if size == 0 else "GET"
+    def _answered(self, method: str, wanted: Range | None, most: int) -> Answer:
+        """One request: for a range, or without one for all; HEAD is for the size alone."""
         headers = {"User-Agent": "lossbench", "Accept-Encoding": "identity", **self.headers}
         if wanted is not None:
-            headers["Range"] = wanted
+            headers["Range"] = str(wanted)
         request = urllib.request.Request(self._encoded, headers=headers, method=method)
         try:
             with _OPENER.open(request, timeout=self.timeout) as response:
-                return self._answer(response, wanted, size, most)
+                return self._answer(response, method, wanted, most)
         except urllib.error.HTTPError as error:
             raise self._refusal(error) from None
         except (OSError, http.client.HTTPException) as error:
@@ -100,30 +120,30 @@ class HTTPFile:
         """The address with spaces and letters beyond ASCII as HTTP has them."""
         return quote(self.address, safe="%/:=&?~#+!$,;'@()*[]")
 
-    def _answer(self, response: Any, wanted: str | None, size: int | None, most: int) -> Answer:
+    def _answer(self, response: Any, method: str, wanted: Range | None, most: int) -> Answer:
         self._require_same(response.headers)
         length = _count(response.headers.get("Content-Length"))
         if response.headers.get("Content-Encoding", "identity") != "identity":
             raise WorkbenchError(f"the server of {self.name} sends it compressed, against the request: download it first")
         if response.status == 206:
-            begin, end, whole = self._stated_range(response.headers.get("Content-Range"), size)
+            begin, end, whole = self._stated_range(response.headers.get("Content-Range"), wanted)
             return Answer(self._body(response, end - begin), begin, whole)
         if length is None:
             raise WorkbenchError(f"the server of {self.name} does not say how long it is: download it first")
-        if size == 0:
+        if method == "HEAD":
             return Answer(b"", 0, length)
         if length > most:
             ignores = f"the server of {self.name} ignores ranges of bytes" if wanted else f"{self.name} is too large"
             raise WorkbenchError(f"{ignores}, and all of it takes {length:,} bytes (at most {most:,}): download it first")
         return Answer(self._body(response, length), 0, length)
 
-    def _stated_range(self, stated: str | None, size: int | None) -> tuple[int, int, int]:
-        """From where to where an answer is, and the size of the file; a wrong range is an error."""
-        found = _RANGE.fullmatch(stated or "")
-        begin, last, whole = map(int, found.groups()) if found else (0, -2, 0)
-        if not 0 <= begin <= last < whole or (size is not None and last + 1 - begin != size):
-            asked = "the end" if size is None else f"{size:,} bytes"
-            raise WorkbenchError(f"the server of {self.name} must send {asked} of it; it answers {stated!r:.80}")
+    def _stated_range(self, stated: str | None, wanted: Range | None) -> tuple[int, int, int]:
+        """From where to where an answer is, and the size of the file; another range than the requested one is an error."""
+        numbers = _RANGE.fullmatch(stated or "")
+        begin, last, whole = map(int, numbers.groups()) if numbers else (0, -1, 0)
+        if wanted is None or not wanted.matches(begin, last + 1, whole):
+            expected = "all" if wanted is None else "the end" if wanted.begin is None else f"{wanted.size:,} bytes"
+            raise WorkbenchError(f"the server of {self.name} must send {expected} of it; it answers {stated!r:.80}")
         return begin, last + 1, whole
 
     def _body(self, response: Any, size: int) -> bytes:
@@ -142,11 +162,11 @@ class HTTPFile:
 
     def _require_same(self, headers: Any) -> None:
         """An error if the file is another than at the first answer."""
-        mark = headers.get("ETag") or headers.get("Last-Modified") or ""
-        with _MARKING:
-            if self._mark is None:
-                self._mark = mark
-        if mark and self._mark and mark.removeprefix("W/") != self._mark.removeprefix("W/"):
+        validator = (headers.get("ETag") or headers.get("Last-Modified") or "").removeprefix("W/")
+        with _FIRST_ANSWER:
+            if self._validator is None:
+                self._validator = validator
+        if validator and self._validator and validator != self._validator:
             raise WorkbenchError(f"{self.name} changed since it was opened: open it again")
 
     def _refusal(self, error: urllib.error.HTTPError) -> Exception:
@@ -204,6 +224,6 @@ class _Redirections(urllib.request.HTTPRedirectHandler):
         return request
 
 
-_MARKING = threading.Lock()
+_FIRST_ANSWER = threading.Lock()
 _OWN = ("User-agent", "Accept-encoding", "Range")   # headers, as urllib writes them
 _OPENER = urllib.request.build_opener(_Redirections)   # uses the proxies of the environment

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from workbench.archive.remote.asking import Unavailable, repeated
 from workbench.archive.remote.file import exactly
+from workbench.archive.remote.retries import Unavailable, with_retries
 from workbench.data.readers.address import name_of, scheme_of
 from workbench.errors import WorkbenchError
 
@@ -28,48 +28,46 @@ class ObjectStore:
 
             self._files, self.path = url_to_fs(address, **options)
         except ImportError as error:
-            needed = NEEDS.get(scheme_of(address), str(error))
-            raise WorkbenchError(
-                f"{scheme_of(address)}:// needs fsspec and {needed}: pip install 'lossbench[remote]'"
-                if needed == "s3fs" else f"{scheme_of(address)}:// needs fsspec and {needed}: install them"
-            ) from None
+            needed = NEEDS.get(scheme := scheme_of(address), str(error))
+            how = "pip install 'lossbench[remote]'" if scheme == "s3" else "install them"
+            raise WorkbenchError(f"{scheme}:// needs fsspec and {needed}: {how}") from None
         except (ValueError, TypeError) as error:
             raise WorkbenchError(f"cannot open {address!r}: {error}") from None
 
     def size(self, key: str = "") -> int | None:
         """How many bytes a file has; None if there is none."""
         try:
-            about = self._asked(lambda: self._files.info(self._place(key)), key)
+            about = self._requested(lambda: self._files.info(self._place(key)), key)
         except FileNotFoundError:
             return None
         return int(about["size"]) if about.get("type") == "file" and about.get("size") is not None else None
 
     def sizes(self) -> dict[str, int]:
         """The files below this place, by their keys."""
-        found = self._asked(lambda: self._files.find(self.path, detail=True))
+        files = self._requested(lambda: self._files.find(self.path, detail=True))
         begin = f"{self.path.rstrip('/')}/"
-        return {place.removeprefix(begin): int(about["size"]) for place, about in found.items() if place.startswith(begin)}
+        return {place.removeprefix(begin): int(about["size"]) for place, about in files.items() if place.startswith(begin)}
 
     def read(self, key: str, begin: int, size: int) -> bytes:
         """Exactly so many bytes of a file; a missing one is `FileNotFoundError`."""
         if not size:
             return b""
-        data = self._asked(lambda: self._files.cat_file(self._place(key), start=begin, end=begin + size), key)
+        data = self._requested(lambda: self._files.cat_file(self._place(key), start=begin, end=begin + size), key)
         return exactly(bytes(data), size, key or self.name)
 
     def put(self, file: Path) -> None:
         """Put a file here. Stores show an object when it is complete."""
-        self._asked(lambda: self._files.put_file(str(file), self.path))
+        self._requested(lambda: self._files.put_file(str(file), self.path))
 
     def _place(self, key: str) -> str:
         return f"{self.path.rstrip('/')}/{key}" if key else self.path
 
-    def _asked(self, ask: Callable[[], Any], key: str = "") -> Any:
+    def _requested(self, request: Callable[[], Any], key: str = "") -> Any:
         """What a library returns; its errors in one sentence, and requests that may pass are repeated."""
 
         def once() -> Any:
             try:
-                return ask()
+                return request()
             except FileNotFoundError:
                 raise
             except PermissionError as error:
@@ -83,7 +81,7 @@ class ObjectStore:
                 reason = f"{type(error).__name__}: {error}".splitlines()[0]
                 raise WorkbenchError(f"the store of {self.name} reports an error ({reason:.200})") from error
 
-        return repeated(once, key or self.name)
+        return with_retries(once, key or self.name)
 
 
 class ObjectFile:

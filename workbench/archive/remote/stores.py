@@ -108,7 +108,7 @@ class WebFolder:
         self.address, self.name, self._options = address, name_of(address), dict(options)
         self._sizes: dict[str, int | None] = {}
         self._files: dict[str, HTTPFile] = {}
-        self._asking = threading.Lock()
+        self._lock = threading.Lock()
 
     def size(self, key: str, missing: int | None = None) -> int:
         """How many bytes there are, without reading them; asked for once."""
@@ -139,7 +139,7 @@ class WebFolder:
     def _reached(self, key: str, use: Any) -> Any:
         if not is_key(key):
             return None
-        with self._asking:
+        with self._lock:
             if key not in self._files:
                 self._files[key] = HTTPFile(_below(self.address, key), **self._options)
                 self._files[key].name = f"{self.name}/{key}"
@@ -153,11 +153,11 @@ class WebFolder:
         return Damaged(key, f"it is missing from {self.name}")
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_files": {}, "_asking": None}
+        return {**self.__dict__, "_files": {}, "_lock": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._asking = threading.Lock()
+        self._lock = threading.Lock()
 
 
 def remote_store(address: str, damaged: bool, options: Mapping[str, Any] | None) -> Store:
@@ -168,8 +168,8 @@ def remote_store(address: str, damaged: bool, options: Mapping[str, Any] | None)
     if scheme_of(address) not in WEB:
         store = ObjectStore(address, given)
         return RemoteZip(ObjectFile(store)) if store.size() is not None else ObjectFolder(store)
-    if strangers := set(given) - set(OPTIONS):
-        raise WorkbenchError(f"storage_options of http are {' and '.join(OPTIONS)}; got {sorted(map(str, strangers))[0]!r}")
+    if unknown := set(given) - set(OPTIONS):
+        raise WorkbenchError(f"storage_options of http are {' and '.join(OPTIONS)}; got {sorted(map(str, unknown))[0]!r}")
     folder = WebFolder(address, given)
     if not urlsplit(address).path.endswith(".zip") and folder.size(ROOT, missing=-1) >= 0:
         return folder

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from workbench.auditing.diagnosis.probe import Probe
 from workbench.auditing.finding import FAILED, NOTE, Finding
-from workbench.run.chunked_field import ChunkedField
 
 
 def swapped_bytes(member: str, probe: Probe) -> Finding | None:
@@ -26,13 +27,13 @@ def swapped_bytes(member: str, probe: Probe) -> Finding | None:
     return Finding(FAILED, member, "byte order", words, {"share": float(near.sum() / max(known.sum(), 1))})
 
 
-def narrowed(member: str, original: ChunkedField, lossy: ChunkedField, holds: bool | None) -> Finding | None:
+def narrowed(member: str, wide: np.dtype, narrow: np.dtype, holds: bool) -> Iterator[Finding]:
     """Numbers of fewer bits than those of the original: a defect, unless a promise holds with them."""
-    wide, narrow = original.dtype, lossy.dtype
     if wide.kind != narrow.kind or narrow.itemsize >= wide.itemsize:
-        return None
-    words = f"the values are {narrow} in place of {wide}"
+        return
+    words, evidence = f"the values are {narrow} in place of {wide}", {"dtype": str(narrow), "original": str(wide)}
     if holds:
-        return Finding(NOTE, member, "narrower type", f"{words}; the promise holds with them", {"dtype": str(narrow)})
-    digits = f", and keep {np.finfo(narrow).precision} digits" if narrow.kind == "f" else ""
-    return Finding(FAILED, member, "narrower type", f"{words}{digits}", {"dtype": str(narrow), "original": str(wide)})
+        yield Finding(NOTE, member, "narrower type", f"{words}; the promise holds with them", evidence)
+    else:
+        digits = f", and keep {np.finfo(narrow).precision} digits" if narrow.kind == "f" else ""
+        yield Finding(FAILED, member, "narrower type", f"{words}{digits}", evidence)

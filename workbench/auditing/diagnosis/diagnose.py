@@ -20,43 +20,43 @@ FEW = 0.01   # of the values: what changes all of them breaks a bound more often
 
 
 def causes(
-    member: str, original: ChunkedField, lossy: ChunkedField, found: Tally, allowed: float, axes: tuple[str, ...]
+    member: str, original: ChunkedField, lossy: ChunkedField, tally: Tally, allowed: float, axes: tuple[str, ...]
 ) -> list[Finding]:
     """The causes of a difference; errors up to `allowed` are none."""
-    return [*_of_mask(member, found), *_of_values(member, original, lossy, found, allowed, axes)]
+    return [*_of_mask(member, tally), *_of_values(member, original, lossy, tally, allowed, axes)]
 
 
-def _of_mask(member: str, found: Tally) -> Iterator[Finding]:
+def _of_mask(member: str, tally: Tally) -> Iterator[Finding]:
     """Values where the original has none: a mask that is lost, or a fill value that became data."""
-    if not found.gained:
+    if not tally.gained:
         return
-    low, high = found.filled
-    evidence = {"count": found.gained, "smallest": low, "largest": high, "first": found.first_gained.at}
+    low, high = tally.filled
+    evidence = {"count": tally.gained, "smallest": low, "largest": high, "first": tally.first_gained.at}
     if low == high:
-        words = f"the fill value {low:.6g} is data at {found.gained:,} places where the original has no value"
+        words = f"the fill value {low:.6g} is data at {tally.gained:,} places where the original has no value"
         yield Finding(FAILED, member, "fill value as data", words, evidence)
     else:
-        words = f"{found.gained:,} places without a value in the original have one: their mask is lost"
+        words = f"{tally.gained:,} places without a value in the original have one: their mask is lost"
         yield Finding(FAILED, member, "mask lost", words, evidence)
 
 
 def _of_values(
-    member: str, original: ChunkedField, lossy: ChunkedField, found: Tally, allowed: float, axes: tuple[str, ...]
+    member: str, original: ChunkedField, lossy: ChunkedField, tally: Tally, allowed: float, axes: tuple[str, ...]
 ) -> Iterator[Finding]:
     probe = Probe.of(original, lossy, axes)
     near = probe
-    if not probe.whole and (place := _place(found)) is not None:
+    if not probe.whole and (place := _place(tally)) is not None:
         near = Probe.of(original, lossy, axes, place)
     cause = None
-    if not found.over or found.over > FEW * found.values:
+    if not tally.over or tally.over > FEW * tally.values:
         cause = swapped_bytes(member, probe) or _shifted_coordinate(member, probe) or _changed(member, probe)
     if cause is None:
         cause = blocks(member, near, allowed if math.isfinite(allowed) else 0.1 * probe.scale)
     if cause is not None:
         yield cause
-    elif found.lost:
-        words = f"{found.lost:,} values of the original are missing (NaN or masked)"
-        yield Finding(FAILED, member, "values lost", words, {"count": found.lost, "first": found.first_lost.at})
+    elif tally.lost:
+        words = f"{tally.lost:,} values of the original are missing (NaN or masked)"
+        yield Finding(FAILED, member, "values lost", words, {"count": tally.lost, "first": tally.first_lost.at})
 
 
 def _changed(member: str, probe: Probe) -> Finding | None:
@@ -85,7 +85,7 @@ def _shifted_coordinate(member: str, probe: Probe) -> Finding | None:
     return Finding(FAILED, member, "coordinates shifted", words, {"offset": offset, "steps": count})
 
 
-def _place(found: Tally) -> tuple[int, ...] | None:
+def _place(tally: Tally) -> tuple[int, ...] | None:
     """Where to look closely."""
-    peaks: tuple[Peak, ...] = (found.worst, found.first_lost, found.largest)
+    peaks: tuple[Peak, ...] = (tally.worst, tally.first_lost, tally.largest)
     return next((peak.at for peak in peaks if peak.at is not None), None)

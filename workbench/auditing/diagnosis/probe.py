@@ -15,6 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
+from workbench import backend
 from workbench.auditing.numbers import missing_in
 from workbench.run.chunked_field import ChunkedField
 from workbench.slabs import Slices
@@ -125,7 +126,7 @@ def _read(field: ChunkedField, ends: list[list[slice]], kept: tuple[int, ...]) -
         sizes = [part.stop - part.start for part in place]
         target = tuple(slice(at * size, (at + 1) * size) for at, size in zip(corner, sizes, strict=True))
         part = field.part(place)
-        raw[target] = part.values.get() if hasattr(part.values, "get") else part.values
+        raw[target] = backend.to_host(part.values)
         missing[target] = missing_in(part)
     values = raw.astype(np.float64)
     with np.errstate(invalid="ignore"):

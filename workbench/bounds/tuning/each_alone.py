@@ -45,8 +45,8 @@ def searched_alone(
     found: dict[str, Found] = {}
     archives = dict(kept)
     for number, name in enumerate(names):
-        told = _told(progress, end, name, number, len(names))
-        found[name] = find_bound(members[name], falling, codec, most_runs=most_runs, progress=told)
+        own = _progress_of(progress, end, name, number, len(names))
+        found[name] = find_bound(members[name], falling, codec, most_runs=most_runs, progress=own)
         archives[name] = _archive_of(found[name], members[name])
     archive = gathered({name: archives[name] for name in members}, members.groups)
     rising = target.only(target.rising) if target.rising else None
@@ -72,15 +72,15 @@ def _archive_of(found: Found, member: Any) -> Archive:
 
 
 def _notes(found: Mapping[str, Found], archive: Any, falling: All, missed: All | None) -> list[str]:
-    said = {name: own.notes if own.met else (own.sentence, *own.notes) for name, own in found.items()}
-    notes = [f"{name}: {note}" for name, own in said.items() for note in own]
+    each = {name: own.notes if own.met else (own.sentence, *own.notes) for name, own in found.items()}
+    notes = [f"{name}: {note}" for name, own in each.items() for note in own]
     if missed is None:
         return notes
     ratio = f"the largest bounds with {falling} have a ratio of {archive.ratio:.4g} in all, which misses {missed}"
     return [*notes, ratio, *documents_of(missed, archive)]
 
 
-def _told(progress: Progress | None, start: float, name: str, number: int, count: int) -> Progress | None:
+def _progress_of(progress: Progress | None, start: float, name: str, number: int, count: int) -> Progress | None:
     """The progress of the search for one variable."""
     if progress is None:
         return None

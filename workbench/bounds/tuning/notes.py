@@ -35,13 +35,13 @@ def notes(search: Search, terms: Terms, tried: list[Tried]) -> list[str]:
 
 def _on_chance(search: Search) -> list[str]:
     """What is known of finer and of larger bounds where some meet the target by chance."""
-    count, said = search.by_chance, []
+    count, lines = search.by_chance, []
     if count:
-        said = [f"{count} larger bound{'s' if count > 1 else ''} met the target by chance: finer ones did not"]
+        lines = [f"{count} larger bound{'s' if count > 1 else ''} met the target by chance: finer ones did not"]
     if not search.certain:
         stopped = f"stopped after {len(search.runs)} compressions, before {len(FINER)} finer bounds had met the target, too"
-        said.append(f"{stopped}: it may be met by chance")
-    return said
+        lines.append(f"{stopped}: it may be met by chance")
+    return lines
 
 
 def conflict(search: Search, falling: All, rising: All) -> str:

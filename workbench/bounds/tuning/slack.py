@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import html
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from workbench.archive.collection.reports import aligned
 from workbench.bounds.tuning.several import All
 from workbench.charts.table import LEFT
 from workbench.json_values import json_value
@@ -59,22 +61,17 @@ def slacks_of(target: All, figures: Mapping[str, Any]) -> tuple[Slack, ...]:
 
 def as_text(slacks: Sequence[Slack]) -> str:
     """A table of a line for each."""
-    lines = [("target", "reached", "slack", ""), *map(_cells, slacks)]
-    first, second, third = (max(len(line[column]) for line in lines) for column in range(3))
-    return "\n".join(
-        f"  {words:<{first}}  {value:>{second}}  {slack:>{third}}  {remark}".rstrip()
-        for words, value, slack, remark in lines
-    )
+    return textwrap.indent(aligned(list(map(_cells, slacks)), {"reached", "slack"}), "  ")
 
 
 def as_html(slacks: Sequence[Slack]) -> str:
     """The table for notebooks."""
     body = "".join(
-        f"<tr><td {LEFT}>{html.escape(words)}</td><td>{value}</td><td>{slack}</td><td {LEFT}>{remark}</td></tr>"
-        for words, value, slack, remark in map(_cells, slacks)
+        f"<tr><td {LEFT}>{html.escape(target)}</td><td>{reached}</td><td>{slack}</td><td {LEFT}>{remark}</td></tr>"
+        for target, reached, slack, remark in (_cells(each).values() for each in slacks)
     )
     return f"<table><thead><tr><th {LEFT}>target</th><th>reached</th><th>slack</th><th></th></tr></thead>{body}</table>"
 
 
-def _cells(each: Slack) -> tuple[str, str, str, str]:
-    return each.target, f"{each.value:.6g}", f"{each.slack:+.3g}", each.remark
+def _cells(each: Slack) -> dict[str, str]:
+    return {"target": each.target, "reached": f"{each.value:.6g}", "slack": f"{each.slack:+.3g}", "": each.remark}

@@ -13,6 +13,7 @@ ALL = "all"
 NAMES = {   # as readers of SWIFT and IllustrisTNG call them
     "gas": 0, "dark_matter": 1, "dm": 1, "stars": 4, "black_holes": 5, "bh": 5,
 }
+NAME_OF_TYPE = ("gas", "dark_matter", "type_2", "type_3", "stars", "black_holes")
 TypeWanted = int | str | None
 
 

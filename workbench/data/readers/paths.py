@@ -48,6 +48,11 @@ def listed(given: Any) -> list[Path]:
     return [Path(one).expanduser() for one in given]
 
 
+def nbytes_of(path: Path) -> int:
+    """The bytes of a file, or of all files in a folder."""
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) if path.is_dir() else path.stat().st_size
+
+
 def in_order(path: Path) -> list[Any]:
     """A key for sorting by the numbers in names.
 

@@ -23,16 +23,16 @@ class Unavailable(Exception):
         self.wait = wait   # seconds, if the server says how long
 
 
-def repeated(ask: Callable[[], Result], name: str) -> Result:
+def with_retries(request: Callable[[], Result], name: str) -> Result:
     """What a request returns; one that fails for a moment is repeated.
 
-    >>> repeated(lambda: 5, "example.org")
+    >>> with_retries(lambda: 5, "example.org")
     5
     """
     wait = FIRST_WAIT
     for left in reversed(range(TRIES)):
         try:
-            return ask()
+            return request()
         except Unavailable as error:
             if not left:
                 raise WorkbenchError(f"{name} cannot be read ({error}; {TRIES} tries): try again later") from error
