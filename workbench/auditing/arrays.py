@@ -15,7 +15,8 @@ from workbench.auditing.call import Call
 from workbench.auditing.diagnosis.bits import narrowed
 from workbench.auditing.diagnosis.diagnose import causes
 from workbench.auditing.finding import FAILED, Finding
-from workbench.auditing.numbers import as_field, missing_in
+from workbench.auditing.kinds import unlike
+from workbench.auditing.numbers import MOST_AXES, as_field, missing_in
 from workbench.auditing.places import axes_of, place_of
 from workbench.auditing.promised import Promise
 from workbench.auditing.row import BROKEN, HOLDS, IDENTICAL, UNPROMISED, Row, in_place
@@ -45,10 +46,12 @@ Audited = tuple[Row, list[Finding]]
 
 def audited(call: Call, pair: Pair) -> Audited:
     """The row and the findings of a pair of arrays."""
+    if (why := unlike(pair.original, pair.lossy)) is not None:
+        return _row(pair, *_outlines(pair), BROKEN), [Finding(FAILED, pair.name, "another type", why)]
     x, y = as_field(pair.original, pair.lossy), as_field(pair.lossy, pair.original)
     if x is None or y is None:
         return _of_text(pair)
-    in_one_form = aligned(pair.name, x, y, (pair.original, pair.lossy))
+    in_one_form = _other_shape(pair) or aligned(pair.name, x, y, (pair.original, pair.lossy))
     if isinstance(in_one_form, Finding):
         return _row(pair, x, y, BROKEN), [in_one_form]
     x, y, findings = in_one_form
@@ -71,8 +74,22 @@ def audited(call: Call, pair: Pair) -> Audited:
     return row, findings
 
 
+def _outlines(pair: Pair) -> tuple[Any, Any]:
+    """What has the shape and the type of either side."""
+    first, second = (one if hasattr(one, "dtype") else one.values for one in (pair.original, pair.lossy))
+    return first, second
+
+
+def _other_shape(pair: Pair) -> Finding | None:
+    """Another shape of arrays on more axes than fields have, which are compared as one row of values."""
+    own, other = (tuple(one.shape) for one in _outlines(pair))
+    if own == other or max(len(own), len(other)) <= MOST_AXES:
+        return None
+    return of_shapes(pair.name, own, other, axes_of(pair.original, own))
+
+
 def _outcome(tally: Tally, limits: Any) -> str:
-    if tally.identical:
+    if tally.identical and not tally.over:   # signs of zeros are no difference unless the same bits were promised
         return IDENTICAL
     if limits is None:
         return UNPROMISED
