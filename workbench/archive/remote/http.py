@@ -99,6 +99,11 @@ class HTTPFile:
         """How many bytes it has, without reading them."""
         return with_retries(lambda: self._answered("HEAD", None, MOST_WHOLE), self.name).size
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether all its bytes are here."""
+        return self._whole is not None
+
     def forget(self) -> None:
         """Keep no bytes of it."""
         self._whole = None

@@ -108,8 +108,8 @@ class WebFolder:
         self.address, self.name, self._options = address, name_of(address), dict(options)
         self._sizes: dict[str, int | None] = {}
         self._files: dict[str, HTTPFile] = {}
+        self._kept: HTTPFile | None = None
         self._lock = threading.Lock()
-        self._last = ""
 
     def size(self, key: str, missing: int | None = None) -> int:
         """How many bytes there are, without reading them; asked for once."""
@@ -144,19 +144,27 @@ class WebFolder:
             if key not in self._files:
                 self._files[key] = HTTPFile(_below(self.address, key), **self._options)
                 self._files[key].name = f"{self.name}/{key}"
-            for other in self._files.values() if key != self._last else ():
-                other.forget()   # of a server that ignores ranges, one file is kept, not all
-            self._last, file = key, self._files[key]
+            file = self._files[key]
         try:
             return use(file)
         except FileNotFoundError:
             return None
+        finally:
+            self._keep_alone(file)
+
+    def _keep_alone(self, file: HTTPFile) -> None:
+        """Of a server that ignores ranges, keep one whole file, not all that were read."""
+        with self._lock:
+            if file.is_kept and self._kept is not file:
+                if self._kept is not None:
+                    self._kept.forget()
+                self._kept = file
 
     def _missing(self, key: str) -> Damaged:
         return Damaged(key, f"it is missing from {self.name}")
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_files": {}, "_lock": None}
+        return {**self.__dict__, "_files": {}, "_kept": None, "_lock": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
