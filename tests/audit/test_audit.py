@@ -106,6 +106,16 @@ def test_equal_values_have_equal_signs():
     assert wb.audit({"a": zeros}, {"a": negative}, {"a": Exact()})["a"].outcome == "broken"
 
 
+def test_each_name_of_only_must_be_known():
+    particles = wb.Particles(np.random.default_rng(0).random((50, 3)), velocities=np.ones((50, 3)))
+    changed = wb.Particles(particles.positions, velocities=np.zeros((50, 3)))
+    for original, lossy, names in (({"T": WAVE, "Q": WAVE}, {"T": WAVE.copy(), "Q": -WAVE}, ["T", "q"]),
+                                   (particles, changed, ["positions", "velocites"])):
+        with pytest.raises(wb.WorkbenchError, match=f"got .?{names[1]}"):
+            wb.audit(original, lossy, only=names)
+        assert wb.audit(original, lossy, only=names[0]).passed
+
+
 def test_a_tolerance_of_a_signed_figure_is_about_its_size():
     assert not wb.audit(WAVE, WAVE - 0.5, wb.Absolute(1), tolerance={"mean_error": 0.1}).passed
 

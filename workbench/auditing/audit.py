@@ -94,8 +94,9 @@ def audit(
             audits += _of_pair(replace(call, progress=within), name, other, bounds)
         findings = [*of_sides(first, second, missing, extra, bool(call.only))]
         findings += [one for _, about in audits for one in about]
-        if not audits:
-            raise WorkbenchError(f"only must name arrays of {first.name}; got {', '.join(call.only)}")
+        seen = [*(row.name for row, _ in audits), *(one.member for one in findings)]
+        if unknown := [one for one in call.only if not any(replace(call, only=(one,)).wants(name) for name in seen)]:
+            raise WorkbenchError(f"only must name arrays of {first.name}; got {', '.join(unknown)}")
         rows = _with_bytes([row for row, _ in audits], first, second, dict(pairs))
         findings += exceeded(limits, rows)
         picture = error_picture(call, dict(pairs), rows)
