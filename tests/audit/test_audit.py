@@ -106,6 +106,20 @@ def test_equal_values_have_equal_signs():
     assert wb.audit({"a": zeros}, {"a": negative}, {"a": Exact()})["a"].outcome == "broken"
 
 
+def test_limits_of_slices_stay_with_their_axis():
+    xr = pytest.importorskip("xarray")
+    sizes = np.array([1.0, 10, 100, 1e3, 1e4, 1e5])[:, None]
+    original = xr.Dataset({"T": (("level", "x"), sizes * np.random.default_rng(0).normal(size=(6, 6)))})
+    archive = wb.compress(original, {"T": wb.PerSlice(wb.Relative(0.05), "level")})
+    other = original.copy(deep=True)
+    other["T"][0, 3] += 1.0   # far more than this slice may change, far less than the last one may
+    for one, over in ((original, 0), (other, 1)):
+        assert wb.audit(one, archive, quick=True)["T"].over == over
+        assert wb.audit(one.transpose("x", "level"), archive, quick=True)["T"].over == over
+        found = wb.audit(one.isel(level=slice(0, 4)), archive, quick=True)
+        assert (found["T"].over, found.passed) == (over, False)
+
+
 def test_each_name_of_only_must_be_known():
     particles = wb.Particles(np.random.default_rng(0).random((50, 3)), velocities=np.ones((50, 3)))
     changed = wb.Particles(particles.positions, velocities=np.zeros((50, 3)))

@@ -24,6 +24,7 @@ from workbench.auditing.tally import Pass, Tally
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Limit
+from workbench.guarantees.per_slice import SliceLimits
 from workbench.metrics.compare import compare
 from workbench.metrics.field_sums import FieldPair
 from workbench.run.chunked_field import ChunkedField, map_parts
@@ -56,7 +57,7 @@ def audited(call: Call, pair: Pair) -> Audited:
         return _row(pair, x, y, BROKEN), [in_one_form]
     x, y, findings = in_one_form
     with FieldPair.opened((x, _without_spacing(y)), call.client, call.scratch, call.progress) as opened:
-        limits = _limits(pair.promise, opened)
+        limits = _along(_limits(pair.promise, opened), axes_of(pair.original, x.shape), axes_of(pair.lossy, x.shape))
         step = Pass(x.shape, opened.part_shape, limits, pair.period)
         tally = sum(map_parts(opened.executor, "audit-chunks", step, opened.part_shape, opened.fields), Tally())
     axes = axes_of(pair.original, x.shape)
@@ -137,6 +138,13 @@ def _limits(promise: Promise | None, opened: FieldPair) -> Any:
         low, high = min(lows), max(highs)
     narrow = min(opened.original.dtype, opened.decoded.dtype, key=lambda one: (one.kind != "f", one.itemsize))
     return promise.limit(low, high, narrow)
+
+
+def _along(limits: Any, own: Sequence[str], other: Sequence[str]) -> Any:
+    """The limits of slices along the axis that has the name of theirs in the lossy array."""
+    if not isinstance(limits, SliceLimits) or sorted(own) != sorted(other) or len(set(own)) < len(own):
+        return limits
+    return SliceLimits(own.index(other[limits.axis]), limits.limits)
 
 
 def _ends(number: int, original: Field, lossy: Field) -> tuple[Any, Any] | None:
