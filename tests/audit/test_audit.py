@@ -82,10 +82,64 @@ def test_input_that_is_no_audit_is_refused(original, lossy, rules, sentence):
 
 
 def test_one_thing_twice_is_refused(tmp_path):
-    np.save(tmp_path / "a.npy", WAVE)
-    for twice in (WAVE, tmp_path / "a.npy"):
+    for name in ("a.npy", "b.npy"):
+        np.save(tmp_path / name, WAVE)
+    one, pattern, both = tmp_path / "a.npy", str(tmp_path / "*.npy"), [tmp_path / "a.npy", tmp_path / "b.npy"]
+    address = "https://example.invalid/a.zip"
+    for own, other in ((WAVE, WAVE), (one, one), ([one], [one]), (pattern, both), (one, pattern), (address, str(address))):
         with pytest.raises(wb.WorkbenchError, match="must be two"):
-            wb.audit(twice, twice)
+            wb.audit(own, other)
+
+
+@pytest.mark.parametrize("rules", [Exact(), {"*": Exact()}, {"T": Exact()}])
+def test_a_rule_of_equal_values_counts_before_what_the_file_states(rules):
+    xr = pytest.importorskip("xarray")
+    original = xr.Dataset({"T": (("y", "x"), WAVE)})
+    lossy = xr.Dataset({"T": (("y", "x"), np.round(WAVE, 2), {"least_significant_digit": 2})})
+    assert wb.audit(original, lossy, quick=True).passed
+    assert wb.audit(original, lossy, rules, quick=True)["T"].outcome == "broken"
+
+
+def test_equal_values_have_equal_signs():
+    zeros, negative = np.zeros(5), -np.zeros(5)
+    assert wb.audit({"a": zeros}, {"a": negative}).passed
+    assert wb.audit({"a": zeros}, {"a": negative}, {"a": Exact()})["a"].outcome == "broken"
+
+
+def test_limits_of_slices_stay_with_their_axis():
+    xr = pytest.importorskip("xarray")
+    sizes = np.array([1.0, 10, 100, 1e3, 1e4, 1e5])[:, None]
+    original = xr.Dataset({"T": (("level", "x"), sizes * np.random.default_rng(0).normal(size=(6, 6)))})
+    archive = wb.compress(original, {"T": wb.PerSlice(wb.Relative(0.05), "level")})
+    other = original.copy(deep=True)
+    other["T"][0, 3] += 1.0   # far more than this slice may change, far less than the last one may
+    for one, over in ((original, 0), (other, 1)):
+        assert wb.audit(one, archive, quick=True)["T"].over == over
+        assert wb.audit(one.transpose("x", "level"), archive, quick=True)["T"].over == over
+        found = wb.audit(one.isel(level=slice(0, 4)), archive, quick=True)
+        assert (found["T"].over, found.passed) == (over, False)
+
+
+def test_each_name_of_only_must_be_known():
+    particles = wb.Particles(np.random.default_rng(0).random((50, 3)), velocities=np.ones((50, 3)))
+    changed = wb.Particles(particles.positions, velocities=np.zeros((50, 3)))
+    for original, lossy, names in (({"T": WAVE, "Q": WAVE}, {"T": WAVE.copy(), "Q": -WAVE}, ["T", "q"]),
+                                   (particles, changed, ["positions", "velocites"])):
+        with pytest.raises(wb.WorkbenchError, match=f"got .?{names[1]}"):
+            wb.audit(original, lossy, only=names)
+        assert wb.audit(original, lossy, only=names[0]).passed
+
+
+def test_a_tolerance_of_a_signed_figure_is_about_its_size():
+    assert not wb.audit(WAVE, WAVE - 0.5, wb.Absolute(1), tolerance={"mean_error": 0.1}).passed
+
+
+def test_packing_beyond_the_range_of_float32_is_broken():
+    xr = pytest.importorskip("xarray")
+    original = xr.Dataset({"T": ("x", np.array([1.0, 1e39]))})
+    lossy = xr.Dataset({"T": ("x", np.array([1.0, 3e38], np.float32))})
+    lossy["T"].encoding = {"scale_factor": 0.5, "dtype": np.dtype("i2")}
+    assert wb.audit(original, lossy)["T"].over == 1
 
 
 def test_a_truncated_file_is_named(tmp_path):
@@ -111,6 +165,14 @@ def test_a_truncated_file_is_named(tmp_path):
         (np.array([1.0, np.inf]), np.array([1.0, np.inf]), "identical"),
         (np.array([1.0, np.inf]), np.array([1.0, 2.0]), "broken"),
         (np.array(["2001-01-01"], "M8[s]"), np.array(["2001-01-01"], "M8[ns]"), "identical"),
+        (np.array(["3000-01-01"], "M8[s]"), np.array([32503680000], "u8").__mul__(10**9).view("M8[ns]"), "broken"),
+        (np.array(["2001-01-01"], "M8[D]"), np.array([11323]), "broken"), (np.array([1], "m8[D]"), np.array([1]), "broken"),
+        (np.array([1], "m8[M]"), np.array([30], "m8[D]"), "broken"),
+        (np.array([1], "m8[D]"), np.array([1], "m8"), "broken"),
+        (np.array([1 + 2j, 3j]), np.array([[1.0, 2.0], [0.0, 3.0]]), "broken"),
+        (np.ones((2, 1, 2, 1, 3)), np.ones((3, 1, 2, 1, 2)), "broken"), (np.ones((1, 1, 2, 1, 3)), np.ones(6), "broken"),
+        (np.array([2**60 + 1], "u8"), np.array([2**60 + 1]), "identical"),
+        (np.array([2**60 + 1], "u8"), np.array([2**60]), "broken"), (np.array([2**63], "u8"), np.array([5]), "broken"),
         (np.zeros(0), np.zeros(0), "identical"), (np.array([1.0, 2.0], "f2"), np.array([1.0, 2.0], "f4"), "identical"),
     ],
 )

@@ -14,7 +14,9 @@ def snapshot() -> wb.Particles:
 
 
 def with_positions(snapshot: wb.Particles, positions: np.ndarray, order: np.ndarray | slice = np.s_[:]) -> wb.Particles:
-    return wb.Particles.wrapped(positions[order], snapshot.box, snapshot.velocities[order], snapshot.ids[order])
+    return wb.Particles.wrapped(
+        positions[order], snapshot.box, snapshot.velocities[order], snapshot.ids[order], snapshot.metadata
+    )
 
 
 def moved(snapshot: wb.Particles, size: float) -> np.ndarray:
@@ -57,6 +59,28 @@ def test_without_ids_another_order_is_a_defect(snapshot):
 def test_defects_of_positions(snapshot, change, expected):
     original = wb.Particles(snapshot.positions, snapshot.box)
     assert expected in kinds(wb.audit(original, change(original), wb.Absolute(0.01), quick=True))
+
+
+@pytest.mark.parametrize(
+    ("units", "expected"),
+    [("Mpc, km/s", set()), ("1000 kpc, km/s", set()), ("kpc, km/s", {("failed", "units changed")}),
+     ("", {("warning", "units lost")})],
+)
+def test_units_of_lengths(snapshot, units, expected):
+    original, lossy = (wb.Particles(snapshot.positions, metadata={"units": one}) for one in ("Mpc, km/s", units))
+    assert kinds(wb.audit(original, lossy, quick=True)) == expected
+
+
+def test_boxes_are_compared_in_any_unit(snapshot):
+    original, lossy = (wb.Particles(snapshot.positions * 1e-10, [size] * 3) for size in (5e-9, 1e-8))
+    assert ("failed", "box") in kinds(wb.audit(original, lossy, quick=True))
+
+
+def test_one_mass_for_all_is_a_mass_for_each(snapshot):
+    one, each, another = (wb.Particles(snapshot.positions, masses=mass) for mass in (2.0, np.full(len(snapshot), 2.0), 3.0))
+    assert wb.audit(one, each, quick=True).passed
+    assert wb.audit(each, one, quick=True).passed
+    assert not wb.audit(each, another, quick=True).passed
 
 
 def test_a_column_that_is_missing_is_a_defect_unless_it_is_left_out(snapshot):

@@ -159,3 +159,13 @@ def test_a_search_stops_where_its_progress_raises(at: float) -> None:
         wb.find_bounds(data, wb.Ratio(4), progress=progress)
     assert told == sorted(told)
     assert told[-1] < at + 0.2
+
+
+@pytest.mark.parametrize("target", [wb.PSNR(50), wb.Ratio(20)])
+def test_a_variable_with_a_constant_middle_is_searched(target):
+    rain = np.ones((300, 300))
+    rain[:20] = np.random.default_rng(0).normal(size=(20, 300))
+    sea = wb.Field(np.where(rain == 1, 0, rain), mask=rain == 1)
+    found = wb.find_bounds({"rain": rain, "sea": sea}, target, "prequantised")
+    assert found.met
+    assert min(found.bounds[name].eb for name in ("rain", "sea")) > 0

@@ -15,7 +15,8 @@ from workbench.auditing.call import Call
 from workbench.auditing.diagnosis.bits import narrowed
 from workbench.auditing.diagnosis.diagnose import causes
 from workbench.auditing.finding import FAILED, Finding
-from workbench.auditing.numbers import as_field, missing_in
+from workbench.auditing.kinds import unlike
+from workbench.auditing.numbers import MOST_AXES, as_field, missing_in
 from workbench.auditing.places import axes_of, place_of
 from workbench.auditing.promised import Promise
 from workbench.auditing.row import BROKEN, HOLDS, IDENTICAL, UNPROMISED, Row, in_place
@@ -23,6 +24,7 @@ from workbench.auditing.tally import Pass, Tally
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Limit
+from workbench.guarantees.per_slice import SliceLimits
 from workbench.metrics.compare import compare
 from workbench.metrics.field_sums import FieldPair
 from workbench.run.chunked_field import ChunkedField, map_parts
@@ -45,15 +47,17 @@ Audited = tuple[Row, list[Finding]]
 
 def audited(call: Call, pair: Pair) -> Audited:
     """The row and the findings of a pair of arrays."""
+    if (why := unlike(pair.original, pair.lossy)) is not None:
+        return _row(pair, *_outlines(pair), BROKEN), [Finding(FAILED, pair.name, "another type", why)]
     x, y = as_field(pair.original, pair.lossy), as_field(pair.lossy, pair.original)
     if x is None or y is None:
         return _of_text(pair)
-    in_one_form = aligned(pair.name, x, y, (pair.original, pair.lossy))
+    in_one_form = _other_shape(pair) or aligned(pair.name, x, y, (pair.original, pair.lossy))
     if isinstance(in_one_form, Finding):
         return _row(pair, x, y, BROKEN), [in_one_form]
     x, y, findings = in_one_form
     with FieldPair.opened((x, _without_spacing(y)), call.client, call.scratch, call.progress) as opened:
-        limits = _limits(pair.promise, opened)
+        limits = _along(_limits(pair.promise, opened), axes_of(pair.original, x.shape), axes_of(pair.lossy, x.shape))
         step = Pass(x.shape, opened.part_shape, limits, pair.period)
         tally = sum(map_parts(opened.executor, "audit-chunks", step, opened.part_shape, opened.fields), Tally())
     axes = axes_of(pair.original, x.shape)
@@ -71,8 +75,22 @@ def audited(call: Call, pair: Pair) -> Audited:
     return row, findings
 
 
+def _outlines(pair: Pair) -> tuple[Any, Any]:
+    """What has the shape and the type of either side."""
+    first, second = (one if hasattr(one, "dtype") else one.values for one in (pair.original, pair.lossy))
+    return first, second
+
+
+def _other_shape(pair: Pair) -> Finding | None:
+    """Another shape of arrays on more axes than fields have, which are compared as one row of values."""
+    own, other = (tuple(one.shape) for one in _outlines(pair))
+    if own == other or max(len(own), len(other)) <= MOST_AXES:
+        return None
+    return of_shapes(pair.name, own, other, axes_of(pair.original, own))
+
+
 def _outcome(tally: Tally, limits: Any) -> str:
-    if tally.identical:
+    if tally.identical and not tally.over:   # signs of zeros are no difference unless the same bits were promised
         return IDENTICAL
     if limits is None:
         return UNPROMISED
@@ -120,6 +138,13 @@ def _limits(promise: Promise | None, opened: FieldPair) -> Any:
         low, high = min(lows), max(highs)
     narrow = min(opened.original.dtype, opened.decoded.dtype, key=lambda one: (one.kind != "f", one.itemsize))
     return promise.limit(low, high, narrow)
+
+
+def _along(limits: Any, own: Sequence[str], other: Sequence[str]) -> Any:
+    """The limits of slices along the axis that has the name of theirs in the lossy array."""
+    if not isinstance(limits, SliceLimits) or sorted(own) != sorted(other) or len(set(own)) < len(own):
+        return limits
+    return SliceLimits(own.index(other[limits.axis]), limits.limits)
 
 
 def _ends(number: int, original: Field, lossy: Field) -> tuple[Any, Any] | None:

@@ -16,6 +16,7 @@ from typing import Any
 
 from workbench import backend
 from workbench.archive.archive import Archive
+from workbench.archive.collection.sources import is_files
 from workbench.archive.earlier_loss import largest_of
 from workbench.auditing.arrays import Audited, Pair, audited
 from workbench.auditing.call import Call
@@ -33,6 +34,8 @@ from workbench.auditing.tolerances import exceeded, tolerances_of
 from workbench.data import Field
 from workbench.data.chunked import ChunkedParticles
 from workbench.data.particles import Particles
+from workbench.data.readers.address import is_address
+from workbench.data.readers.paths import is_several, listed
 from workbench.errors import WorkbenchError
 from workbench.progress import Progress
 from workbench.run.chunked_field import ChunkedField, grid
@@ -91,8 +94,9 @@ def audit(
             audits += _of_pair(replace(call, progress=within), name, other, bounds)
         findings = [*of_sides(first, second, missing, extra, bool(call.only))]
         findings += [one for _, about in audits for one in about]
-        if not audits:
-            raise WorkbenchError(f"only must name arrays of {first.name}; got {', '.join(call.only)}")
+        seen = [*(row.name for row, _ in audits), *(one.member for one in findings)]
+        if unknown := [one for one in call.only if not any(replace(call, only=(one,)).wants(name) for name in seen)]:
+            raise WorkbenchError(f"only must name arrays of {first.name}; got {', '.join(unknown)}")
         rows = _with_bytes([row for row, _ in audits], first, second, dict(pairs))
         findings += exceeded(limits, rows)
         picture = error_picture(call, dict(pairs), rows)
@@ -103,13 +107,19 @@ def audit(
 
 
 def _require_two(original: Any, lossy: Any) -> None:
-    """Refuse one thing given twice: it is identical to itself, and nothing would be known of the lossy file."""
-    paths = [one for one in (original, lossy) if isinstance(one, str | os.PathLike)]
-    same = original is lossy
-    if len(paths) == 2 and all(map(os.path.exists, paths)):
-        same = os.path.samefile(*paths)
-    if same:
-        raise WorkbenchError(f"original and lossy must be two; got {paths[0] if paths else 'the same object'} twice")
+    """Refuse one thing on both sides: it is identical to itself, and nothing would be known of the lossy file."""
+    own, other = (_files(one) for one in (original, lossy))
+    twice = next((one for one in own for same in other if os.path.samefile(one, same)), None)
+    if twice is not None or original is lossy or (is_address(original) and original == lossy):
+        raise WorkbenchError(f"original and lossy must be two; got {twice or 'the same object'} twice")
+
+
+def _files(given: Any) -> list[Path]:
+    """The files and folders that are named, as far as they exist."""
+    if not is_files(given) or is_address(given):
+        return []
+    paths = listed(given) if is_several(given) else [given]
+    return [path for one in paths if (path := Path(one).expanduser()).exists()]
 
 
 def _of_pair(call: Call, name: str, other: str, rules: Any) -> list[Audited]:

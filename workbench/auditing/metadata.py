@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -19,7 +20,10 @@ from workbench.archive.earlier_loss import (
 )
 from workbench.auditing.finding import FAILED, NOTE, WARNING, Finding
 from workbench.auditing.sides import Side
-from workbench.errors import some_of
+from workbench.data.particles import Particles
+from workbench.data.unit_grammar import factor_between
+from workbench.data.units import unit_of
+from workbench.errors import WorkbenchError, some_of
 
 MEANING = ("units", "calendar")       # what the numbers mean
 DESCRIBING = ("standard_name", "long_name", "cell_methods", "positive", "axis", "bounds", "grid_mapping")
@@ -45,6 +49,25 @@ def of_metadata(name: str, original: Any, lossy: Any, bare: bool) -> Iterator[Fi
     if rest:
         words = f"it lacks {len(rest)} more attributes: {some_of(rest, 5)}"
         yield Finding(NOTE, name, "attributes", words, {"attributes": rest})
+
+
+def of_units(name: str, original: Particles, lossy: Particles) -> Iterator[Finding]:
+    """The unit of lengths that the lossy particles lack or have changed."""
+    own, other = unit_of(original), unit_of(lossy)
+    if not own or own == other:
+        return
+    if not other:
+        yield Finding(WARNING, name, "units lost", f"the unit of lengths is lost; the original has {own!r}", {"units": own})
+    elif not _is_same(own, other):
+        words = f"the unit of lengths is {other!r} in place of {own!r}"
+        yield Finding(FAILED, name, "units changed", words, {"units": own})
+
+
+def _is_same(unit: str, other: str) -> bool:
+    try:
+        return math.isclose(factor_between(unit, other), 1, rel_tol=1e-6)
+    except WorkbenchError:   # not the same kind of unit, or none that is known
+        return False
 
 
 def of_sides(original: Side, lossy: Side, missing: list[str], extra: list[str], some: bool) -> Iterator[Finding]:

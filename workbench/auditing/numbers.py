@@ -10,6 +10,7 @@ from workbench.data.field import DTYPES, Field
 from workbench.errors import WorkbenchError
 from workbench.run.chunked_field import ChunkedField
 
+MOST_AXES = 4    # of a field
 EXACT = 2**53   # integers up to here are exact in float64
 
 
@@ -20,7 +21,7 @@ def as_field(member: Any, other: Any) -> ChunkedField | None:
     numbers = _numbers(member.values, getattr(other, "dtype", None) or getattr(other.values, "dtype", None))
     if numbers is None or not numbers.size:
         return None
-    on_grid = numbers.reshape(1) if numbers.ndim == 0 else numbers if numbers.ndim <= 4 else numbers.reshape(-1)
+    on_grid = numbers.reshape(1) if numbers.ndim == 0 else numbers if numbers.ndim <= MOST_AXES else numbers.reshape(-1)
     return ChunkedField.of(Field(on_grid, name=member.name, metadata=member.metadata))
 
 
@@ -51,9 +52,11 @@ def alike(original: np.ndarray, lossy: np.ndarray) -> tuple[np.ndarray, np.ndarr
     if original.dtype == lossy.dtype:
         return original, lossy
     if original.dtype.kind in "iu" and lossy.dtype.kind in "iu":
-        common = np.promote_types(original.dtype, lossy.dtype)
-        if common.kind in "iu":
+        common = _type_of_both(original, lossy)
+        if common is not None:
             return original.astype(common), lossy.astype(common)
+        words = "integers must be within int64 or within uint64 to be compared"
+        raise WorkbenchError(f"{words}; got {original.dtype} and {lossy.dtype}, with values below 0 and beyond 2^63")
     for whole, other in ((original, lossy), (lossy, original)):
         if whole.dtype.kind in "iu" and other.dtype.kind == "f" and (found := _as_whole(other, whole.dtype)) is not None:
             return (whole, found) if whole is original else (found, whole)
@@ -61,6 +64,20 @@ def alike(original: np.ndarray, lossy: np.ndarray) -> tuple[np.ndarray, np.ndarr
         if one.dtype.kind in "iu" and one.size and max(-int(one.min()), int(one.max())) > EXACT:
             raise WorkbenchError("integers beyond 2^53 must be compared with integers; got floats that are not whole")
     return original.astype(np.float64), lossy.astype(np.float64)
+
+
+def _type_of_both(*integers: np.ndarray) -> np.dtype | None:
+    """A type of integers that holds all of these; None if there is none.
+
+    >>> str(_type_of_both(np.array([2**63], np.uint64), np.array([5])))
+    'uint64'
+    """
+    common = np.promote_types(*(one.dtype for one in integers))
+    if common.kind in "iu":
+        return common
+    if all(int(one.min(initial=0)) >= 0 for one in integers):
+        return np.dtype(np.uint64)
+    return np.dtype(np.int64) if all(int(one.max(initial=0)) < 2**63 for one in integers) else None
 
 
 def _as_whole(values: np.ndarray, dtype: np.dtype) -> np.ndarray | None:

@@ -13,6 +13,7 @@ from workbench import backend
 from workbench.auditing.arrays import Audited, Pair, audited, figures_of
 from workbench.auditing.call import Call
 from workbench.auditing.finding import FAILED, NOTE, WARNING, Finding
+from workbench.auditing.metadata import of_units
 from workbench.auditing.promised import Promise
 from workbench.auditing.row import BROKEN, IDENTICAL, UNPROMISED
 from workbench.clusters.matching import common
@@ -44,8 +45,10 @@ def audited_particles(
     if len(first) != len(second) or first.dimensions != second.dimensions:
         return _of_counts(call, prefix, first, second, promise)
     sets = _matched(f"{prefix}positions", first, second, order)
-    found, findings = [], list(sets.findings)
+    bare = not isinstance(lossy, Particles | ChunkedParticles)
+    found, findings = [], [*sets.findings, *(() if bare else of_units(f"{prefix}positions", sets.original, sets.lossy))]
     arrays, others = _arrays(sets.original), _arrays(sets.lossy)
+    arrays, others = _with_masses(arrays, others), _with_masses(others, arrays)
     for array, values in arrays.items():
         own = f"{prefix}{array}"
         if not call.wants(own):
@@ -89,6 +92,13 @@ def _arrays(particles: Particles) -> dict[str, np.ndarray]:
     if masses is not None:
         named["masses"] = np.atleast_1d(masses) if np.ndim(masses) == 0 else masses
     return {name: backend.to_host(array) for name, array in named.items() if array is not None and np.ndim(array)}
+
+
+def _with_masses(arrays: dict[str, np.ndarray], others: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays with a mass for each particle, where the other side has one for each."""
+    if "masses" not in arrays or "masses" not in others or len(arrays["masses"]) > 1:
+        return arrays
+    return {**arrays, "masses": np.broadcast_to(arrays["masses"], others["masses"].shape)}
 
 
 def _field(name: str, values: np.ndarray) -> Field:
@@ -140,9 +150,10 @@ def _in_box(name: str, original: Particles, lossy: Particles, findings: list[Fin
         words = f"the lossy file has a box, {_lengths(other)}, and the original none"
         findings.append(Finding(WARNING, name, "box", words))
         return Particles(lossy.positions, None, lossy.velocities, lossy.ids, lossy.metadata, lossy.masses, lossy.columns)
-    if other is not None and not np.allclose(own, other, rtol=1e-5):
+    if other is not None and not np.allclose(own, other, rtol=1e-5, atol=0):
         factors = np.asarray(other) / np.asarray(own)
-        scaled = f": {factors[0]:.6g} times, as in another unit" if np.allclose(factors, factors[0], rtol=1e-5) else ""
+        alike = np.allclose(factors, factors[0], rtol=1e-5, atol=0)
+        scaled = f": {factors[0]:.6g} times, as in another unit" if alike else ""
         words = f"the box is {_lengths(other)} in place of {_lengths(own)}{scaled}"
         findings.append(Finding(FAILED, name, "box", words, {"original": list(own), "lossy": list(other)}))
     elif other is None:

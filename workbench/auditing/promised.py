@@ -61,7 +61,8 @@ class Promise:
         limit = self.bound.limit_between(low, high)
         if not self.rounds or limit.relative or dtype.kind != "f":
             return limit
-        room = ROUNDINGS * float(np.spacing(dtype.type(max(abs(low), abs(high)))))
+        largest = min(max(abs(low), abs(high)), float(np.nextafter(np.finfo(dtype).max, dtype.type(0))))
+        room = ROUNDINGS * float(np.spacing(dtype.type(largest)))
         return Limit("absolute", limit.value + room)
 
 

@@ -13,7 +13,10 @@ from workbench.guarantees import Bound, Exact
 
 
 def bounds_of(rules: Any, side: Side) -> dict[str, Bound]:
-    """The bounds of the members that are arrays; of those that are exact unless named, only where a rule names them."""
+    """The bounds of the members that are arrays; of those that are exact unless named, only where a rule names them.
+
+    A rule for all that allows errors is none about those. One that asks for equal values is about every member.
+    """
     if rules is None or side.holds_particles:
         return {}
     members = side.members
@@ -54,4 +57,11 @@ def require_rules(rules: Any, names: Iterable[str]) -> None:
 
 
 def _names(rules: Any, name: str) -> bool:
-    return isinstance(rules, Mapping) and any(matching(pattern, [name]) for pattern in rules if pattern != ALL)
+    if isinstance(rules, Bound):
+        return rules.eb == 0
+    return any(matching(pattern, [name]) for pattern, rule in rules.items() if pattern != ALL or _bound(rule).eb == 0)
+
+
+def _bound(rule: Any) -> Bound:
+    bound: Bound = rule if isinstance(rule, Bound) else rule["bound"]
+    return bound

@@ -7,9 +7,10 @@ that only one side has are counted apart, since no error measures them.
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,9 +22,10 @@ from workbench.data import Field
 from workbench.data.periodic import nearest_image
 from workbench.guarantees import Limits
 from workbench.guarantees.check import check
+from workbench.guarantees.per_slice import SliceLimits
 from workbench.guarantees.whole_numbers import differences
 from workbench.run.chunked_field import grid
-from workbench.slabs import rows_of
+from workbench.slabs import Slices, rows_of
 
 VALUES = 2**18   # that are looked at together: a dozen temporary arrays stay in a cache
 Index = tuple[int, ...]
@@ -116,10 +118,23 @@ class Pass:
         for rows in rows_of(original.shape, VALUES):
             first, *others = place
             first = slice(first.start + rows.start, first.start + rows.stop)
-            limit = None if self.limits is None else self.limits.at((first, *others))
-            starts = [part.start for part in (first, *others)]
-            found += tally(_rows(original, rows), _rows(lossy, rows), limit, self.period, starts)
+            for part in self._of_one_limit((first, *others)):
+                limit = None if self.limits is None else self.limits.at(part)
+                starts = [one.start for one in part]
+                here = tuple(slice(a.start - b.start, a.stop - b.start) for a, b in zip(part, place, strict=True))
+                found += tally(_at(original, here), _at(lossy, here), limit, self.period, starts)
         return found
+
+    def _of_one_limit(self, place: Slices) -> Iterator[Slices]:
+        """A part, cut where the limits of slices differ."""
+        if not isinstance(self.limits, SliceLimits):
+            yield place
+            return
+        axis, start = self.limits.axis, place[self.limits.axis].start
+        for _, run in itertools.groupby(self.limits.limits[place[axis]]):
+            stop = start + len(list(run))
+            yield (*place[:axis], slice(start, stop), *place[axis + 1 :])
+            start = stop
 
 
 def tally(
@@ -230,5 +245,5 @@ def _neighbours(values: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
     return moved[:-1], moved[1:]
 
 
-def _rows(field: Field, rows: slice) -> Field:
-    return Field(field.values[rows], mask=None if field.mask is None else field.mask[rows])
+def _at(field: Field, place: Slices) -> Field:
+    return Field(field.values[place], mask=None if field.mask is None else field.mask[place])

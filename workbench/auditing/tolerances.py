@@ -39,8 +39,12 @@ class Tolerance:
         return self.words if self.member is None else f"{self.member}: {self.words}"
 
     def allows(self, value: float) -> bool:
-        """Whether a figure is within the limit; NaN never is."""
-        return value >= self.limit if self.figure in AT_LEAST else value <= self.limit
+        """Whether a figure, or the size of a signed one, is within the limit; NaN never is.
+
+        >>> Tolerance("mean_error", 0.1).allows(-5.0)
+        False
+        """
+        return value >= self.limit if self.figure in AT_LEAST else abs(value) <= self.limit
 
 
 def tolerances_of(given: Any) -> tuple[Tolerance, ...]:

@@ -141,6 +141,9 @@ def test_headers_are_sent_and_stay_with_their_machine(web, folder):
         assert other.headers[-1]["Authorization"] == "Bearer 5"
         assert "Authorization" not in web.headers[-1]
         assert "Range" in web.headers[-1]
+        other.fault = status(302, Location=web.at("field.zip"))   # another port: another server
+        wb.open(other.at("field.zip"), storage_options={"headers": {"Authorization": "Bearer 5"}})
+        assert "Authorization" not in web.headers[-1]
 
 
 def test_an_address_without_a_suffix(web, folder):
@@ -164,6 +167,8 @@ def test_a_server_that_fails_for_a_moment(web, folder):
     (status(401), r"refuses it \(401 Unauthorized\): give storage_options"),
     (status(400), r"refuses it \(400 Bad Request\): check the address"),
     (stated("bytes 0-9/1000", b"0123456789"), "must send the end of it; it answers 'bytes 0-9/1000'"),
+    (stated(f"bytes 0-{10**12 - 1}/{10**12}", b"0" * 100), "must send the end of it"),
+    (status(302, Location="ftp://127.0.0.1/field.zip"), "redirects to an address that is not of HTTP"),
     (stated("bytes 5-2/1000", b"0123456789"), "must send the end of it; it answers 'bytes 5-2/1000'"),
     (stated("something", b"0123456789"), "must send the end of it; it answers 'something'"),
     (stated("bytes 0-999/1000", b"0123456789"), r"the answer ended after 10 of 1,000 bytes; 4 tries"),
@@ -174,6 +179,34 @@ def test_servers_that_refuse_or_lie(fault, words, web):
     web.fault = fault
     with pytest.raises(wb.WorkbenchError, match=words):
         wb.open(web.at("field.zip"))
+
+
+@pytest.mark.parametrize("content_range", ["bytes 0-9/{}", "bytes 10-19/{}"])
+def test_a_part_of_a_file_is_not_all_of_it(content_range, web, folder):
+    archive, size = wb.open(web.at("field.zarr")), (folder / "field.zarr/values/c/0/0/0").stat().st_size
+    web.fault = stated(content_range.format(size), b"0" * 10)
+    with pytest.raises(wb.WorkbenchError, match=r"must send (all|[\d,]+ bytes) of it; it answers 'bytes"):
+        archive.data.chunk((0, 0, 0))
+
+
+def test_another_place_of_the_same_length_is_refused(web):
+    file = http.HTTPFile(web.at("field.zip"))
+    web.fault = stated("bytes 5-14/1000", b"0123456789")
+    with pytest.raises(wb.WorkbenchError, match="must send 10 bytes of it; it answers 'bytes 5-14/1000'"):
+        file.read(0, 10)
+
+
+@pytest.mark.parametrize(("address", "headers"), [
+    ("http://user:secret@127.0.0.1/field.zip", {}), ("http://[::1/field.zip?token=secret", {}),
+    ("http://127.0.0.1:x/field.zip?token=secret", {}), ("http:///field.zip?token=secret", {}),
+    ("http://127.0.0.1/field.zip", {"X": "secret\r\nY: z"}), ("http://127.0.0.1/field.zip", {"X": "secret\u20ac"}),
+    ("s3://data/nothing.zip?token=secret", None),
+])
+def test_messages_hold_no_passwords(address, headers):
+    options = {"damaged": True} if headers is None else {"storage_options": {"headers": headers}}
+    with pytest.raises(wb.WorkbenchError) as caught:
+        wb.open(address, **options)
+    assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize("content_range", ["bytes 0-99/100", "bytes 7-7/99999999", "bytes */5"])
@@ -214,7 +247,6 @@ def test_silence_ends(web):
 
 def test_bytes_that_trickle_are_given_up(web, monkeypatch):
     monkeypatch.setattr(http, "SLOWEST", 1e9)
-    monkeypatch.setattr(http, "AT_ONCE", 10)
 
     def trickle(request, number):
         request.send_response(206)
@@ -233,6 +265,14 @@ def test_bytes_that_trickle_are_given_up(web, monkeypatch):
     web.fault = trickle
     with pytest.raises(wb.WorkbenchError, match=r"of 1,000 bytes in 0\.1 s; 4 tries"):
         wb.open(web.at("field.zip"), storage_options={"timeout": 0.1})
+
+
+def test_one_file_of_a_folder_is_kept(web, folder):
+    web.ranges = False
+    archive = wb.open(web.at("shards.zarr"))
+    archive.decompress()
+    kept = [file.is_kept for file in archive.store._files.values()]
+    assert (sum(kept), len(kept) > 3) == (1, True)
 
 
 def test_a_server_that_ignores_ranges(web, folder):

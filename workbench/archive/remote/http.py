@@ -19,9 +19,10 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from workbench.archive.frame import Damaged
+from workbench.archive.remote.file import exactly
 from workbench.archive.remote.retries import Unavailable, with_retries
 from workbench.arguments import number
-from workbench.data.readers.address import name_of
+from workbench.data.readers.address import name_of, plain_address
 from workbench.errors import WorkbenchError
 
 PATIENCE = 30.0             # seconds without a byte
@@ -51,7 +52,9 @@ class Range:
         """
         if not 0 <= begin < end <= whole:
             return False
-        return end == whole if self.begin is None else (begin, end) == (self.begin, self.begin + self.size)
+        if self.begin is None:
+            return end == whole and end - begin <= self.size
+        return (begin, end) == (self.begin, self.begin + self.size)
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,7 @@ class HTTPFile:
     """A file at an address; a missing one is `FileNotFoundError`. `headers` are sent with each request, as for a login."""
 
     def __init__(self, address: str, headers: Mapping[str, str] | None = None, timeout: float = PATIENCE) -> None:
+        _origin(address)   # refuses what is no address
         self.address, self.name = address, name_of(address)
         self.headers = _checked(headers or {})
         self.timeout = number("timeout", timeout, low=0.01, high=1e5)
@@ -80,12 +84,12 @@ class HTTPFile:
 
     def read(self, begin: int, size: int) -> bytes:
         """Exactly so many bytes from this place on."""
-        if self._whole is not None:
-            return self._whole[begin : begin + size]
         if not size:
             return b""
+        if self._whole is not None:
+            return exactly(self._whole[begin : begin + size], size, self.name)
         answer = self._part(Range(begin, size))
-        return answer.data[begin - answer.begin :][:size]
+        return exactly(answer.data[begin - answer.begin :][:size], size, self.name)
 
     def all_of_it(self, most: int) -> bytes:
         """All its bytes, at most so many."""
@@ -94,6 +98,15 @@ class HTTPFile:
     def size(self) -> int:
         """How many bytes it has, without reading them."""
         return with_retries(lambda: self._answered("HEAD", None, MOST_WHOLE), self.name).size
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether all its bytes are here."""
+        return self._whole is not None
+
+    def forget(self) -> None:
+        """Keep no bytes of it."""
+        self._whole = None
 
     def _part(self, wanted: Range) -> Answer:
         answer = with_retries(lambda: self._answered("GET", wanted, MOST_WHOLE), self.name)
@@ -151,7 +164,7 @@ class HTTPFile:
         until = time.monotonic() + self.timeout + size / SLOWEST
         blocks: list[bytes] = []
         left = size
-        while left and (block := response.read(min(left, AT_ONCE))):
+        while left and (block := response.read1(min(left, AT_ONCE))):   # what is there: a read would wait for all
             blocks.append(block)
             left -= len(block)
             if time.monotonic() > until:
@@ -201,29 +214,49 @@ def _checked(headers: Any) -> dict[str, str]:
     """Headers as text."""
     if not isinstance(headers, Mapping) or not all(isinstance(one, str) for pair in headers.items() for one in pair):
         raise WorkbenchError('headers must be text by name, as {"Authorization": "Bearer ..."}')   # passwords are not shown
+    for name, entry in headers.items():
+        if not (name.isascii() and name.isprintable() and " " not in name and ":" not in name and _ENTRY.fullmatch(entry)):
+            raise WorkbenchError(f"the header {name!r} must be text of one line, in Latin letters; it cannot be sent")
     return dict(headers)
 
 
-def host_of(address: str) -> str:
-    """The machine of an address, without a name or a password of a user.
+def _origin(address: str) -> tuple[str, str, int]:
+    """The scheme, the machine and the port of an address.
 
-    >>> host_of("https://user:secret@example.org:8080/x.zip")
-    'example.org'
+    >>> _origin("https://example.org/x.zip")
+    ('https', 'example.org', 443)
     """
-    return urlsplit(address).hostname or ""
+    try:
+        parts = urlsplit(address)
+        scheme, host, port = parts.scheme, parts.hostname, parts.port
+    except ValueError as error:
+        raise WorkbenchError(f"an address must be as https://example.org/x.zip; it is no address ({error})") from None
+    if parts.username is not None:
+        raise WorkbenchError(
+            f"the address {plain_address(address)} must be without a user and a password: give "
+            'storage_options={"headers": {"Authorization": "Basic ..."}}'
+        )
+    if not host:
+        raise WorkbenchError(f"{name_of(address)} must have an address as https://example.org/x.zip; it names no machine")
+    return scheme, host, port or (443 if scheme == "https" else 80)
 
 
 class _Redirections(urllib.request.HTTPRedirectHandler):
-    """Follows redirections; another machine does not get the headers of the user, which may hold a password."""
+    """Follows redirections by HTTP; only the same server gets the headers of the user, which may hold a password."""
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
         """The request for the new address."""
+        if urlsplit(newurl).scheme not in ("http", "https"):
+            raise WorkbenchError(f"the server of {name_of(req.full_url)} redirects to an address that is not of HTTP")
         request = super().redirect_request(req, fp, code, msg, headers, newurl)
-        if request is not None and host_of(newurl) != host_of(req.full_url):
+        scheme, host, port = here = _origin(req.full_url)
+        secured = ("https", host, 443) if (scheme, port) == ("http", 80) else here
+        if request is not None and _origin(newurl) not in (here, secured):
             request.headers = {name: entry for name, entry in request.headers.items() if name in _OWN}
         return request
 
 
+_ENTRY = re.compile(r"[\t\x20-\x7e\x80-\xff]*")   # what HTTP takes as the entry of a header
 _FIRST_ANSWER = threading.Lock()
 _OWN = ("User-agent", "Accept-encoding", "Range")   # headers, as urllib writes them
 _OPENER = urllib.request.build_opener(_Redirections)   # uses the proxies of the environment

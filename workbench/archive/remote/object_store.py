@@ -12,7 +12,7 @@ from typing import Any
 
 from workbench.archive.remote.file import exactly
 from workbench.archive.remote.retries import Unavailable, with_retries
-from workbench.data.readers.address import name_of, scheme_of
+from workbench.data.readers.address import name_of, plain_address, scheme_of
 from workbench.errors import WorkbenchError
 
 NEEDS = {"s3": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "abfs": "adlfs", "az": "adlfs", "sftp": "paramiko", "ssh": "paramiko"}
@@ -32,7 +32,7 @@ class ObjectStore:
             how = "pip install 'lossbench[remote]'" if scheme == "s3" else "install them"
             raise WorkbenchError(f"{scheme}:// needs fsspec and {needed}: {how}") from None
         except (ValueError, TypeError) as error:
-            raise WorkbenchError(f"cannot open {address!r}: {error}") from None
+            raise WorkbenchError(f"cannot open {plain_address(address)}: {error}") from None
 
     def size(self, key: str = "") -> int | None:
         """How many bytes a file has; None if there is none."""

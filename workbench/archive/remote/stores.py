@@ -20,7 +20,7 @@ from workbench.archive.remote.file import AsFile, LastBytes, RemoteFile, exactly
 from workbench.archive.remote.http import OPTIONS, HTTPFile
 from workbench.archive.remote.object_store import ObjectFile, ObjectStore
 from workbench.archive.store import Listed, Store, range_of
-from workbench.data.readers.address import name_of, scheme_of
+from workbench.data.readers.address import name_of, plain_address, scheme_of
 from workbench.errors import WorkbenchError
 
 LAST = 2**16          # bytes of a zip file that are read when it is opened
@@ -87,7 +87,7 @@ class ObjectFolder(Listed):
         except FileNotFoundError:
             sizes = {}
         if not sizes:
-            raise WorkbenchError(f"there is no file or folder {store.address}: check the address")
+            raise WorkbenchError(f"there is no file or folder {plain_address(store.address)}: check the address")
         super().__init__(store.name, {key: size for key, size in sizes.items() if is_key(key)})
 
     def read(self, key: str, begin: int = 0, size: int | None = None, most: int | None = None) -> bytes:
@@ -108,6 +108,7 @@ class WebFolder:
         self.address, self.name, self._options = address, name_of(address), dict(options)
         self._sizes: dict[str, int | None] = {}
         self._files: dict[str, HTTPFile] = {}
+        self._kept: HTTPFile | None = None
         self._lock = threading.Lock()
 
     def size(self, key: str, missing: int | None = None) -> int:
@@ -148,12 +149,22 @@ class WebFolder:
             return use(file)
         except FileNotFoundError:
             return None
+        finally:
+            self._keep_alone(file)
+
+    def _keep_alone(self, file: HTTPFile) -> None:
+        """Of a server that ignores ranges, keep one whole file, not all that were read."""
+        with self._lock:
+            if file.is_kept and self._kept is not file:
+                if self._kept is not None:
+                    self._kept.forget()
+                self._kept = file
 
     def _missing(self, key: str) -> Damaged:
         return Damaged(key, f"it is missing from {self.name}")
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_files": {}, "_lock": None}
+        return {**self.__dict__, "_files": {}, "_kept": None, "_lock": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -163,17 +174,17 @@ class WebFolder:
 def remote_store(address: str, damaged: bool, options: Mapping[str, Any] | None) -> Store:
     """The store at an address: a zip file or a folder; `options` are those of its library, or headers for HTTP."""
     if damaged:
-        raise WorkbenchError(f"{address} must be here to read what is left of it: download it first")
+        raise WorkbenchError(f"{plain_address(address)} must be here to read what is left of it: download it first")
     given = dict(options or {})
     if scheme_of(address) not in WEB:
         store = ObjectStore(address, given)
         return RemoteZip(ObjectFile(store)) if store.size() is not None else ObjectFolder(store)
     if unknown := set(given) - set(OPTIONS):
         raise WorkbenchError(f"storage_options of http are {' and '.join(OPTIONS)}; got {sorted(map(str, unknown))[0]!r}")
-    folder = WebFolder(address, given)
+    file, folder = HTTPFile(address, **given), WebFolder(address, given)
     if not urlsplit(address).path.endswith(".zip") and folder.size(ROOT, missing=-1) >= 0:
         return folder
-    return RemoteZip(HTTPFile(address, **given))
+    return RemoteZip(file)
 
 
 def _below(address: str, key: str) -> str:

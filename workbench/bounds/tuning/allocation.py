@@ -22,7 +22,7 @@ import numpy as np
 
 from workbench import backend
 from workbench.archive import Archive, Dataset, compress
-from workbench.archive.choice import is_free, middle
+from workbench.archive.choice import SAMPLED, is_free, middle
 from workbench.archive.collection.collection import share_of
 from workbench.archive.collection.compressing import gathered
 from workbench.archive.collection.names import require_known
@@ -41,6 +41,7 @@ from workbench.guarantees import Absolute, Bound, Exact
 from workbench.progress import Progress
 from workbench.run.chunked_field import ChunkedField
 from workbench.run.submission import submittable
+from workbench.slabs import Slices, rows_of
 
 FAST = "prequantised"   # the codec of the ladder, if none is named
 LADDER = tuple(2.0 ** (3 - 1.5 * step) for step in range(12))   # bounds, as shares of the standard deviation
@@ -241,7 +242,7 @@ def _bounds_for(curves: list[RateCurve], nbytes: float) -> dict[str, Bound]:
 
 
 def _curve(name: str, member: Any, codec: str | Codec, weight: float) -> RateCurve:
-    """The rates of the values in the middle of a field, at a ladder of bounds."""
+    """The rates of a sample of a field at a ladder of bounds."""
     if not (isinstance(weight, int | float) and 0 < weight < math.inf):
         raise WorkbenchError(f"the weight of {name!r} must be positive and finite; got {weight!r}")
     sample, values, valid = _sample(member)
@@ -259,9 +260,17 @@ def _curve(name: str, member: Any, codec: str | Codec, weight: float) -> RateCur
 
 
 def _sample(member: Any) -> tuple[Field, np.ndarray, np.ndarray]:
-    """The middle of a field, its values and which of them are valid."""
+    """The middle of a field, its values and which of them are valid; where these are equal, the first rows that differ."""
     field = ChunkedField.of(member)
-    sample = field.part(middle(field.shape)) if not field.on_dask else Field(np.asarray(field.values[middle(field.shape)]))
+    found = _part(field, middle(field.shape))
+    rows = iter(rows_of(field.shape, SAMPLED))
+    while _deviation(*found[1:]) == 0 and (run := next(rows, None)) is not None:
+        found = _part(field, (run, *(slice(0, size) for size in field.shape[1:])))
+    return found
+
+
+def _part(field: ChunkedField, place: Slices) -> tuple[Field, np.ndarray, np.ndarray]:
+    sample = Field(np.asarray(field.values[place])) if field.on_dask else field.part(place)
     return sample, backend.to_host(sample.values), backend.to_host(sample.valid)
 
 

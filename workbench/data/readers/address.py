@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Any, TypeGuard
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(?=://)")
 
@@ -34,5 +34,15 @@ def name_of(address: str) -> str:
     >>> name_of("https://user:secret@example.org/files/a%20b.zip?token=5")
     'a b.zip'
     """
-    parts = urlsplit(address)
-    return unquote(parts.path.rstrip("/").rpartition("/")[2]) or parts.hostname or address
+    return unquote(plain_address(address).rstrip("/").rpartition("/")[2])
+
+
+def plain_address(address: str) -> str:
+    """The address for messages: without a user, a password and a query, which may hold a token.
+
+    >>> plain_address("sftp://user:secret@example.org/files/a.zip?token=5")
+    'sftp://example.org/files/a.zip'
+    """
+    scheme, _, rest = address.partition("://")
+    host, slash, path = rest.partition("?")[0].partition("/")
+    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
