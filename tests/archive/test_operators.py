@@ -215,7 +215,7 @@ def test_the_exact_figure_is_in_every_interval(part):
 
 @OVERFLOWS
 @pytest.mark.long
-@pytest.mark.parametrize("part", range(10))
+@pytest.mark.parametrize("part", range(3))
 def test_the_exact_figure_is_in_every_interval_of_many_random_cases(part):
     assert sum(check_operators(seed) for seed in range(1000 * (part + 1), 1000 * (part + 1) + 110)) > 1000
 
