@@ -142,6 +142,12 @@ def test_packing_beyond_the_range_of_float32_is_broken():
     assert wb.audit(original, lossy)["T"].over == 1
 
 
+def test_values_of_a_truncated_array_need_a_promise_too():
+    wave = np.sin(np.arange(60.0)).reshape(20, 3)
+    found = wb.audit({"T": wave}, {"T": np.round(wave[:11], 2)}, quick=True)
+    assert {one.kind for one in found.findings} == {"truncated", "no promise"}
+
+
 def test_a_truncated_file_is_named(tmp_path):
     netcdf4 = pytest.importorskip("netCDF4")
     with netcdf4.Dataset(tmp_path / "a.nc", "w") as file:

@@ -87,6 +87,15 @@ def test_a_column_that_is_missing_is_a_defect_unless_it_is_left_out(snapshot):
     lossy = wb.Particles(snapshot.positions, snapshot.box)
     assert ("failed", "missing member") in kinds(wb.audit(snapshot, lossy))
     assert wb.audit(snapshot, lossy, only="positions").passed
+    assert ("failed", "missing member") in kinds(wb.audit(snapshot, lossy, only=["positions", "velocities"]))
+    with pytest.raises(wb.WorkbenchError, match="the lossy file lacks velocities: nothing is left to compare"):
+        wb.audit(snapshot, lossy, only="velocities")
+
+
+def test_an_unknown_name_in_only_is_answered_by_the_names_of_arrays(snapshot):
+    lossy = wb.Particles(snapshot.positions, snapshot.box)
+    with pytest.raises(wb.WorkbenchError, match="got velocitie: particles may have 'positions', 'velocities'"):
+        wb.audit(snapshot, lossy, only=["positions", "velocitie"])
 
 
 def test_the_promises_of_archives_hold_in_any_order(snapshot, tmp_path):

@@ -95,7 +95,7 @@ def test_a_log_is_continued(run: Run, script: Path, field: Path, tmp_path: Path)
 
 BAD = [
     (("power_spectrm",), "there is no pipeline 'power_spectrm'; the nearest names are: power_spectrum"),
-    (("{script}:pipelin",), "the nearest names are: pipeline"),
+    (("{script}:pipelin",), " named 'pipelin'; the nearest names are: pipeline"),
     (("{script}:number",), "must be a Pipeline, or a function of the data that returns one; got int"),
     (("{script}:analysis",), "got float32: a function of an array becomes one by wb.propagation.from_function"),
     (("nowhere.py:pipeline",), "nowhere.py must be a Python file; there is none"),

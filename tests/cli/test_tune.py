@@ -34,6 +34,7 @@ def test_a_target_that_cannot_be_met_is_status_1_and_writes_nothing(run, field, 
     assert outcome.status == 1
     assert "no bound of" in outcome.out
     assert "nearest" in outcome.out
+    assert all(line.count("ratio ") == 1 for line in outcome.out.splitlines() if " bytes, " in line)
     assert not (tmp_path / "a.zip").exists()
 
 

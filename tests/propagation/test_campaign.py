@@ -291,6 +291,11 @@ def test_intervals_of_strata_cover_as_often_as_they_say(trials, shares, weights)
     assert covered >= 0.95
 
 
+def test_one_stratum_is_in_the_singular():
+    found = campaign(Pipeline([("mean", np.mean)]), np.ones(8), [BitFlip("input")], until=5)
+    assert repr(found).startswith("Campaign(5 trials in 1 stratum: ")
+
+
 def test_intervals_have_the_known_values():
     assert round(clopper_pearson(0, 300).high, 3) == 0.012
     assert round(clopper_pearson(0, 1000).high, 4) == 0.0037

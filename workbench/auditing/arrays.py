@@ -62,9 +62,10 @@ def audited(call: Call, pair: Pair) -> Audited:
         tally = sum(map_parts(opened.executor, "audit-chunks", step, opened.part_shape, opened.fields), Tally())
     axes = axes_of(pair.original, x.shape)
     whole = not any(finding.severity == FAILED for finding in findings)
-    outcome = _outcome(tally, limits) if whole else BROKEN
-    findings += _verdicts(call, pair, tally, limits, outcome, axes)
-    if tally.over or tally.lost or tally.gained or (outcome == UNPROMISED):
+    of_values = _outcome(tally, limits)   # those that both have
+    outcome = of_values if whole else BROKEN
+    findings += _verdicts(call, pair, tally, limits, of_values, axes)
+    if tally.over or tally.lost or tally.gained or (of_values == UNPROMISED):
         allowed = _allowed(limits)
         findings += causes(pair.name, x, y, tally, allowed, axes)
     findings += narrowed(pair.name, x.dtype, y.dtype, outcome in (HOLDS, IDENTICAL))

@@ -96,7 +96,8 @@ def audit(
         findings += [one for _, about in audits for one in about]
         seen = [*(row.name for row, _ in audits), *(one.member for one in findings)]
         if unknown := [one for one in call.only if not any(replace(call, only=(one,)).wants(name) for name in seen)]:
-            raise WorkbenchError(f"only must name arrays of {first.name}; got {', '.join(unknown)}")
+            has = f": particles may have {', '.join(map(repr, _names_of_arrays(first)))}" if first.holds_particles else ""
+            raise WorkbenchError(f"only must name arrays of {first.name}; got {', '.join(unknown)}{has}")
         rows = _with_bytes([row for row, _ in audits], first, second, dict(pairs))
         findings += exceeded(limits, rows)
         picture = error_picture(call, dict(pairs), rows)

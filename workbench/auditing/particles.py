@@ -65,6 +65,8 @@ def audited_particles(
                 row = replace(row, **figures_of(call, sets.original, sets.lossy, call.quick))
         found.append((row, about))
     if not found:
+        if lacking := [finding.member for finding in findings if finding.kind == "missing member"]:
+            raise WorkbenchError(f"the lossy file lacks {', '.join(lacking)}: nothing is left to compare")
         return found
     row, about = found[0]
     return [(row, findings + about), *found[1:]]

@@ -104,7 +104,8 @@ def _pipeline(named: str, data: Particles | Field) -> Pipeline:
         found = getattr(ready_made, require_known("pipeline", named, READY))
     else:
         names = _executed(Path(path))
-        found = names[require_known(f"name in {path}", name, [each for each in names if not each.startswith("_")])]
+        given = [each for each in names if not each.startswith("_")]
+        found = names[require_known(f"pipeline in {path} named", name, given)]
     if not isinstance(found, Pipeline) and callable(found):
         found = found(data)
     if not isinstance(found, Pipeline):

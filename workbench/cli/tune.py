@@ -135,8 +135,9 @@ def _print(found: Found, options: argparse.Namespace) -> None:
     if found.table:
         print(visible_lines(found.table))
     for run in found.runs:
-        values = found.target.reached(run.figures)
-        print(visible(f"  {run}: {run['nbytes']:,} bytes, ratio {run['ratio']:.4g}{', ' if values else ''}{values}"))
+        ratio = "" if "ratio" in found.target.names else f"ratio {run['ratio']:.4g}"
+        figures = filter(None, (f"{run['nbytes']:,} bytes", ratio, found.target.reached(run.figures)))
+        print(visible(f"  {run}: {', '.join(figures)}"))
     if found.met and options.out is not None:
         print(visible(f"written to {options.out}"))
 

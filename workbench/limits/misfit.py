@@ -77,7 +77,7 @@ def _bands(order: np.ndarray, frequency: np.ndarray, count: int) -> tuple[np.nda
 
 
 def _directions(frequencies: list[np.ndarray]) -> tuple[np.ndarray, tuple[str, ...]]:
-    """The direction of each wave: along which axis it is shortest, and with or against which of the others it runs."""
+    """The direction of each wave: along which axis it is shortest, and whether the others rise or fall there."""
     waves = np.stack(np.broadcast_arrays(*frequencies))
     axis, axes = np.argmax(abs(waves), axis=0), range(len(waves))
     along = np.take_along_axis(waves, axis[None], 0)[0]
@@ -86,8 +86,8 @@ def _directions(frequencies: list[np.ndarray]) -> tuple[np.ndarray, tuple[str, .
 
 
 def _direction(first: int, signs: int, axes: range) -> str:
-    others = (f"{'with' if signs >> axis & 1 else 'against'} axis {axis}" for axis in axes if axis != first)
-    return f"mostly along axis {first}, {' and '.join(others)}"
+    others = (f"axis {axis} {'rising' if signs >> axis & 1 else 'falling'}" for axis in axes if axis != first)
+    return f"mostly along axis {first}, with {' and '.join(others)}"
 
 
 def _in_bands(

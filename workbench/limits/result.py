@@ -15,7 +15,7 @@ from workbench.charts.description import Chart
 from workbench.codecs import Codec
 from workbench.data import Field
 from workbench.data.labelled import is_labelled
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, briefly
 from workbench.guarantees import Bound as ErrorBound
 from workbench.limits import achievability, approximation, comparison, converse, pointwise
 from workbench.limits.blocks import Tile
@@ -403,7 +403,8 @@ def rate_distortion(
         field_or_model.require_floats("a rate-distortion bound")
         return FieldLimits(estimate(field_or_model, regions), tile)
     if not isinstance(field_or_model, Source):
-        raise WorkbenchError(f"expected a field, or a model of wb.limits; got {type(field_or_model).__name__}")
+        how = "open a file by wb.open(...), and take of particles one array, as in wb.Field(particles.velocities)"
+        raise WorkbenchError(f"expected a field, or a model of wb.limits; got {briefly(field_or_model)}: {how}")
     if not (isinstance(regions, str) and regions == "auto"):
         raise WorkbenchError("regions must be 'auto' for an exact model, which has its own regions")
     return RateDistortion(field_or_model, tile)

@@ -127,15 +127,17 @@ def campaign(
     seed: int = 0,
     until: Until | int | float | None = None,
     *,
+    tolerance: Tolerance | None = None,
+    path: str | Path | None = None,
+    isolate: float | None = None,
     workers: int | None = None,
     client: Any = None,
     progress: Progress | None = None,
     cancel: Stoppable | None = None,
-    **options: Any,
 ) -> Campaign:
     """Try each perturbation many times, and count the outcomes.
 
-    `seed`, `until` and the `options` `tolerance`, `path` and `isolate` are those of `CampaignPlan`. Trials run on `workers`
+    `seed`, `until`, `tolerance`, `path` and `isolate` are those of `CampaignPlan`. Trials run on `workers`
     threads or on a Dask `client`, or the address of a scheduler, with the same outcomes. A client is sent the pipeline and
     the data with every 25 trials: for pipelines that compute longer than that takes.
 
@@ -148,7 +150,7 @@ def campaign(
     """
     require_pipeline(pipeline)
     function("progress", progress)
-    plan = CampaignPlan(pipeline, x, perturbations, seed, until, **options)
+    plan = CampaignPlan(pipeline, x, perturbations, seed, until, tolerance=tolerance, path=path, isolate=isolate)
     if client is None:
         threads = Threads(backend.threads() if workers is None else whole_number("workers", workers, 1, 1024))
         return plan.run(threads, progress, cancel)

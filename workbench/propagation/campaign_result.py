@@ -164,7 +164,8 @@ class Campaign:
     def __repr__(self) -> str:
         counts = [f"{sum(each[outcome] for each in self.counts):,} {outcome}" for outcome in OUTCOMES]
         state = "" if self.complete else ", not complete"
-        return f"Campaign({len(self.trials):,} trials in {len(self.strata):,} strata{state}: {', '.join(counts)})"
+        strata = "1 stratum" if len(self.strata) == 1 else f"{len(self.strata):,} strata"
+        return f"Campaign({len(self.trials):,} trials in {strata}{state}: {', '.join(counts)})"
 
     def _repr_html_(self) -> str:
         heads = ["site", "bits", "trials", *OUTCOMES, "silent, 95%"]

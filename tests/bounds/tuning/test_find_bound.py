@@ -455,7 +455,7 @@ def test_a_ratio_that_the_documents_do_not_allow_is_said_to_be_one():
     assert not found.met
     assert any("are the archive's documents; a ratio of 30 leaves 546 in all" in note for note in found.notes)
     archive = wb.compress(wb.synthetic.gaussian_field((64, 64), seed=1), found.nearest.bound, "prequantised")
-    assert f"the largest ratio is {archive.ratio:.4g}, as " in found.notes[-1]
+    assert f"the largest ratio tried is {archive.ratio:.4g}, where " in found.notes[-1]
     assert f"{archive.nbytes - archive.data.nbytes:,} of {archive.nbytes:,} bytes" in found.notes[-1]
 
 

@@ -65,7 +65,8 @@ def _opened(path: Path) -> Iterator[dict[str, Any]]:
         except NotImplementedError:   # formats without groups
             tree = xarray.DataTree(xarray.open_dataset(path, **how))
     except Exception as error:   # xarray and its libraries raise errors of many kinds for files that they cannot read
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        first = next(iter(str(error).splitlines()), type(error).__name__)
+        reason = first.partition(". Consider")[0]   # advice of xarray, which goes on for several lines
         raise WorkbenchError(f"{path} must be a file that xarray opens as a dataset: {reason}") from error
     with tree:
         groups = {node.path.strip("/"): node.to_dataset(inherit=False) for node in tree.subtree}

@@ -32,7 +32,8 @@ class ObjectStore:
             how = "pip install 'lossbench[remote]'" if scheme == "s3" else "install them"
             raise WorkbenchError(f"{scheme}:// needs fsspec and {needed}: {how}") from None
         except (ValueError, TypeError) as error:
-            raise WorkbenchError(f"cannot open {plain_address(address)}: {error}") from None
+            how = "addresses begin with https://, s3:// or the like"
+            raise WorkbenchError(f"cannot open {plain_address(address)}: {error}: {how}") from None
 
     def size(self, key: str = "") -> int | None:
         """How many bytes a file has; None if there is none."""

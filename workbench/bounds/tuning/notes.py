@@ -87,7 +87,7 @@ def documents_in_the_way(target: All, ratio: float, nbytes: float, taken: float)
     """The same of an archive with the largest ratio, of whose bytes documents have `taken` some.
 
     >>> documents_in_the_way(All(Ratio(500)), 412.0, 900, 380)
-    ["the largest ratio is 412, as 380 of 900 bytes are the archive's documents; a ratio of 500 leaves 742 in all"]
+    ["the largest ratio tried is 412, where 380 of 900 bytes are the archive's documents; a ratio of 500 leaves 742 in all"]
     >>> documents_in_the_way(All(Ratio(500)), 300.0, 9000, 380)
     []
     """
@@ -97,5 +97,5 @@ def documents_in_the_way(target: All, ratio: float, nbytes: float, taken: float)
     allowed = ratio * nbytes / least
     if taken < SHARE * allowed and nbytes - taken > allowed:
         return []
-    largest = f"the largest ratio is {ratio:.4g}, as {taken:,.0f} of {nbytes:,.0f} bytes are the archive's documents"
-    return [f"{largest}; a ratio of {least:g} leaves {allowed:,.0f} in all"]
+    part = f"{taken:,.0f} of {nbytes:,.0f} bytes are the archive's documents"
+    return [f"the largest ratio tried is {ratio:.4g}, where {part}; a ratio of {least:g} leaves {allowed:,.0f} in all"]

@@ -27,7 +27,8 @@ from workbench.propagation.tolerance import each_within
 def power_spectrum(field: Field | Array, share: float = 0.01) -> Pipeline:
     """The power spectrum of the contrast of a periodic density field: sites `contrast`, `waves`, `power`, `spectrum`.
 
-    `spectrum` is the mean power in shells one fundamental wave number wide; it is tolerated within `share` of each.
+    `spectrum` is the mean power in shells one fundamental wave number wide; it is tolerated within `share` of each. The
+    contrast is the density over its mean, less 1: of anomalies, whose mean is near 0, it is mostly the error of the mean.
 
     >>> density = 1 + 0.1 * np.random.default_rng(0).random((16, 16, 16))
     >>> power_spectrum(density)(density).shape
