@@ -197,8 +197,8 @@ def test_options_that_make_no_sense_are_refused(path, options, said):
 
 def test_both_ways_to_open_take_the_same():
     taken = set(inspect.signature(Archive.open).parameters) - {"path"}
-    assert taken == {"codecs", "most_bytes", "isolate", "patience", "damaged"}
-    assert taken == set(Trust.__dataclass_fields__) | {"damaged"}
+    assert taken == {"codecs", "most_bytes", "isolate", "patience", "damaged", "storage_options"}
+    assert taken == set(Trust.__dataclass_fields__) | {"damaged", "storage_options"}
 
 
 def test_a_codec_of_another_package_is_not_imported_unasked(tmp_path, monkeypatch):
