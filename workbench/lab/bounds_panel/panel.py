@@ -114,7 +114,7 @@ class BoundsPanel(Panel[BoundsState]):
         self._slider = LogSlider("eb", "error bound", 10.0**low, 10.0**high, spoken=lambda state: PARTS[state.kind])
         codecs = [codec.id for codec in applicable(self.data)]
         kinds = Choice("kind", "kind of bound", kinds_of(self.data))
-        choose: list[Any] = [Choice("codec", "codec", codecs, text_of=label_of), kinds]
+        choose: list[Any] = [Choice("codec", "codec", codecs, text_of=_text_of), kinds]
         if isinstance(self.data, Particles):
             choose.append(Choice("order", "order", {"kept": "keep", "free": "free"}))
         if self._offered is not None:
@@ -309,6 +309,11 @@ class BoundsPanel(Panel[BoundsState]):
     def _wanted(self, state: BoundsState) -> Hashable:
         """What a search depends on: everything of a trial but the bound."""
         return self.part(state), state.wanted, str(_suited(state, state.chosen)), state.kind, state.order
+
+
+def _text_of(codec: str | Codec) -> str:
+    """A codec that is not offered, as a choice: the panel of a dataset chooses by name."""
+    return codec if isinstance(codec, str) else label_of(codec)
 
 
 def _suited(state: BoundsState, codec: Codec) -> Codec:
