@@ -121,9 +121,11 @@ def test_a_coast_is_predicted_with_its_mask_and_what_it_hides(codec, fill):
     values[land] = np.random.default_rng(0).standard_normal(int(land.sum())) if fill is None else fill
     field = wb.Field(values, mask=land)
     runs = wb.sweep(field, codec, BOUNDS, workers=1)
-    for run, row in zip(runs, wb.predict(field, codec, BOUNDS), strict=True):
+    rows = wb.predict(field, codec, BOUNDS)
+    for run, row in zip(runs, rows, strict=True):
         assert row.ratio == pytest.approx(run["ratio"], rel=0.25)
         assert row.psnr == pytest.approx(run["psnr"], abs=1.5)
+    assert sum(row.ratio_low < run["ratio"] < row.ratio_high for run, row in zip(runs, rows, strict=True)) >= 2   # of 90%
 
 
 def test_data_unlike_the_training_have_wide_intervals_and_are_named():
