@@ -60,9 +60,10 @@ def test_the_lines_about_audits_run(tmp_path: Path) -> None:
     assert (tmp_path / "audit.html").is_file()
 
 
-def test_the_lines_about_slices_run() -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/slices.md").read_text(encoding="utf-8"), re.DOTALL)
-    exec(compile(code, "slices.md", "exec"), {})
+@pytest.mark.parametrize("page", ["slices.md", "choosing.md"])
+def test_the_lines_of_a_page_run(page: str) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text(encoding="utf-8"), re.DOTALL)
+    exec(compile(code, page, "exec"), {})
 
 
 def test_the_ways_there_and_back_run(tmp_path: Path) -> None:

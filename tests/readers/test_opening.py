@@ -31,10 +31,18 @@ def test_an_empty_file(file):
         open_file(file(b""))
 
 
-def test_an_unknown_file_lists_what_is_known(file):
-    with pytest.raises(WorkbenchError) as error:
-        open_file(file(b"nobody knows this"))
-    assert all(known.title in str(error.value) for known in formats())
+@pytest.mark.parametrize(
+    ("content", "advice"),
+    [
+        (b"1.0 2.0\n", "It looks like text: .* np.loadtxt"),
+        (bytes(4 * 512**2), r"262,144 of float32 may be shape=\(64, 64, 64\) or shape=\(512, 512\)$"),
+        (bytes(8 * 10**3), r"1,000 of float64 may be shape=\(10, 10, 10\)$"),
+        (bytes(7), r"Raw floats need shape=\(nz, ny, nx\)"),
+    ],
+)
+def test_an_unknown_file_is_described_with_advice(file, content, advice):
+    with pytest.raises(WorkbenchError, match=rf"no known format \(docs/formats.md .*{advice}"):
+        open_file(file(content))
 
 
 def test_content_decides_whatever_the_name(tmp_path):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Iterable, Sequence
 
 from workbench.bounds.run import Run
-from workbench.charts.table import LEFT
+from workbench.charts.table import html_table
 
 
 def table(rows: Sequence[Run], size: str, title: str) -> str:
@@ -18,19 +17,12 @@ def table(rows: Sequence[Run], size: str, title: str) -> str:
         "ratio": "ratio", size: size.replace("_", " "), "max_error": "max error", "psnr": "PSNR [dB]",
         "encode_mb_per_s": "compress [MB/s]", "decode_mb_per_s": "decompress [MB/s]", "corrected": "corrected",
     }
-    heads = f"<th {LEFT}>codec</th><th {LEFT}>bound</th>{''.join(f'<th>{head}</th>' for head in columns.values())}<th></th>"
-    body = "".join(_row(run, columns) for run in ordered)
-    return (
-        f"<div><strong>{html.escape(title)}</strong><table><thead><tr>{heads}</tr></thead>"
-        f"<tbody>{body}</tbody></table></div>"
-    )
+    heads = ["codec", "bound", *columns.values(), ""]
+    return html_table(heads, [_row(run, columns) for run in ordered], texts=(0, 1, len(heads) - 1), title=title)
 
 
-def _row(run: Run, columns: Iterable[str]) -> str:
-    texts = run.label, f"{run.bound.kind} {run.bound.eb:.6g}"
-    names = "".join(f"<td {LEFT}>{html.escape(text)}</td>" for text in texts)
-    numbers = "".join(f"<td>{_shown(run, name)}</td>" for name in columns)
-    return f"<tr>{names}{numbers}<td {LEFT}>{html.escape(_remark(run))}</td></tr>"
+def _row(run: Run, columns: Iterable[str]) -> list[str]:
+    return [run.label, f"{run.bound.kind} {run.bound.eb:.6g}", *(_shown(run, name) for name in columns), _remark(run)]
 
 
 def _shown(run: Run, name: str) -> str:

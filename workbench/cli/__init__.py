@@ -19,7 +19,7 @@ from workbench.cli.failure import UNHEARD, WRONG, Parser, failed
 
 COMMANDS = (
     "demo", "lab", "info", "fof", "compress", "decompress", "verify", "audit", "stats", "combine", "salvage", "tune",
-    "train", "inject", "caches", "clean", "doctor",
+    "train", "inject", "caches", "clean", "doctor", "completion",
 )
 
 
@@ -59,6 +59,12 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     if rest:
         options.parser.error(f"unrecognized arguments: {' '.join(rest)}")
     return options
+
+
+def all_commands() -> dict[str, argparse.ArgumentParser]:
+    """The parsers of all commands, by name."""
+    actions = _parser(COMMANDS)._actions
+    return next(dict(each.choices) for each in actions if isinstance(each, argparse._SubParsersAction))
 
 
 def _parser(names: Sequence[str]) -> argparse.ArgumentParser:

@@ -15,6 +15,7 @@ from workbench.archive.collection.sources import opened_dataset
 from workbench.archive.recognition import is_archive
 from workbench.cli.damaged import damage_told_apart
 from workbench.cli.source import flag, given_options, print_result
+from workbench.cli.suggestion import beginning_of_values
 from workbench.cli.visible import visible
 from workbench.data import Field
 from workbench.data.readers.paths import is_several
@@ -25,6 +26,7 @@ FOR_PARTICLES = {
     "column_abs": None, "column_rel": None,
 }   # options of `compress`, and what they are unless given
 MOST_READ = 2**20   # values of an array that are read for its range
+LEAST = 1000   # values of an array that is worth a bound of its own
 
 
 @contextmanager
@@ -84,10 +86,12 @@ def print_dataset(described: Mapping[str, Any], as_json: bool) -> None:
         print_result(described, True)
         return
     arrays = described["arrays"]
-    above = {key: value for key, value in described.items() if key not in ("arrays", "attributes")}
+    above = {key: value for key, value in described.items() if key not in ("arrays", "attributes", "next")}
     shown = {f"attribute {name}": value for name, value in described["attributes"].items()}
     print_result({**above, "arrays": len(arrays), **shown}, False)
     print_table([_in_words(array) for array in arrays])
+    if "next" in described:
+        print_result({"next": described["next"]}, False)
 
 
 def print_table(rows: list[dict[str, str]]) -> None:
@@ -107,21 +111,33 @@ def _described(name: str, member: Any, is_coordinate: bool) -> dict[str, Any]:
     dimensions, units = member.metadata.get("dimensions", []), member.metadata.get("units", "")
     return {
         "name": name, "dimensions": list(dimensions), "shape": list(member.shape), "dtype": _type_of(member.values.dtype),
-        "units": str(units), "coordinate": is_coordinate, **_range(member),
+        "units": str(units), "coordinate": is_coordinate, **_range(member), **({} if is_coordinate else _start(member)),
     }
+
+
+def _start(member: Any) -> dict[str, float | None]:
+    """The bound to begin with, of an array of floating-point numbers; None of one that is not read."""
+    if np.dtype(member.values.dtype).kind != "f" or int(np.prod(member.shape)) < LEAST:
+        return {}
+    values = _values(member)
+    return {"start_with": None if values is None else beginning_of_values(values)}
 
 
 def _range(member: Any) -> dict[str, Any]:
     """The smallest and the largest value of an array of few numbers; others are not read."""
-    if int(np.prod(member.shape)) > MOST_READ:
-        return {}
-    values = np.asarray(member.values[tuple(slice(0, size) for size in member.shape)])
-    if isinstance(member, Field) and member.mask is not None:
-        values = values[~np.asarray(member.mask)]
-    if values.dtype.kind not in "fiu":
+    values = _values(member)
+    if values is None or values.dtype.kind not in "fiu":
         return {}
     finite = values[np.isfinite(values)]
     return {"minimum": finite.min().item(), "maximum": finite.max().item()} if finite.size else {}
+
+
+def _values(member: Any) -> np.ndarray | None:
+    """All values that are not masked; None of an array of many numbers."""
+    if int(np.prod(member.shape)) > MOST_READ:
+        return None
+    values = np.asarray(member.values[tuple(slice(0, size) for size in member.shape)])
+    return values[~np.asarray(member.mask)] if isinstance(member, Field) and member.mask is not None else values
 
 
 def _type_of(dtype: np.dtype) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from typing import Any
 
 from workbench.archive import Archive, Collection
@@ -11,7 +12,8 @@ from workbench.cli.archives import describe_archive, print_archive
 from workbench.cli.datasets import dataset_instead, describe_dataset, print_dataset
 from workbench.cli.failure import failed, status_of
 from workbench.cli.members import add_member, chosen_member, describe_collection, print_collection
-from workbench.cli.source import KINDS, add_file, add_trust, open_any, print_result
+from workbench.cli.source import KINDS, SWITCHES, add_file, add_trust, flag, given_options, open_any, print_result
+from workbench.cli.suggestion import suggestion, suggestion_for_dataset, with_archive
 from workbench.errors import SeveralArrays, WorkbenchError
 
 
@@ -62,7 +64,8 @@ def _described(options: argparse.Namespace) -> tuple[dict[str, Any], Archive | C
     except SeveralArrays as error:
         with dataset_instead(options, error) as dataset:
             _require_archive(None, options)
-            return {"file": options.file, **describe_dataset(dataset)}, None
+            described = describe_dataset(dataset)
+            return {"file": options.file, **described, **suggestion_for_dataset(described["arrays"], options.file)}, None
     _require_archive(data, options)
     if isinstance(data, Archive | Collection):
         data = chosen_member(data, options, options.file)
@@ -70,7 +73,18 @@ def _described(options: argparse.Namespace) -> tuple[dict[str, Any], Archive | C
         return {"file": options.file, **described}, data
     content = content_of(data)
     metadata = {f"metadata.{name}": value for name, value in data.metadata.items() if name != "left_out"}
-    return {"file": options.file, "kind": content.kind, **content.summary(data), **metadata}, None
+    start = suggestion(data, options.file, _opening(options))
+    return {"file": options.file, "kind": content.kind, **content.summary(data), **metadata, **start}, None
+
+
+def _opening(options: argparse.Namespace) -> str:
+    """The options for opening the file, as they were given."""
+    shown = ""
+    for option in given_options(options):
+        value = getattr(options, option)
+        text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+        shown += f" {flag(option)}" + ("" if option in SWITCHES else f" {shlex.quote(text)}")
+    return shown
 
 
 def _require_archive(data: Any, options: argparse.Namespace) -> None:
@@ -79,11 +93,12 @@ def _require_archive(data: Any, options: argparse.Namespace) -> None:
 
 
 def _print(described: dict[str, Any], archive: Archive | Collection | None, options: argparse.Namespace) -> None:
+    if archive is None:
+        (print_dataset if described["kind"] == "dataset" else print_result)(described, options.json)
+        return
     if isinstance(archive, Collection):
         print_collection(described, archive, options)
-    elif archive is not None:
-        print_archive(described, archive, options)
-    elif described["kind"] == "dataset":
-        print_dataset(described, options.json)
     else:
-        print_result(described, options.json)
+        print_archive(described, archive, options)
+    if not options.json:
+        print_result(with_archive(options.file), False)

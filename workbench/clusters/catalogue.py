@@ -9,12 +9,14 @@ from typing import Any, Self
 import numpy as np
 
 from workbench import backend
-from workbench.charts.table import data_frame
+from workbench.charts.table import data_frame, html_table
 from workbench.clusters.groups import Groups
 from workbench.clusters.moments import Box, Moments
 from workbench.data import Particles
 from workbench.data.masses import checked_masses
 from workbench.errors import WorkbenchError
+
+SHOWN = 20   # groups in a notebook
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -95,6 +97,13 @@ class Catalogue:
         if not len(self):
             return "Catalogue(0 groups)"
         return f"Catalogue({len(self):,} groups of {int(self.members.min()):,} to {int(self.members.max()):,} members)"
+
+    def _repr_html_(self) -> str:
+        """The largest groups, for notebooks."""
+        columns = self.chosen(slice(SHOWN)).columns()
+        rows = zip(*([f"{value:.6g}" for value in column.tolist()] for column in columns.values()), strict=True)
+        rest = f"<p>the {SHOWN} largest of {len(self):,}</p>" if len(self) > SHOWN else ""
+        return html_table(list(columns), list(rows), texts=(), title=repr(self)) + rest
 
 
 def _by_axis(prefix: str, places: np.ndarray) -> dict[str, np.ndarray]:

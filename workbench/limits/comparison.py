@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.bounds import Run, sweep
-from workbench.charts.table import data_frame
+from workbench.charts.table import data_frame, html_table
 from workbench.codecs import Codec, registry
 from workbench.data import Field
 from workbench.errors import WorkbenchError
@@ -54,11 +54,8 @@ class Comparison:
         if not self.points:
             return f"<p>{html.escape(repr(self))}</p>"
         rows = [row(point) for point in self.points]
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in rows[0])
-        body = "".join(
-            f"<tr>{''.join(f'<td>{html.escape(_shown(value))}</td>' for value in each.values())}</tr>" for each in rows
-        )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        heads = list(rows[0])
+        return html_table(heads, [list(map(_shown, each.values())) for each in rows], texts=(0, len(heads) - 1))
 
 
 def row(point: OperatingPoint) -> dict[str, Any]:

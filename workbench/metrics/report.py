@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench.charts.table import html_table
 from workbench.errors import WorkbenchError
 from workbench.json_values import json_value
 
@@ -143,18 +144,10 @@ class Report:
 
     def _repr_html_(self) -> str:
         """A table for notebooks; the page's own colours, so that it can be read in light and dark themes."""
-        left = 'style="text-align: left"'
-        rows = [
-            f"<tr><td {left}>{html.escape(name)}</td><td>{html.escape(_shown(value))}</td>"
-            f"<td {left}>{html.escape(MEANINGS.get(name, ''))}</td></tr>"
-            for name, value in self.figures.items()
-        ]
+        rows = [[name, _shown(value), MEANINGS.get(name, "")] for name, value in self.figures.items()]
         lines = [*map(_sentence, self.checks), *self.notes]
         below = f"<ul>{''.join(f'<li>{html.escape(line)}</li>' for line in lines)}</ul>" if lines else ""
-        return (
-            f"<div><strong>{html.escape(self._title)}</strong><table><thead><tr><th {left}>figure</th><th>value</th>"
-            f"<th {left}>meaning</th></tr></thead><tbody>{''.join(rows)}</tbody></table>{below}</div>"
-        )
+        return f"<div>{html_table(['figure', 'value', 'meaning'], rows, texts=(0, 2), title=self._title)}{below}</div>"
 
     def to_dict(self) -> dict[str, Any]:
         """Everything in JSON types: numbers that are NaN or infinite become None."""

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from workbench.charts.table import html_table
 from workbench.guarantees import Absolute
 from workbench.json_values import json_value
 from workbench.propagation.certification import Holds
 from workbench.propagation.dose import Dose
-from workbench.propagation.report import figure, table
+from workbench.propagation.report import figure
 
 ALONE = (
     "tuned to this field alone: a new field of the kind may break it (in tests on Gaussian fields, 9 to 92% of them did,"
@@ -71,4 +72,4 @@ class Budget:
             for site, bound in self.bounds.items()
         ]
         rows.append(["all", "", figure(self.ratio), figure(self.damage)])
-        return table(repr(self), ["site", "absolute bound", "ratio", "damage"], rows)
+        return html_table(["site", "absolute bound", "ratio", "damage"], rows, title=repr(self))

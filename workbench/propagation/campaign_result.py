@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 
 from workbench.arguments import whole_number
-from workbench.charts.table import data_frame
+from workbench.charts.table import data_frame, html_table
 from workbench.errors import WorkbenchError
 from workbench.json_values import json_value
 from workbench.propagation.intervals import Rate, clopper_pearson, weighted
 from workbench.propagation.names import require_known
 from workbench.propagation.pipeline import Run
-from workbench.propagation.report import table
 from workbench.propagation.strata import name_of
 from workbench.propagation.trials import MEANING, OUTCOMES, Outcome, Stratum, Trial, drawn
 
@@ -175,7 +174,7 @@ class Campaign:
         ]
         meanings = "; ".join(f"{name}: {meaning}" for name, meaning in MEANING.items())
         note = html.escape(f"Tolerance: {self.tolerance}. {meanings}.")
-        return f"{table(repr(self), heads, rows, texts=(0, 1))}<p>{note}</p>"
+        return f"{html_table(heads, rows, texts=(0, 1), title=repr(self))}<p>{note}</p>"
 
     @staticmethod
     def _interval(row: dict[str, Any]) -> str:

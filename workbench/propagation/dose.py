@@ -12,6 +12,7 @@ import numpy as np
 
 from workbench.backend import to_host
 from workbench.charts.description import Chart
+from workbench.charts.table import html_table
 from workbench.codecs import Codec
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound
@@ -21,7 +22,7 @@ from workbench.propagation.charts import dose_chart
 from workbench.propagation.error_sizes import lost, root_mean_square
 from workbench.propagation.number_format import components
 from workbench.propagation.pipeline import Pipeline, Run
-from workbench.propagation.report import figure, table
+from workbench.propagation.report import figure
 from workbench.propagation.stage import StageFailed
 from workbench.propagation.tolerance import Tolerance, agreed
 from workbench.propagation.trials import NOT_FINITE
@@ -75,7 +76,8 @@ class DoseResponse:
             [repr(each.bound), figure(each.ratio), figure(each.damage), each.reason or _judgement(each)]
             for each in self.doses
         ]
-        return table(f"{self!r}; tolerance: {self.tolerance}", ["bound", "ratio", "damage", ""], rows, texts=(0, 3))
+        title = f"{self!r}; tolerance: {self.tolerance}"
+        return html_table(["bound", "ratio", "damage", ""], rows, texts=(0, 3), title=title)
 
 
 def largest_tolerated(doses: Iterable[Dose]) -> Dose | None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from workbench.backend import Array, to_host
 from workbench.charts.description import Chart
+from workbench.charts.table import html_table
 from workbench.errors import WorkbenchError, briefly
 from workbench.json_values import json_value
 from workbench.propagation.charts import error_chart
@@ -28,7 +29,7 @@ from workbench.propagation.error_sizes import (
 from workbench.propagation.floor import measured_floor
 from workbench.propagation.perturbation import Perturbation
 from workbench.propagation.pipeline import Pipeline, Run, require_pipeline
-from workbench.propagation.report import figure, table
+from workbench.propagation.report import figure
 
 Badge = Literal["unchanged", "linear", "non-linear", "round-off-limited", "discrete", "NaN"]
 
@@ -328,7 +329,7 @@ def _table(title: str, stages: Sequence[SiteError]) -> str:
         ]
         for each in stages
     ]
-    return table(title, heads, rows, texts=(0, 8))
+    return html_table(heads, rows, texts=(0, 8), title=title)
 
 
 def _remarks(each: SiteError) -> str:

@@ -18,7 +18,7 @@ from workbench import backend
 from workbench.arguments import whole_number
 from workbench.charts.description import Axis, Chart, Series
 from workbench.charts.looks import colour, marker
-from workbench.charts.table import LEFT, data_frame
+from workbench.charts.table import data_frame, html_table
 from workbench.clusters import Groups
 from workbench.clusters.matching import Halos, Match, Pairs, common, match
 from workbench.data import Particles
@@ -139,9 +139,8 @@ class GroupComparison:
     def _repr_html_(self) -> str:
         """A table for notebooks, in the colours of the page: the halos that differ most."""
         rows = [row for row in self.most_different(SHOWN) if row["different"]]
-        heads = "".join(f"<th>{head}</th>" for head in COLUMNS.values())
-        body = "".join(f"<tr>{''.join(map(_cell, (row[name] for name in COLUMNS)))}</tr>" for row in rows)
-        shown = f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>" if rows else ""
+        cells = [[_cell(row[name]) for name in COLUMNS] for row in rows]
+        shown = html_table(list(COLUMNS.values()), cells, texts=(6, 7)) if rows else ""
         differing = int((self._columns()["different"] > 0).sum())
         rest = f"<p>the {len(rows)} that differ most, of {differing:,}</p>" if differing > len(rows) else ""
         return f"<div><strong>{html.escape(self._title)}</strong>{shown}{rest}</div>"
@@ -157,8 +156,8 @@ def _line(number: int, kind: str, members: np.ndarray, edges: np.ndarray) -> Ser
 
 def _cell(value: Any) -> str:
     if isinstance(value, bool):
-        return f"<td {LEFT}>{'yes' if value else 'no'}</td>"
-    return f"<td {LEFT}>{html.escape(value)}</td>" if isinstance(value, str) else f"<td>{value:,}</td>"
+        return "yes" if value else "no"
+    return value if isinstance(value, str) else f"{value:,}"
 
 
 def _compared(first: Groups, second: Groups, ids: Sequence[Any] | None, min_members: int) -> GroupComparison:

@@ -22,6 +22,7 @@ import numpy as np
 
 from workbench import backend
 from workbench.arguments import flag, one_of, positive, whole_number
+from workbench.charts.table import html_table
 from workbench.clusters import absolute_linking_length
 from workbench.data import Particles
 from workbench.data.chunked import ChunkedParticles
@@ -168,6 +169,12 @@ class Plan:
         return max(self.limits.values())
 
     def __str__(self) -> str:
+        return "\n".join(f"{name + ':':<12}{text}" for name, text in self._in_words().items())
+
+    def _repr_html_(self) -> str:
+        return html_table(["", "planned"], [[name, text] for name, text in self._in_words().items()], texts=(0, 1))
+
+    def _in_words(self) -> dict[str, str]:
         slowest = max(self.limits, key=lambda name: self.limits[name])
         lines = {
             "particles": f"{self.particles:,} in {self.chunks:,} chunks, "
@@ -185,7 +192,7 @@ class Plan:
         }
         if not any(step.name == "find-groups" for step in self.steps):   # space is not divided
             del lines["subdomains"], lines["ghosts"]
-        return "\n".join(f"{name + ':':<12}{text}" for name, text in lines.items())
+        return lines
 
 
 def plan(

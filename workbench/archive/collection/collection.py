@@ -5,7 +5,6 @@ Each member is an archive like any other, with its own bound and certificate; it
 
 from __future__ import annotations
 
-import html
 import os
 from collections.abc import Collection as Names
 from collections.abc import Iterator, Mapping
@@ -24,7 +23,8 @@ from workbench.archive.root import IntactRoot, documents_differing
 from workbench.archive.store import Store, open_store
 from workbench.archive.trust import DEFAULT, Trust
 from workbench.archive.writing import in_order, write
-from workbench.data.summary_html import LEFT, size, summary
+from workbench.charts.table import html_table
+from workbench.data.summary_html import size, summary
 from workbench.errors import GuaranteeBroken, WorkbenchError, briefly
 from workbench.progress import Progress
 from workbench.run.submission import submittable
@@ -320,13 +320,8 @@ class Collection(Mapping[str, Archive]):
         return f"Collection of {len(self)} members, {self.nbytes:,} bytes, {change}"
 
     def _repr_html_(self) -> str:
-        rows = self.rows()
-        heads = "".join(f"<th {LEFT}>{html.escape(name)}</th>" for name in rows[0].in_words())
-        cells = "".join(
-            f"<tr>{''.join(f'<td {LEFT}>{html.escape(text)}</td>' for text in row.in_words().values())}</tr>"
-            for row in rows
-        )
-        below = f"<table><thead><tr>{heads}</tr></thead><tbody>{cells}</tbody></table>"
+        rows = [row.in_words() for row in self.rows()]
+        below = html_table(list(rows[0]), [list(row.values()) for row in rows], texts=range(len(rows[0])))
         original = f"{size(self.original_nbytes)}: {self.ratio:.4g} times as large"
         return summary(self._in_one_line(), {"size": size(self.nbytes), "original": original}, self.attributes, below)
 

@@ -21,9 +21,11 @@ from workbench.archive.collection.names import require_known, require_name, requ
 from workbench.archive.collection.pandas_columns import array_of, is_extension, is_text, without_nan
 from workbench.archive.collection.tables import columns_of, dimensions_of_columns, is_table, to_frame, with_truth_values
 from workbench.archive.content.registry import is_content
+from workbench.charts.table import html_table
 from workbench.data import Field
 from workbench.data.attributes import to_plain
 from workbench.data.labelled import Labelled, attributes_of, is_data_array, with_nan
+from workbench.data.summary_html import summary
 from workbench.data.variable import Variable
 from workbench.data.xarray_variables import (
     encoding_from,
@@ -150,6 +152,17 @@ class Dataset(Mapping[str, Any]):
         shown = [f"{name}: {member!r}" for name, member in list(self._members.items())[:20]]
         more = [f"and {len(self) - 20} more"] if len(self) > 20 else []
         return f"Dataset({', '.join([*shown, *more])})"
+
+    def _repr_html_(self) -> str:
+        """A row for each member; no values are read."""
+        rows = [
+            [name, " x ".join(f"{size:,}" for size in member.shape), str(member.values.dtype),
+             str(member.metadata.get("units", "")), "coordinate" if name in self.coordinates else ""]
+            if isinstance(member, Field | Variable) else [name, repr(member), "", "", ""]
+            for name, member in self._members.items()
+        ]
+        below = html_table(["name", "shape", "type", "units", ""], rows, texts=range(5))
+        return summary(f"Dataset of {len(self)} members", {}, self.groups.get("", {}).get("attributes"), below)
 
 
 @dataclass(frozen=True, eq=False)

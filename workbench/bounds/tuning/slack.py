@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from typing import Any
 
 from workbench.archive.collection.reports import aligned
 from workbench.bounds.tuning.several import All
-from workbench.charts.table import LEFT
+from workbench.charts.table import html_table
 from workbench.json_values import json_value
 
 
@@ -66,11 +65,7 @@ def as_text(slacks: Sequence[Slack]) -> str:
 
 def as_html(slacks: Sequence[Slack]) -> str:
     """The table for notebooks."""
-    body = "".join(
-        f"<tr><td {LEFT}>{html.escape(target)}</td><td>{reached}</td><td>{slack}</td><td {LEFT}>{remark}</td></tr>"
-        for target, reached, slack, remark in (_cells(each).values() for each in slacks)
-    )
-    return f"<table><thead><tr><th {LEFT}>target</th><th>reached</th><th>slack</th><th></th></tr></thead>{body}</table>"
+    return html_table(["target", "reached", "slack", ""], [[*_cells(each).values()] for each in slacks], texts=(0, 3))
 
 
 def _cells(each: Slack) -> dict[str, str]:

@@ -57,6 +57,32 @@ def float_type(given: Any) -> np.dtype:
     return floats
 
 
+def what_it_may_be(source: Source) -> str:
+    """Text, or raw floats with the shapes that its size allows: advice about a file of no known format."""
+    if _is_text(source.head):
+        return "It looks like text: numbers in columns are taken as arrays, as np.loadtxt(path) makes them"
+    for floats in (np.dtype(np.float32), np.dtype(np.float64)):
+        count, rest = divmod(source.size, floats.itemsize)
+        if shapes := [] if rest else _even_shapes(count):
+            options = " or ".join(f"shape={shape}" for shape in shapes)
+            return f"Raw floats need their shape, slowest axis first: {count:,} of {floats.name} may be {options}"
+    return "Raw floats need shape=(nz, ny, nx), slowest axis first"
+
+
+def _even_shapes(count: int) -> list[tuple[int, ...]]:
+    """The cube and the square of this many values, if there are any.
+
+    >>> _even_shapes(262144), _even_shapes(1000), _even_shapes(7)
+    ([(64, 64, 64), (512, 512)], [(10, 10, 10)], [])
+    """
+    sides = {axes: round(count ** (1 / axes)) for axes in (3, 2)}
+    return [(side,) * axes for axes, side in sides.items() if side > 1 and side**axes == count]
+
+
+def _is_text(head: bytes) -> bool:
+    return not head.translate(None, bytes([*range(32, 127), *range(128, 256), *b"\t\r\n"]))
+
+
 def _shape(given: Any) -> tuple[int, ...]:
     try:
         axes = tuple(operator.index(axis) for axis in (given if np.iterable(given) else (given,)))

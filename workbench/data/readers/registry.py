@@ -26,7 +26,7 @@ from workbench.data.readers.lammps import LAMMPS
 from workbench.data.readers.named_columns import NAMED
 from workbench.data.readers.netcdf import NETCDF
 from workbench.data.readers.numpy_files import NPY, NPZ
-from workbench.data.readers.raw import RAW
+from workbench.data.readers.raw import RAW, what_it_may_be
 from workbench.data.readers.source import Source
 from workbench.data.readers.trr import TRR
 from workbench.data.readers.unread import refuse_unread
@@ -92,11 +92,11 @@ def format_of(source: Source, wanted: str | None, options: Mapping[str, Any]) ->
     if "shape" in options and not source.is_folder:
         return RAW
     refuse_unread(source)
-    titles = "; ".join(known.title for known in formats())
-    kind = "the folder" if source.is_folder else "the file"
+    if source.is_folder:
+        raise WorkbenchError(f"the folder {source.name} has no known format: check the path, or open one of its files")
     raise WorkbenchError(
-        f"{kind} {source.name} has no known format. Known formats: {titles}. "
-        "Raw floats need shape=(nz, ny, nx); format=... overrides recognition by content"
+        f"the file {source.name} has no known format (docs/formats.md has those that are known; format=... overrides "
+        f"recognition by content). {what_it_may_be(source)}"
     )
 
 

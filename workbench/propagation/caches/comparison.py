@@ -18,6 +18,7 @@ from workbench.arguments import whole_number
 from workbench.backend import to_host
 from workbench.charts.description import Axis, Chart, Point, joined
 from workbench.charts.looks import looks_of
+from workbench.charts.table import html_table
 from workbench.errors import WorkbenchError
 from workbench.json_values import json_value
 from workbench.progress import Progress
@@ -27,7 +28,7 @@ from workbench.propagation.intervals import Mean, mean_of
 from workbench.propagation.language.cache import Cache, ExactCache
 from workbench.propagation.language.model import LanguageModel, Text
 from workbench.propagation.language.quality import log_probabilities, relative_entropies
-from workbench.propagation.report import figure, table
+from workbench.propagation.report import figure
 
 STRETCH = 64   # predictions that are one draw of an interval: errors of neighbours are alike
 
@@ -112,7 +113,8 @@ class CacheComparison:
 
     def _repr_html_(self) -> str:
         text = f"{self.predictions:,} predictions after prompts of {self.prompt} tokens"
-        return table(f"{text}; perplexity of the exact cache {figure(self.perplexity)}", HEADS, self.rows())
+        title = f"{text}; perplexity of the exact cache {figure(self.perplexity)}"
+        return html_table(HEADS, self.rows(), title=title)
 
 
 MOST_EXPONENT = 709.0   # whose exponential is finite

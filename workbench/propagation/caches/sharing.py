@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from workbench.arguments import positive, whole_number
+from workbench.charts.table import html_table
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute
 from workbench.progress import Progress
@@ -25,7 +26,7 @@ from workbench.propagation.dose import Dose
 from workbench.propagation.language.cache import ExactCache
 from workbench.propagation.language.model import LanguageModel, Text
 from workbench.propagation.language.quality import relative_entropies
-from workbench.propagation.report import figure, table
+from workbench.propagation.report import figure
 
 FIRST = {"keys": 0.25, "values": 0.125}   # the smallest steps that are tried
 FACTOR, LEVELS = 2.0, 6
@@ -53,7 +54,7 @@ class CacheBudget:
         rows = [
             [site, figure(step), figure(self.limit * self.curves[site][0].damage)] for site, step in self.steps.items()
         ]
-        return table(repr(self), ["site", "step", "divergence alone at the smallest step"], rows)
+        return html_table(["site", "step", "divergence alone at the smallest step"], rows, title=repr(self))
 
 
 def cache_budget(
