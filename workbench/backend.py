@@ -15,6 +15,7 @@ import ctypes
 import errno
 import functools
 import os
+import platform
 import re
 import sys
 from collections import deque
@@ -329,7 +330,7 @@ def _library() -> ctypes.CDLL:
     path = Path(os.environ.get("LOSSBENCH_HOST_LIBRARY", host_library.LIBRARY))
     if not path.exists():
         raise WorkbenchError(f"the compiled kernels are missing ({path.name}); run `make build`, or reinstall lossbench")
-    library = _load(str(path))
+    library = _load(path)
     library.host_source_hash.restype = ctypes.c_char_p
     if library.host_source_hash().decode() != host_library.source_hash(host_library.kernel_folder()):
         raise WorkbenchError(
@@ -351,7 +352,7 @@ def exchange_names(one: Path, other: Path) -> bool:
     raise OSError(reason, os.strerror(reason), str(one), None, str(other))
 
 
-def _load(path: str) -> ctypes.CDLL:
+def _load(path: Path) -> ctypes.CDLL:
     """The library, with OpenMP set to passive waiting unless the user chose otherwise.
 
     OpenMP reads the setting when it is loaded. By default threads wait actively, and beside any other program (such as a
@@ -360,10 +361,31 @@ def _load(path: str) -> ctypes.CDLL:
     chosen = os.environ.get("OMP_WAIT_POLICY")
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     try:
-        return ctypes.CDLL(path)
+        library = ctypes.CDLL(str(path))
+    except OSError as error:   # made for another C library, another processor, or without a runtime that it needs
+        foreign = _machine_of(path) != _machine_of(Path(sys.executable))
+        raise WorkbenchError(_cannot_load(path, "it is for other processors" if foreign else str(error))) from error
     finally:
         if chosen is None:
             del os.environ["OMP_WAIT_POLICY"]
+    if not hasattr(library, "host_source_hash"):
+        raise WorkbenchError(_cannot_load(path, "it is another library"))
+    return library
+
+
+def _machine_of(program: Path) -> bytes:
+    """The kind of processor of a program or library, as its header has it (of ELF: the class, and the machine)."""
+    with program.open("rb") as file:
+        header = file.read(20)
+    return header[:5] + header[18:]
+
+
+def _cannot_load(path: Path, reason: str) -> str:
+    return (
+        f"the compiled kernels ({path.name}) cannot be loaded on this {platform.system()} {platform.machine()}: {reason}. "
+        "Install a wheel for this machine (pip install --force-reinstall lossbench), or compile them here with a C++ "
+        "compiler (pip install --force-reinstall --no-binary lossbench lossbench; in a checkout, `make build`)"
+    )
 
 
 def _single_thread_after_fork() -> None:
@@ -379,6 +401,15 @@ def threads() -> int:
     True
     """
     return _library().host_threads()
+
+
+def has_openmp() -> bool:
+    """Whether the kernels were compiled with OpenMP; otherwise each runs on one thread.
+
+    >>> has_openmp() in (True, False)
+    True
+    """
+    return bool(_library().host_openmp())
 
 
 def set_threads(count: int) -> None:

@@ -2,7 +2,8 @@
 
 The kernels in `kernels/*.cu` are CUDA source; `kernels/portable.cuh` makes the same files C++ with OpenMP.
 They are compiled once, when the package is installed, into `_host.so` beside this file. The library carries
-a hash of the sources and flags, so that `backend.py` can refuse a stale one instead of running old code.
+a hash of the sources and flags, so that `backend.py` can refuse a stale one instead of running old code. A compiler
+without OpenMP makes a library that runs each kernel on one thread; results are the same, and `workbench doctor` says so.
 
 This module imports nothing outside the standard library, because the build hook runs it before NumPy is installed.
 """
@@ -17,10 +18,12 @@ import platform
 import re
 import shlex
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 PACKAGE = Path(__file__).resolve().parent
 LIBRARY = PACKAGE / "_host.so"
@@ -35,6 +38,10 @@ HOST_FLAGS = (
     "-std=c++17", "-O3", "-fopenmp", "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-Wall", "-Wextra",
     *PROCESSOR_FLAGS.get(platform.machine(), ()),
 )
+
+OPENMP = "-fopenmp"   # in HOST_FLAGS, where it stands for what the compiler takes instead: see `openmp`
+PROBE = "#include <omp.h>\nint threads() { return omp_get_max_threads(); }\n"
+LIBOMP_FOLDERS = ("/opt/homebrew/opt/libomp", "/usr/local/opt/libomp")   # of Homebrew, where no compiler looks by itself
 
 SANITISED_FLAGS = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
 SHUFFLED_FLAGS = ("-O1", "-DSHUFFLED")
@@ -71,6 +78,46 @@ def source_hash(folder: Path) -> str:
 def compiler() -> list[str]:
     """The C++ compiler to call: `$CXX`, else `c++`."""
     return shlex.split(os.environ.get("CXX", "c++"))
+
+
+class OpenMP(NamedTuple):
+    """The flags with which a compiler takes the pragmas of OpenMP, and those that link its runtime."""
+
+    compiling: tuple[str, ...]
+    linking: tuple[str, ...] = ()
+
+
+WITHOUT_OPENMP = OpenMP(("-Wno-unknown-pragmas",))
+
+
+def openmp() -> OpenMP:
+    """How the compiler takes OpenMP: the first of the known ways in which a small library is compiled and linked."""
+    return _openmp_of(tuple(compiler()))
+
+
+@functools.cache
+def _openmp_of(command: tuple[str, ...]) -> OpenMP:
+    # Apple's clang refuses the plain flag, but its front end knows it; the runtime is not Apple's, with its own folder.
+    apple = ("-Xpreprocessor", OPENMP)
+    ways = [OpenMP((OPENMP,)), OpenMP(apple, ("-lomp",))]
+    ways += [OpenMP((*apple, f"-I{folder}/include"), (f"-L{folder}/lib", "-lomp")) for folder in LIBOMP_FOLDERS]
+    with tempfile.TemporaryDirectory() as scratch:
+        source, library = Path(scratch, "probe.cpp"), Path(scratch, "probe.so")
+        source.write_text(PROBE)
+        for way in ways:
+            given = [*command, "-fPIC", *way.compiling, "-shared", str(source), *way.linking, "-o", str(library)]
+            if _run(given).returncode == 0:
+                return way
+    print(
+        f"Note: {shlex.join(command)} has no OpenMP, so each kernel will run on one thread (macOS: brew install libomp; "
+        "Debian and Ubuntu: apt install g++; or name another compiler in CXX)", file=sys.stderr,
+    )
+    return WITHOUT_OPENMP
+
+
+def host_flags() -> list[str]:
+    """HOST_FLAGS as this compiler takes them."""
+    return [part for flag in HOST_FLAGS for part in (openmp().compiling if flag == OPENMP else (flag,))]
 
 
 def build_sanitised(library: Path = SANITISED) -> Path:
@@ -112,7 +159,7 @@ def _output(command: list[str]) -> str:
 
 def objects(flags: tuple[str, ...] = ()) -> Path:
     """The folder of what the compiler has made of each source with the usual flags and these."""
-    return OBJECTS / hashlib.sha256(shlex.join([*compiler(), *HOST_FLAGS, *flags]).encode()).hexdigest()[:8]
+    return OBJECTS / hashlib.sha256(shlex.join([*compiler(), *host_flags(), *flags]).encode()).hexdigest()[:8]
 
 
 def build(library: Path = LIBRARY, flags: tuple[str, ...] = ()) -> Path:
@@ -131,8 +178,8 @@ def build(library: Path = LIBRARY, flags: tuple[str, ...] = ()) -> Path:
             work.append(functools.partial(_compile_changed, arguments, source, target, kept))
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             list(pool.map(lambda compile_one: compile_one(), work))
-        linked = Path(scratch) / library.name
-        _compile([*flags, "-shared", *sorted(map(str, Path(scratch).glob("*.o"))), "-o", str(linked)])
+        linked, parts = Path(scratch) / library.name, sorted(map(str, Path(scratch).glob("*.o")))
+        _compile([*flags, "-shared", *parts, *openmp().linking, "-o", str(linked)])
         _replace(linked, library)
     return library
 
@@ -171,20 +218,24 @@ def _replace(made: Path, target: Path) -> None:
 
 def _compile(arguments: list[str]) -> str:
     """Run the compiler; the answer is what it warns of."""
-    command = [*compiler(), *HOST_FLAGS, *arguments]
-    try:
-        run = subprocess.run(command, capture_output=True, text=True)
-    except FileNotFoundError:
-        raise SystemExit(
-            f"Lossbench needs a C++ compiler with OpenMP, and {command[0]!r} was not found: install one "
-            "(Debian and Ubuntu: apt install g++; conda: conda install cxx-compiler) or name yours in CXX"
-        ) from None
+    command = [*compiler(), *host_flags(), *arguments]
+    run = _run(command)
     if run.returncode:
         raise SystemExit(
-            f"Lossbench's kernels did not compile; they need a C++17 compiler with OpenMP (g++ 9 or newer).\n"
+            f"Lossbench's kernels did not compile; they need a C++17 compiler (g++ 9 or newer, or clang 12 or newer).\n"
             f"{shlex.join(command)}\n{run.stderr.strip()}"
         )
     return run.stderr
+
+
+def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(command, capture_output=True, text=True)
+    except FileNotFoundError:
+        raise SystemExit(
+            f"Lossbench needs a C++ compiler, and {command[0]!r} was not found: install one (Debian and Ubuntu: apt "
+            "install g++; macOS: xcode-select --install; conda: conda install cxx-compiler) or name yours in CXX"
+        ) from None
 
 
 if __name__ == "__main__":

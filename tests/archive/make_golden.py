@@ -1,4 +1,7 @@
-"""Writes the small archives in `golden/`, which every later version must decode to the same bits.
+"""Writes the small archives which every later version must decode to the same bits.
+
+Those of `IN_PACKAGE` are in `workbench/archive/golden`, where `workbench doctor` decodes them, the others in `golden/`.
+What each decodes to is in `golden/`, and its checksum in the package.
 
     python tests/archive/make_golden.py [NAME ...]
 
@@ -7,6 +10,7 @@ Without names, all that are not there yet. One that exists is never written agai
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,9 +21,13 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import workbench as wb
 from archive import samples
-from workbench.archive import Archive
+from workbench.archive import Archive, Collection, golden
 
 FOLDER = Path(__file__).with_name("golden")
+IN_PACKAGE = (   # one for each codec, and one for each further part of the format: moved particles, datasets
+    "lattice-keep", "neighbours", "clusters-free", "interpolation", "staged", "prequantised", "pcodec", "dataset",
+    "sz3", "zfp", "sperr", "draco-keep", "fpzip", "bitround", "numcodecs",
+)
 FINE, COARSE = wb.Absolute(0.01), wb.Absolute(0.5)
 
 
@@ -70,7 +78,19 @@ def _loose(count: int, dtype: type, dimensions: int) -> wb.Particles:
     return wb.Particles.wrapped(positions.astype(dtype), 10.0, ids=np.arange(count))
 
 
-MADE: dict[str, Callable[[], Archive]] = {
+def _dataset() -> dict[str, object]:
+    """A field with missing values, dates, text and truth values."""
+    return {
+        "T": samples.field((18, 25), np.float32), "time": np.arange("2026-01-01", "2026-01-19", dtype="M8[h]")[::24],
+        "station": np.array(["A", "Bé", ""]), "valid": np.arange(40).reshape(5, 8) % 3 > 0,
+    }
+
+
+MADE: dict[str, Callable[[], Archive | Collection]] = {
+    "dataset": lambda: wb.compress(_dataset(), {"T": COARSE, "*": wb.Exact()}),
+    "neighbours": lambda: wb.compress(
+        _swarm(), FINE, order="free", velocities=wb.Absolute(1), column_codec="neighbours", chunk_values=450
+    ),
     "further-columns": lambda: wb.compress(
         _with_columns(), FINE, order="free", chunk_values=450,
         columns={"Potential": wb.Relative(1e-3), "Field*": wb.PointwiseRelative(1e-2), "cell_2": wb.Absolute(2)},
@@ -115,19 +135,23 @@ MADE: dict[str, Callable[[], Archive]] = {
 }
 
 
-def arrays(archive: Archive) -> dict[str, np.ndarray]:
-    """Everything that an archive decodes to."""
-    return {name: stored.values() for name, stored in archive.arrays.items()}
+def path_of(name: str) -> Path:
+    """Where an archive is, or would be."""
+    return (golden.FOLDER if name in IN_PACKAGE else FOLDER) / f"{name}.zip"
 
 
 def make(name: str) -> Path:
     """One archive, and what it decodes to, unless they are there."""
     archive = MADE[name]()
-    path = archive.save(FOLDER / f"{name}.zip")
-    np.savez_compressed(FOLDER / f"{name}.npz", **arrays(archive))
+    path = archive.save(path_of(name))
+    np.savez_compressed(FOLDER / f"{name}.npz", **golden.arrays(archive))
+    if name in IN_PACKAGE:
+        known = golden.expected_arrays() | {name: golden.checksums(archive)}
+        in_order = {one: known[one] for one in IN_PACKAGE if one in known}
+        golden.EXPECTED.write_text(json.dumps(in_order, indent=1) + "\n")
     return path
 
 
 if __name__ == "__main__":
-    for wanted in sys.argv[1:] or [name for name in MADE if not (FOLDER / f"{name}.zip").exists()]:
+    for wanted in sys.argv[1:] or [name for name in MADE if not path_of(name).exists()]:
         print(f"{wanted}: {make(wanted).stat().st_size:,} bytes")

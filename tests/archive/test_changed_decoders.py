@@ -114,8 +114,10 @@ def test_one_chunk_that_decodes_otherwise_leaves_the_others(monkeypatch):
 def test_the_versions_that_wrote_it_are_named(monkeypatch):
     _, archive = made("field", "pcodec")
     old = {**provenance.versions(archive.codec), "pcodec": "0.1.2"}
+    remedy = "pip install 'pcodec==0.1.2' in an environment that reads it"   # only for what is a plain version
     cases = [
-        ({"versions": old}, r"\(it was written with pcodec 0.1.2; pcodec \S+ is installed\)"),
+        ({"versions": old}, rf"\(it was written with pcodec 0.1.2; pcodec \S+ is installed: {remedy}\)"),
+        ({"versions": {**old, "pcodec": "1'; id #"}}, r"\(it was written with pcodec 1'; id #; pcodec \S+ is installed\)"),
         ({"versions": None}, r"\(it was written with unknown versions; lossbench .* are installed\)"),
         ({"versions": {"pcodec": "\x1b" + "x" * 999}}, r"\(it .* with lossbench unknown, numpy unknown, pcodec \?x{39}; "),
         ({}, r"\(it was written with lossbench .*, which are installed\)"),
@@ -124,6 +126,21 @@ def test_the_versions_that_wrote_it_are_named(monkeypatch):
     for changes, said in cases:
         with pytest.raises(Damaged, match=f"pcodec {CHANGED} {said}"):
             from_parts(with_configuration(archive, "values", **changes)).decompress()
+
+
+def test_a_codec_that_refuses_names_the_versions_that_wrote_it(monkeypatch):
+    _, archive = made("field", "pcodec")
+    old = {**provenance.versions(archive.codec), "lossbench": "9.1"}
+    forged = from_parts(with_configuration(archive, "values", versions=old))
+    monkeypatch.setattr(type(archive.codec), "_decode_piece", lambda *given: 1 / 0)
+    said = r"pcodec could not decode.*ZeroDivisionError.*\(it was written with lossbench 9.1; .* 'lossbench==9.1' in an"
+    for use in (forged.decompress, lambda: forged.read([(2, 9), (0, 20)])):
+        with pytest.raises(Damaged, match=said):
+            use()
+    key = archive.data.layout.chunk_key((0, 0))
+    layout = forged.data.layout
+    with pytest.raises(Damaged, match=said):
+        decode_chunk(forged.store.read(key), layout.configuration, layout.dtype, key)
 
 
 def test_each_array_names_the_packages_that_its_values_depend_on():

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 import workbench as wb
 from archive import samples
 from archive.samples import from_parts, parts, resealed
-from workbench.archive import Archive, Damaged, document, reading
+from workbench.archive import Archive, Damaged, document
+from workbench.archive import chunk as chunks
 from workbench.archive.chunk import decode_chunk
 from workbench.archive.content.registry import KINDS
 from workbench.archive.frame import pack, unpack
@@ -453,7 +454,7 @@ def test_verifying_decodes_each_chunk_once(monkeypatch):
     original = samples.particles(300)
     archive = wb.compress(original, wb.Absolute(0.01), order="free", chunk_values=300, keep=wb.KeepClusters(0.2))
     seen = []
-    real = reading.decode_frame
-    monkeypatch.setattr(reading, "decode_frame", lambda opened, *given: seen.append(opened.where) or real(opened, *given))
+    real = chunks.decode_frame
+    monkeypatch.setattr(chunks, "decode_frame", lambda opened, *given: seen.append(opened.where) or real(opened, *given))
     assert archive.verify(original).passed
     assert sorted(seen) == sorted(key for key in parts(archive) if "/c/" in key)

@@ -1,6 +1,7 @@
 """What `info` says of archives without decoding them, and what `doctor` knows of codecs."""
 
 import importlib.metadata
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,10 @@ import pytest
 import xarray as xr
 
 import workbench as wb
+from archive.forging import decoding_with
 from cli.conftest import Run, damage, particles
 from workbench import codecs
+from workbench.archive import golden
 from workbench.codecs.codec import Codec
 
 KEYS = {
@@ -98,6 +101,57 @@ def test_doctor_says_why_a_codec_is_missing(run: Run, monkeypatch: pytest.Monkey
     assert printed.status == 0
     (line,) = [line for line in printed.out.splitlines() if line.startswith("codec zfp ")]
     assert "needs no_such_module_anywhere, which is not installed: pip install 'lossbench[codecs]'" in line
+
+
+def test_doctor_decodes_an_archive_of_each_codec(run: Run) -> None:
+    printed = run("doctor", "--json")
+    found = {key: said for key, said in printed.json.items() if key.startswith("archive_")}
+    assert set(found) == {f"archive_{name}" for name in golden.expected_arrays()}
+    right = ("decodes as when it was written (lossbench ", "not tried: ")
+    wrong = [said for said in found.values() if not said.startswith(right)]
+    assert (wrong, printed.status) == ([], 0)
+
+
+def test_doctor_says_which_codec_fails_and_what_wrote_the_archive(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("zfpy")
+    with decoding_with(monkeypatch, "import workbench.codecs.zfp as z; z.ZFP._decode_piece = lambda *given: 1 / 0\n"):
+        printed = run("doctor")
+    assert printed.status == 1
+    (line,) = [line for line in printed.out.splitlines() if " FAILS: " in line]
+    said = r"zfp could not decode: ZeroDivisionError.*\(it was written with lossbench 0.1.0.*zfpy 1.0.1.*"
+    assert re.fullmatch(f"archive zfp +FAILS: {said}", line)
+
+
+def test_doctor_does_not_try_archives_of_codecs_that_are_not_installed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workbench.codecs.sz3.SZ3.module", "no_such_module_anywhere")
+    printed = run("doctor", "--json")
+    assert printed.status == 0
+    assert printed.json["archive_sz3"].startswith("not tried: sz3 needs no_such_module_anywhere")
+
+
+def test_doctor_compares_with_checksums_that_are_not_in_the_archives(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(golden, "checksum", lambda values: "another")
+    monkeypatch.setattr(golden, "expected_arrays", lambda: {"pcodec": {"values": "one"}, "gone": {"values": "one"}})
+    printed = run("doctor", "--json")
+    assert printed.status == 1
+    assert re.match("FAILS: mask, values: other values than those that lossbench 0.1.0,", printed.json["archive_pcodec"])
+    assert printed.json["archive_gone"].startswith("FAILS: ")
+
+
+def test_doctor_says_that_kernels_run_on_one_thread(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workbench.backend.has_openmp", lambda: False)
+    monkeypatch.setattr(golden, "outcomes", lambda: iter(()))
+    assert run("doctor", "--json").json["kernels"].startswith("compiled without OpenMP, so each runs on one thread: ")
+
+
+def test_doctor_decodes_nothing_without_kernels(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> int:
+        raise wb.WorkbenchError("the compiled kernels are missing")
+
+    monkeypatch.setattr("workbench.backend.threads", missing)
+    printed = run("doctor", "--json")
+    assert (printed.status, printed.json["kernels"]) == (1, "the compiled kernels are missing")
+    assert not [key for key in printed.json if key.startswith("archive_")]
 
 
 def test_doctor_knows_whether_zarr_can_open_archives(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from workbench.archive.frame import Damaged, Frame
 from workbench.archive.layout import ArrayLayout
 from workbench.backend import Array
 from workbench.clusters.keep.correction import corrected
-from workbench.codecs import Codec, Columns, Tolerance
+from workbench.codecs import Codec, CodecFailed, Columns, Tolerance
 from workbench.codecs.isolation import CannotIsolate, isolated
 from workbench.codecs.mask import pack_mask, unpack_mask
 from workbench.codecs.pcodec import PCodec
@@ -127,9 +127,32 @@ def decode_chunk(
             f"{where}: its numbers were predicted from positions of particles, which are not in this chunk: read it with "
             "wb.open(...), or compress with another column_codec"
         )
-    values = decode_frame(opened, isolated(codec) if isolate else codec, dtype)
+    return decode_as_written(opened, isolated(codec) if isolate else codec, dtype, codec, configuration)
+
+
+def decode_as_written(
+    opened: Frame, decoder: Codec, dtype: np.dtype, codec: Codec, configuration: Mapping[str, Any]
+) -> np.ndarray:
+    """The values of an unpacked chunk, bit-identical to those decoded when it was written.
+
+    `decoder` is its codec, or one that runs the codec in another process. The bytes are whole. So a codec that
+    refuses them, or makes other values of them, is of another version, or they are forged: the message says which versions
+    wrote them.
+    """
+    try:
+        values = decode_frame(opened, decoder, dtype)
+    except Refused as error:
+        raise Damaged(error.where, f"{error.reason} ({_versions(codec, configuration)})") from error
     require_as_written(opened, values, codec, configuration)
     return values
+
+
+class Refused(Damaged):
+    """The codec does not decode bytes that are whole."""
+
+
+def _versions(codec: Codec, configuration: Mapping[str, Any]) -> str:
+    return provenance.compared(configuration.get(provenance.VERSIONS), codec)
 
 
 def decode_frame(opened: Frame, codec: Codec, dtype: np.dtype, xp: Any = np) -> Array:
@@ -146,6 +169,8 @@ def decode_frame(opened: Frame, codec: Codec, dtype: np.dtype, xp: Any = np) -> 
         return corrected(values, beside)
     except (Damaged, CannotIsolate):
         raise
+    except CodecFailed as error:
+        raise Refused(opened.where, str(error)) from error
     except WorkbenchError as error:
         raise Damaged(opened.where, str(error)) from error
 
@@ -166,8 +191,8 @@ def require_as_written(opened: Frame, values: np.ndarray, codec: Codec, configur
     inner = codec.codec if isinstance(codec, Columns) else codec
     others = {SAME: "pcodec", MASK: "the coder of masks"}
     decoder = next((name for tag, name in others.items() if tag in opened.sections), inner.id)
-    versions = provenance.compared(configuration.get(provenance.VERSIONS), codec)
-    raise Damaged(opened.where, f"{decoder} decodes it to other values than when it was written ({versions})")
+    said = f"{decoder} decodes it to other values than when it was written ({_versions(codec, configuration)})"
+    raise Damaged(opened.where, said)
 
 
 def _checksum(values: np.ndarray) -> bytes:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import platform
+import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -66,11 +67,11 @@ def _inner(codec: Codec) -> Codec:
 
 
 def compared(recorded: Any, codec: Codec) -> str:
-    """How the versions that wrote a chunk differ from those here, for messages.
+    """How the versions that wrote a chunk differ from those here, and what to do, for messages.
 
     >>> from workbench.codecs import get
     >>> compared({**versions(get("pcodec")), "pcodec": "0.1"}, get("pcodec"))
-    'it was written with pcodec 0.1; pcodec ... is installed'
+    "it was written with pcodec 0.1; pcodec ... is installed: pip install 'pcodec==0.1' in an environment that reads it"
     """
     here = versions(codec)
     if not isinstance(recorded, Mapping):
@@ -80,7 +81,20 @@ def compared(recorded: Any, codec: Codec) -> str:
     if not other:
         return f"it was written with {_listed(here)}, which are installed"
     written, installed = (_listed({name: found[name] for name in other}) for found in (before, here))
-    return f"it was written with {written}; {installed} {'is' if len(other) == 1 else 'are'} installed"
+    verb, remedy = "is" if len(other) == 1 else "are", _remedy(before, codec, other)
+    return f"it was written with {written}; {installed} {verb} installed{remedy}"
+
+
+def _remedy(before: Mapping[str, str], codec: Codec, other: Sequence[str]) -> str:
+    """How to get the versions that wrote a chunk: of the codec's library if that differs, and otherwise of this package.
+
+    A file states them, and people copy commands: nothing is said of what is no plain version.
+    """
+    module = _inner(codec).module
+    name = module if module in other else "lossbench" if "lossbench" in other else None
+    if name is None or not re.fullmatch(r"\d[\w.+!-]{0,30}", before[name], re.ASCII):
+        return ""
+    return f": pip install '{name}=={before[name]}' in an environment that reads it"
 
 
 def plain(metadata: Mapping[str, Any]) -> dict[str, Any]:

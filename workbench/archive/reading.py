@@ -16,7 +16,7 @@ import numpy as np
 from workbench import backend
 from workbench.archive import frame, provenance
 from workbench.archive.array_files import read_chunk, read_index
-from workbench.archive.chunk import checksum_of_table, checksums_of, codec_of, decode_frame, require_as_written
+from workbench.archive.chunk import checksum_of_table, checksums_of, codec_of, decode_as_written
 from workbench.archive.frame import Damaged, Frame, distinct
 from workbench.archive.layout import ArrayLayout, Index
 from workbench.archive.sharding import ShardIndex
@@ -115,9 +115,9 @@ class StoredArray:
 
     def values_of(self, opened: Frame, index: Index) -> np.ndarray:
         """The values of an unpacked chunk."""
-        values = decode_frame(opened, self._decoder_of(index), self.layout.dtype)
-        require_as_written(opened, values, self.codec, self.layout.configuration)
-        return values
+        return decode_as_written(
+            opened, self._decoder_of(index), self.layout.dtype, self.codec, self.layout.configuration
+        )
 
     def _decoder_of(self, index: Index) -> Codec:
         """The decoder of a chunk, which may need the positions of the same particles."""

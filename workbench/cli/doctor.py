@@ -1,4 +1,4 @@
-"""`workbench doctor`: the available and the missing parts of this installation."""
+"""`workbench doctor`: the available and the missing parts of this installation, and whether codecs decode as before."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import argparse
 import importlib.metadata
 import importlib.util
 import platform
+from collections.abc import Callable
 from typing import Any
 
 from workbench import __version__, backend, codecs
+from workbench.archive import golden
 from workbench.archive.layout import CODEC
 from workbench.cli.source import print_result
 from workbench.errors import WorkbenchError
@@ -29,15 +31,18 @@ EXTRAS = {
 def add(commands: Any) -> None:
     """Add this command."""
     parser = commands.add_parser(
-        "doctor", help="check the installation", description="List the available and missing parts of this installation."
+        "doctor", help="check the installation",
+        description="List the available and missing parts of this installation, and decode small archives of the package, "
+        "one of each codec. Exit status 1: the kernels do not work, or an archive does not decode as when it was written.",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the state of the kernels, the GPU, the codecs and the extras; 1 when the kernels do not work."""
-    kernels = _outcome(lambda: f"compiled, {backend.threads()} threads")
+    """Print the state of the kernels, the GPU, the codecs and the extras; 1 when kernels or archives fail."""
+    kernels, working = _outcome(_kernels)
+    archives = list(golden.outcomes()) if working else []
     found = {
         "lossbench": __version__,
         "python": platform.python_version(),
@@ -45,20 +50,33 @@ def run(options: argparse.Namespace) -> int:
         "pcodec": importlib.metadata.version("pcodec"),
         "machine": f"{platform.system()} {platform.machine()}",
         "kernels": kernels,
-        "gpu": _outcome(_gpu_name),
+        "gpu": _outcome(_gpu_name)[0],
         **{f"codec_{name}": reason or "available" for name, reason in codecs.status().items()},
+        **{f"archive_{one.name}": str(one) for one in archives},
         "zarr_codec": _zarr_codec(),
         **{f"extra_{extra}": _extra(extra, packages) for extra, packages in EXTRAS.items()},
     }
     print_result(found, options.json)
-    return 0 if kernels.startswith("compiled") else 1
+    return 0 if working and not any(one.fault for one in archives) else 1
 
 
-def _outcome(probe: Any) -> str:
+def _outcome(probe: Callable[[], str]) -> tuple[str, bool]:
+    """What a part says of itself, and whether it works."""
     try:
-        return str(probe())
+        return probe(), True
     except WorkbenchError as error:
-        return str(error)
+        return str(error), False
+
+
+def _kernels() -> str:
+    count = backend.threads()
+    if backend.has_openmp():
+        return f"compiled, {count} thread{'' if count == 1 else 's'}"
+    return (
+        "compiled without OpenMP, so each runs on one thread: install a compiler that has it (macOS: brew install libomp; "
+        "Debian and Ubuntu: apt install g++) and lossbench again, from its sources (pip install --force-reinstall "
+        "--no-binary lossbench lossbench; in a checkout, `make build`)"
+    )
 
 
 def _gpu_name() -> str:
