@@ -1,6 +1,8 @@
 """Compiles the kernels for the CPU whenever the package is installed, as a wheel or editable."""
 
 import importlib.util
+import os
+import platform
 import sysconfig
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,20 @@ def _host_library(root: Path) -> Any:
     return module
 
 
+def wheel_platform() -> str:
+    """The platform in the name of the wheel: this one, as the compiler sees it.
+
+    On macOS, Python states the system and the processors that it was itself built for. The compiler builds for this
+    processor, and for the system that MACOSX_DEPLOYMENT_TARGET names, or this one.
+    """
+    stated = sysconfig.get_platform()
+    if stated.startswith("macosx-"):
+        version = os.environ.get("MACOSX_DEPLOYMENT_TARGET") or platform.mac_ver()[0]
+        major, minor = (*version.split("."), "0")[:2]
+        stated = f"macosx-{major}.{minor if major == '10' else 0}-{platform.machine()}"
+    return stated.replace("-", "_").replace(".", "_")
+
+
 class BuildKernels(BuildHookInterface):
     """Adds `workbench/_host.so` to the wheel and marks the wheel as made for this platform, any Python 3."""
 
@@ -28,4 +44,4 @@ class BuildKernels(BuildHookInterface):
         library = _host_library(Path(self.root)).build()
         build_data["artifacts"].append(f"/workbench/{library.name}")
         build_data["pure_python"] = False
-        build_data["tag"] = f"py3-none-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
+        build_data["tag"] = f"py3-none-{wheel_platform()}"

@@ -1,7 +1,7 @@
-"""environment.yml, binder/environment.yml, the extras of pyproject.toml and constraints.txt say the same.
+"""pyproject.toml, constraints.txt, environment.yml, binder/environment.yml and conda/recipe.yaml ask for the same packages.
 
-They are four files because pip, conda and Binder each read their own. Nothing generates one from another, so that each
-stays readable; this test is what keeps them together.
+They are five files because pip, conda, Binder and the builders of conda packages each read their own. Nothing generates one
+from another, so that each stays readable; this test is what keeps them together.
 """
 
 import copy
@@ -20,6 +20,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+import workbench as wb
 from conftest import ROOT
 
 PYTHONS = ["3.11.9", "3.12.4", "3.13.0"]
@@ -35,10 +36,11 @@ CONDA_NAMES = {"blosc": "python-blosc", "cupy-cuda12x": "cupy", "dask": "dask-co
 
 @dataclass
 class Files:
-    """What the four files say, as far as it concerns packages."""
+    """What the five files say, as far as it concerns packages."""
 
     root: dict[str, Any]
     binder: dict[str, Any]
+    recipe: dict[str, Any]
     project: dict[str, Any]
     constraints: list[str]
 
@@ -48,6 +50,7 @@ def files() -> Files:
     return Files(
         yaml.safe_load((ROOT / "environment.yml").read_text()),
         yaml.safe_load((ROOT / "binder" / "environment.yml").read_text()),
+        yaml.safe_load((ROOT / "conda" / "recipe.yaml").read_text()),
         tomllib.loads((ROOT / "pyproject.toml").read_text())["project"],
         (ROOT / "constraints.txt").read_text().splitlines(),
     )
@@ -92,6 +95,7 @@ def disagreements(files: Files) -> list[str]:
         *conda_disagrees("environment.yml", files.root, files, CONDA_EXTRAS),
         *conda_disagrees("binder/environment.yml", files.binder, files, CONDA_EXTRAS - {"gpu"}),
         *environments_disagree(files),
+        *recipe_disagrees(files),
     ]
 
 
@@ -160,6 +164,43 @@ def environments_disagree(files: Files) -> list[str]:
     return found
 
 
+def recipe_disagrees(files: Files) -> list[str]:
+    """The conda package needs what the package of PyPI needs, and is described by the same words."""
+    recipe, project = files.recipe, files.project
+    wanted = [Requirement(text) for text in (f"python{project['requires-python']}", *project["dependencies"])]
+    run = {r.name: r.specifier for r in map(Requirement, recipe["requirements"]["run"])}
+    host = {r.name: r.specifier for r in map(Requirement, filter(is_text, recipe["requirements"]["host"]))}
+    (backend,) = map(Requirement, tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"])
+    found = []
+    if run != {r.name: r.specifier for r in wanted}:
+        found.append(f"conda/recipe.yaml: it runs with {run}")
+    if host != {"pip": SpecifierSet(), "python": run.get("python"), backend.name: backend.specifier}:
+        found.append(f"conda/recipe.yaml: it is built with {host}")
+    if recipe["context"]["version"] != wb.__version__:
+        found.append(f"conda/recipe.yaml: version {recipe['context']['version']}, not {wb.__version__}")
+    about, urls = recipe["about"], project["urls"]
+    if (about["license"], about["summary"]) != (project["license"], project["description"]):
+        found.append("conda/recipe.yaml: another licence or summary")
+    if [about[name] for name in ("homepage", "repository", "documentation")] != [
+        urls[name] for name in ("Homepage", "Source", "Documentation")
+    ]:
+        found.append("conda/recipe.yaml: other addresses")
+    return found
+
+
+def is_text(entry: object) -> bool:
+    return isinstance(entry, str)
+
+
+def test_the_recipe_of_a_dependency_builds_a_version_that_is_allowed(files):
+    # conda-forge does not have it, so that its recipe is beside ours.
+    recipe = yaml.safe_load((ROOT / "conda" / "pcodec" / "recipe.yaml").read_text())
+    version = Version(recipe["context"]["version"])
+    assert version in Requirement(next(text for text in files.project["dependencies"] if "pcodec" in text)).specifier
+    assert version == locked(files.constraints, PYTHONS[0])["pcodec"]
+    assert re.fullmatch("[0-9a-f]{64}", recipe["source"]["sha256"])
+
+
 def test_the_files_agree(files):
     assert disagreements(files) == []
 
@@ -194,6 +235,9 @@ def test_zfpy_is_pinned_everywhere(files):
         ("lock", "zfpy==1.0.1", "zfpy @ file:///wheels/zfpy.whl", "not `name==version`: zfpy @ file"),
         ("lock", "zfpy==1.0.1", "--extra-index-url https://example.org", "not `name==version`: --extra"),
         ("lock", "zfpy==1.0.1", "# comment", "not `name==version`"),
+        ("recipe", "pcodec >=1.1", None, "conda/recipe.yaml: it runs with"),
+        ("recipe", "numpy >=2.0", "numpy >=1.26", "conda/recipe.yaml: it runs with"),
+        ("recipe", "python >=3.11", "python >=3.12", "conda/recipe.yaml: it runs with"),
     ],
 )
 def test_a_drift_is_named(files, file, old, new, complaint):
@@ -204,6 +248,7 @@ def test_a_drift_is_named(files, file, old, new, complaint):
         "pip": by_pip(drifted.root),
         "extra": drifted.project["optional-dependencies"]["io"],
         "lock": drifted.constraints,
+        "recipe": drifted.recipe["requirements"]["run"],
     }[file]
     if old in place:
         place.remove(old)

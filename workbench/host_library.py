@@ -41,7 +41,8 @@ HOST_FLAGS = (
 
 OPENMP = "-fopenmp"   # in HOST_FLAGS, where it stands for what the compiler takes instead: see `openmp`
 PROBE = "#include <omp.h>\nint threads() { return omp_get_max_threads(); }\n"
-LIBOMP_FOLDERS = ("/opt/homebrew/opt/libomp", "/usr/local/opt/libomp")   # of Homebrew, where no compiler looks by itself
+# Where a libomp may be that the compiler does not find by itself: conda's, while a package is built and later; Homebrew's.
+LIBOMP_VARIABLES, LIBOMP_FOLDERS = ("PREFIX", "CONDA_PREFIX"), ("/opt/homebrew/opt/libomp", "/usr/local/opt/libomp")
 
 SANITISED_FLAGS = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
 SHUFFLED_FLAGS = ("-O1", "-DSHUFFLED")
@@ -99,8 +100,10 @@ def openmp() -> OpenMP:
 def _openmp_of(command: tuple[str, ...]) -> OpenMP:
     # Apple's clang refuses the plain flag, but its front end knows it; the runtime is not Apple's, with its own folder.
     apple = ("-Xpreprocessor", OPENMP)
-    ways = [OpenMP((OPENMP,)), OpenMP(apple, ("-lomp",))]
-    ways += [OpenMP((*apple, f"-I{folder}/include"), (f"-L{folder}/lib", "-lomp")) for folder in LIBOMP_FOLDERS]
+    ways = [OpenMP((OPENMP,)), OpenMP(apple, ("-lomp",)), *(
+        OpenMP((*apple, f"-I{folder}/include"), (f"-L{folder}/lib", f"-Wl,-rpath,{folder}/lib", "-lomp"))
+        for folder in (*filter(None, map(os.environ.get, LIBOMP_VARIABLES)), *LIBOMP_FOLDERS)
+    )]
     with tempfile.TemporaryDirectory() as scratch:
         source, library = Path(scratch, "probe.cpp"), Path(scratch, "probe.so")
         source.write_text(PROBE)
