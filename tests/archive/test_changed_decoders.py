@@ -143,6 +143,17 @@ def test_a_codec_that_refuses_names_the_versions_that_wrote_it(monkeypatch):
         decode_chunk(forged.store.read(key), layout.configuration, layout.dtype, key)
 
 
+def test_a_codec_of_a_later_version_is_named_with_it():
+    _, archive = made("field", "pcodec")
+    later = {**provenance.versions(archive.codec), "lossbench": "9.1"}
+    said = r"values cannot be decoded here: codec must be one of .*; got 'new' \(lossbench 9.1 wrote it, .*: pip install --upgrade"
+    with pytest.raises(wb.WorkbenchError, match=said):
+        from_parts(with_configuration(archive, "values", versions=later, codec={"id": "new"}))
+    hostile = {"lossbench": "$(id)"}
+    with pytest.raises(wb.WorkbenchError, match=r"got 'new'$"):
+        from_parts(with_configuration(archive, "values", versions=hostile, codec={"id": "new"}))
+
+
 def test_each_array_names_the_packages_that_its_values_depend_on():
     archive = wb.compress(samples.particles(50), wb.Absolute(0.1), "zfp", velocities=wb.Absolute(1))
     recorded = {name: set(stored.layout.configuration["versions"]) for name, stored in archive.arrays.items()}

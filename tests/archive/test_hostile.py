@@ -208,7 +208,7 @@ def test_documents_made_up_by_someone_who_knows_the_checksums_are_a_sentence(dat
         ("free", "kind", ["particles"], "must be an archive of format 3"),
         ("free", "format", 1, "got format 1, 'particles': another version of lossbench may read it"),
         ("free", "format", True, "got format True, 'particles': another version of lossbench may read it"),
-        ("free", "format", 4, "got format 4, 'particles': another version of lossbench may read it"),
+        ("free", "format", 4, "got format 4, 'particles': a later version of lossbench reads it"),
         ("free", "metadata", [1], "metadata must map names to values"),
         ("free", "mass", -1.0, "mass must be a number, finite and not negative; got -1.0"),
         ("free", "mass", "heavy", "mass must be a number, finite and not negative; got 'heavy'"),

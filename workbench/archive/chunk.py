@@ -111,7 +111,8 @@ def codec_of(configuration: Mapping[str, Any], where: str, allowed: Collection[s
     try:
         return codecs.from_dict(described)
     except Exception as error:   # a forged description can make a codec's constructor raise anything
-        raise WorkbenchError(f"{where} cannot be decoded here: {error}") from error
+        reason = f"{where} cannot be decoded here: {error}{provenance.other_writer(configuration)}"
+        raise WorkbenchError(reason) from error
 
 
 def decode_chunk(

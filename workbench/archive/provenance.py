@@ -16,6 +16,7 @@ from workbench.codecs import Codec, Columns
 
 VERSIONS = "versions"   # in an array's configuration: of the packages that wrote it,
 STREAM = "stream"       # and of the codec's stream
+PLAIN = re.compile(r"\d[\w.+!-]{0,30}", re.ASCII)   # what may stand in a command that people copy; files state anything
 LONGEST = 1000   # characters of an option, or of a value that JSON cannot hold
 
 
@@ -86,15 +87,25 @@ def compared(recorded: Any, codec: Codec) -> str:
 
 
 def _remedy(before: Mapping[str, str], codec: Codec, other: Sequence[str]) -> str:
-    """How to get the versions that wrote a chunk: of the codec's library if that differs, and otherwise of this package.
-
-    A file states them, and people copy commands: nothing is said of what is no plain version.
-    """
+    """How to get the versions that wrote a chunk: of the codec's library if that differs, and otherwise of this package."""
     module = _inner(codec).module
     name = module if module in other else "lossbench" if "lossbench" in other else None
-    if name is None or not re.fullmatch(r"\d[\w.+!-]{0,30}", before[name], re.ASCII):
+    if name is None or not PLAIN.fullmatch(before[name]):
         return ""
     return f": pip install '{name}=={before[name]}' in an environment that reads it"
+
+
+def other_writer(configuration: Mapping[str, Any]) -> str:
+    """The version of this package that wrote an array, if it is another, for messages about what is unknown here.
+
+    >>> other_writer({"versions": {"lossbench": "9.1"}})
+    ' (lossbench 9.1 wrote it, and this is ...: pip install --upgrade lossbench)'
+    """
+    recorded, here = configuration.get(VERSIONS), version_of("lossbench")
+    version = str(recorded.get("lossbench")) if isinstance(recorded, Mapping) else here
+    if version == here or not PLAIN.fullmatch(version):
+        return ""
+    return f" (lossbench {version} wrote it, and this is {here}: pip install --upgrade lossbench)"
 
 
 def plain(metadata: Mapping[str, Any]) -> dict[str, Any]:

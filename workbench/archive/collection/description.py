@@ -17,7 +17,7 @@ from workbench.archive.archive import Archive
 from workbench.archive.collection.dataset import MOST_MEMBERS
 from workbench.archive.collection.member import MemberStore, description_of
 from workbench.archive.collection.names import groups_of, has_own_key, require_name, require_no_group
-from workbench.archive.content.consistency import FORMAT
+from workbench.archive.content.consistency import FORMAT, reader_of
 from workbench.archive.frame import Damaged
 from workbench.archive.key import COPY_OF_COLLECTION, ROOT, is_key
 from workbench.archive.layout import ArrayLayout
@@ -138,8 +138,10 @@ class CollectionRoot:
             case {"format": int(known), "members": {**members}, "groups": {**groups}} if known == FORMAT and members:
                 pass
             case _:
+                ours = attributes.get(OURS)
+                known = ours.get("format") if isinstance(ours, Mapping) else None
                 raise WorkbenchError(
-                    f"{where} must describe a collection of format {FORMAT}: another version of lossbench may read it"
+                    f"{where} must describe a collection of format {FORMAT}; got {known!r:.40}: {reader_of(known)}"
                 )
         if len(arrays) > MOST_ARRAYS or len(members) > MOST_MEMBERS:
             raise WorkbenchError(f"{where} must describe at most {MOST_MEMBERS:,} members; it describes {len(members):,}")

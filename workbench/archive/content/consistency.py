@@ -31,7 +31,7 @@ def require_consistent(described: Description, name: str, damaged: bool = False)
     if content is None or type(known) is not int or known != FORMAT:
         raise WorkbenchError(
             f"{name} must be an archive of format {FORMAT} with {registry.in_words()}; got format {known!r:.40}, "
-            f"{kind!r:.40}: another version of lossbench may read it"
+            f"{kind!r:.40}: {reader_of(known)}"
         )
     if content.data not in layouts:
         raise WorkbenchError(f"{name} has no {content.data}, though it says that it holds {kind}")
@@ -39,6 +39,17 @@ def require_consistent(described: Description, name: str, damaged: bool = False)
     wrong = None if isinstance(metadata, Mapping) else f"metadata must map names to values; got {metadata!r:.80}"
     if wrong := wrong or content.contradiction(attributes, layouts, damaged):
         raise WorkbenchError(f"{name} contradicts itself: {wrong}")
+
+
+def reader_of(known: Any) -> str:
+    """What reads an archive that states another format.
+
+    >>> reader_of(FORMAT + 1)
+    'a later version of lossbench reads it (pip install --upgrade lossbench)'
+    """
+    if type(known) is int and FORMAT < known < 1000:
+        return "a later version of lossbench reads it (pip install --upgrade lossbench)"
+    return "another version of lossbench may read it"
 
 
 def wrong_array(layout: ArrayLayout | None, shape: tuple[int, ...], kinds: str) -> str | None:
