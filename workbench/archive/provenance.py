@@ -72,7 +72,7 @@ def compared(recorded: Any, codec: Codec) -> str:
 
     >>> from workbench.codecs import get
     >>> compared({**versions(get("pcodec")), "pcodec": "0.1"}, get("pcodec"))
-    "it was written with pcodec 0.1; pcodec ... is installed: pip install 'pcodec==0.1' in an environment that reads it"
+    "it was written with pcodec 0.1; pcodec ... is installed: read it where that version is (pip install 'pcodec==0.1')"
     """
     here = versions(codec)
     if not isinstance(recorded, Mapping):
@@ -92,7 +92,7 @@ def _remedy(before: Mapping[str, str], codec: Codec, other: Sequence[str]) -> st
     name = module if module in other else "lossbench" if "lossbench" in other else None
     if name is None or not PLAIN.fullmatch(before[name]):
         return ""
-    return f": pip install '{name}=={before[name]}' in an environment that reads it"
+    return f": read it where that version is (pip install '{name}=={before[name]}')"
 
 
 def other_writer(configuration: Mapping[str, Any]) -> str:
