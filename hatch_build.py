@@ -1,13 +1,15 @@
-"""Compiles the kernels for the CPU whenever the package is installed, as a wheel or editable."""
+"""Compiles the kernels for the CPU whenever the package is installed, and makes the README one for package indexes."""
 
 import importlib.util
 import os
 import platform
+import re
 import sysconfig
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 
 def _host_library(root: Path) -> Any:
@@ -45,3 +47,14 @@ class BuildKernels(BuildHookInterface):
         build_data["artifacts"].append(f"/workbench/{library.name}")
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{wheel_platform()}"
+
+
+class ReadmeElsewhere(MetadataHookInterface):
+    """The README as the description of the package: addresses within the repository become those of this version there."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Add the description."""
+        text, source = Path(self.root, "README.md").read_text(encoding="utf-8"), metadata["urls"]["Source"]
+        for link, view in ((r"!\[[^]]*\]\(", "raw"), (r"(?<!!)\[[^]]*\]\(", "blob")):
+            text = re.sub(rf"({link})(?!https?:|#)", rf"\1{source}/{view}/v{metadata['version']}/", text)
+        metadata["readme"] = {"content-type": "text/markdown", "text": text}

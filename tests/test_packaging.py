@@ -125,6 +125,18 @@ def test_the_metadata_are_what_package_indexes_accept(wheel):
     assert not [text for text in metadata.classifiers if text.startswith("License ::")]   # the expression says it
 
 
+def test_the_description_leads_to_files_of_this_version(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        (file,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        description = Metadata.from_email(archive.read(file)).description
+    targets = re.findall(r"(!?)\[[^]]*\]\(([^)#]+)[^)]*\)", description)
+    assert len(targets) > 30
+    for image, target in targets:
+        base = f"https://github.com/lossbench/lossbench/{'raw' if image else 'blob'}/v{wb.__version__}/"
+        assert target.startswith(base), target
+        assert (ROOT / target.removeprefix(base)).exists(), target
+
+
 def test_type_checkers_see_the_types(wheel):
     assert "workbench/py.typed" in names(wheel)
     assert "Typing :: Typed" in (ROOT / "pyproject.toml").read_text()

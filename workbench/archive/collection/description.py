@@ -139,9 +139,9 @@ class CollectionRoot:
                 pass
             case _:
                 ours = attributes.get(OURS)
-                known = ours.get("format") if isinstance(ours, Mapping) else None
+                stated = ours.get("format") if isinstance(ours, Mapping) else None
                 raise WorkbenchError(
-                    f"{where} must describe a collection of format {FORMAT}; got {known!r:.40}: {reader_of(known)}"
+                    f"{where} must describe a collection of format {FORMAT}; got {stated!r:.40}: {reader_of(stated)}"
                 )
         if len(arrays) > MOST_ARRAYS or len(members) > MOST_MEMBERS:
             raise WorkbenchError(f"{where} must describe at most {MOST_MEMBERS:,} members; it describes {len(members):,}")
