@@ -130,7 +130,7 @@ def test_the_description_leads_to_files_of_this_version(wheel):
         (file,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
         description = Metadata.from_email(archive.read(file)).description
     targets = re.findall(r"(!?)\[[^]]*\]\(([^)#]+)[^)]*\)", description)
-    assert len(targets) > 30
+    assert len(targets) > 20
     for image, target in targets:
         base = f"https://github.com/lossbench/lossbench/{'raw' if image else 'blob'}/v{wb.__version__}/"
         assert target.startswith(base), target
