@@ -14,7 +14,7 @@ True
 """
 
 from workbench.teaching import analysis, clusters, limits, promises, science
-from workbench.teaching.deliveries import Delivery, deliveries
+from workbench.teaching.delivery import Delivery, deliveries
 from workbench.teaching.question import Question
 from workbench.teaching.verdict import Verdict
 

@@ -14,7 +14,7 @@ from workbench.data import Field
 from workbench.guarantees import Absolute, Bound, PointwiseRelative
 from workbench.propagation import Pipeline
 from workbench.teaching.answers import missing
-from workbench.teaching.deliveries import Delivery
+from workbench.teaching.delivery import Delivery
 from workbench.teaching.question import Question, near, required
 from workbench.teaching.verdict import Verdict
 
@@ -107,7 +107,8 @@ def logarithm(answer: Any, field: Field, tolerance: float) -> Verdict:
     archive = compress(field, answer)
     decoded = archive.decompress().values.astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
-        worst = float(np.nan_to_num(np.abs(np.log10(decoded) - np.log10(values)), nan=np.inf).max())
+        change = np.abs(np.log10(decoded) - np.log10(values))
+    worst = float(np.where(np.isfinite(change), change, np.inf).max())
     best = PointwiseRelative(1 - 10**-tolerance)
     if worst > tolerance:
         seen = f"log10 is off by up to {worst:.3g}"
@@ -161,7 +162,7 @@ def trusted(answer: Any, field: Field, files: Sequence[Delivery], bound: float) 
     if missing(answer):   # before files are compared
         return TRUSTED.waiting()
     offered = "".join(file.letter for file in required(files, (list, tuple), "the files"))
-    good = {file.letter for file in files if audit(field, file.path, Absolute(bound)).passed}
+    good = {file.letter for file in files if audit(field, file.path, Absolute(bound), quick=True).passed}
     reasons = dict.fromkeys(offered, "have all its values been compared with the original, each at its own place?")
     return TRUSTED.choice(answer, "".join(good), reasons,
         "Only these keep the promise for every value, so only they may stand before `rm`.")

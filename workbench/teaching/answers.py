@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -41,7 +40,7 @@ def number(answer: Any, unit: str = "") -> float | str:
     try:
         value = float(answer.item()) if getattr(answer, "size", 0) == 1 else float(answer)
     except Exception:   # whatever a strange object raises when it is asked to be a number
-        return f"The answer is one number; got {_described(answer)}."
+        return f"The answer is one number; got {described(answer)}."
     return value if math.isfinite(value) else f"The answer is a finite number; got {value}."
 
 
@@ -50,7 +49,7 @@ def _written(answer: str, unit: str) -> float | str:
     if found is None or len(answer) > MOST_READ:
         return f"The answer is one number; got {briefly(answer)}."
     value, named = float(found[1]), found[2].lower()
-    known = {unit: 1.0, "": 1.0, **UNITS.get(unit, {})}
+    known = {unit.lower(): 1.0, "": 1.0, **UNITS.get(unit, {})}
     factor = known.get(named) or known.get(PER.sub("", named))
     if factor is None:
         alone = f"Give the number alone, without {named!r}."
@@ -66,19 +65,17 @@ def letters(answer: Any, offered: str) -> frozenset[str] | str:
     >>> letters(3, "abc")
     "Answer with letters out of a, b, c, such as 'ab'; got 3."
     """
-    listed = f"Answer with letters out of {', '.join(offered)}, such as {offered[:2]!r}; got {_described(answer)}."
-    if isinstance(answer, Iterable) and not isinstance(answer, (str, bytes)):
-        parts = list(answer) if hasattr(answer, "__len__") else []
-        if not all(isinstance(part, str) for part in parts):
-            return listed
-        answer = " ".join(parts)
+    listed = f"Answer with letters out of {', '.join(offered)}, such as {offered[:2]!r}; got {described(answer)}."
+    if isinstance(answer, (list, tuple, set, frozenset)) and all(isinstance(part, str) for part in answer):
+        answer = " ".join(answer)
     if not isinstance(answer, str):
         return listed
     chosen = frozenset(re.sub(r"\band\b|[\W\d_]", "", answer.lower()))
     return chosen if chosen and chosen <= set(offered) else listed
 
 
-def _described(answer: Any) -> str:
+def described(answer: Any) -> str:
+    """An answer on one line, whatever it is."""
     try:
         return briefly(answer)
     except Exception:   # an object whose text cannot be made

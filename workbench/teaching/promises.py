@@ -96,7 +96,8 @@ def _judged(rounded: np.ndarray, values: np.ndarray, bound: float) -> Verdict:
     """By the largest error, and by the number of different values."""
     errors = np.abs(rounded - values)
     slack = 4 * float(np.finfo(np.float32).eps * np.abs(values).max())   # round-off of float32
-    worst = float(np.nan_to_num(errors, nan=np.inf).max())
+    errors = np.where(np.isfinite(errors), errors, np.inf)
+    worst = float(errors.max())
     needed = len(np.unique(np.round(values / (2 * bound))))
     used = len(np.unique(np.round(rounded / (bound / 50))))
     if worst == 0:
@@ -108,7 +109,7 @@ def _judged(rounded: np.ndarray, values: np.ndarray, bound: float) -> Verdict:
                               f"{math.log2(used / needed):.1f} bits per value too many. How wide may a step be?")
     if any(np.abs(rounded - np.round(values / width)).max() < 1.01 for width in (bound, 2 * bound)):
         return ROUNDING.wrong("These are the numbers of the steps: multiply by their width.")
-    where = int(np.nan_to_num(errors, nan=np.inf).argmax())
+    where = int(errors.argmax())
     seen = f"{values.flat[where]:.7g} becomes {rounded.flat[where]:.7g}, which is {worst:.4g} off, and ξ is {bound:g}."
     if worst <= 2 * bound + slack:
         return ROUNDING.wrong(f"{seen} An error of up to 2ξ is typical of cutting off (floor, //, int) in place of "

@@ -15,7 +15,7 @@ import numpy as np
 
 from workbench.errors import WorkbenchError, briefly
 from workbench.guarantees import Absolute
-from workbench.teaching.answers import letters, missing, number
+from workbench.teaching.answers import described, letters, missing, number
 from workbench.teaching.verdict import Verdict
 
 Span = tuple[float, float]
@@ -107,7 +107,7 @@ class Question:
         if missing(function):
             return self.waiting()
         if not callable(function):
-            return self.wrong(f"Give the function itself, without calling it; got {briefly(function)}.", function)
+            return self.wrong(f"Give the function itself, without calling it; got {described(function)}.", function)
         try:
             result = function(*arguments)
         except (Exception, SystemExit) as error:   # anything at all may be written in there
