@@ -35,7 +35,7 @@ SOLUTIONS = {
         "0.1 / np.sqrt(3 * 10_000)",
         "2 * 20 * 0.1",
         "wb.PointwiseRelative(0.0225)",
-        "0.05",
+        "0.04",
         "[file.letter for file in files if wb.audit(temperature, file.path, wb.Absolute(0.1)).passed]",
     ),
 }
