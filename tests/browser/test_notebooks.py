@@ -49,6 +49,7 @@ def test_a_lesson_finds_right_answers_right(notebook: NotebookPage, server: LabS
     for cell in notebook.showing("application/vnd.jupyter.widget-view+json"):
         cell.scroll_into_view_if_needed()
         assert notebook.drawn(cell.locator("canvas:visible").first).colours > 20
+    notebook.python("panel.wait()")
     memory = notebook.kernel().memory_info().rss
     print(f"memory of the kernel: {memory / 2**20:.0f} MiB")
     assert memory < LESSON_MEMORY

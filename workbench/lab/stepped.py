@@ -7,6 +7,7 @@ one; where no script runs, all stand below each other.
 
 from __future__ import annotations
 
+import dataclasses
 import html
 import os
 import secrets
@@ -53,8 +54,10 @@ class SteppedPanel:
         (3, False)
         """
         before = getattr(self.panel.state, self.field)
-        parts = [self._step(value) for value in self.values]
-        self.panel.change(**{self.field: before})
+        try:
+            parts = [self._step(value) for value in self.values]
+        finally:
+            self.panel.change(**{self.field: before})
         start = next((at for at, value in enumerate(self.values) if value == before), 0)
         name = f"wb-steps-{secrets.token_hex(4)}"
         ends = f'min="0" max="{len(parts) - 1}" value="{start}" step="1"'
@@ -94,8 +97,9 @@ def stepped(panel: Panel[Any], label: str, **choice: Sequence[Any]) -> SteppedPa
         got = ", ".join(choice) or "none"
         raise WorkbenchError(f"stepped needs one choice with its values, such as eb=[0.1, 0.01]; got {got}")
     ((field, values),) = choice.items()
-    if not hasattr(panel.state, field):
-        raise WorkbenchError(f"{field} is no choice of this panel: it has {', '.join(vars(panel.state))}")
+    names = [each.name for each in dataclasses.fields(panel.state)]
+    if field not in names:
+        raise WorkbenchError(f"{field} is no choice of this panel: it has {', '.join(names)}")
     if isinstance(values, str) or not hasattr(values, "__len__") or not 1 < len(values) <= MOST_STEPS:
         raise WorkbenchError(f"{field} needs a list of 2 to {MOST_STEPS} values; got {briefly(values)}")
     return SteppedPanel(panel, label, field, values)

@@ -24,7 +24,7 @@ NOISE = Question(
 )
 RATE = Question(
     "How many bits per value does theory allow for this noise and this rms error?",
-    "R(D) = ½ log2(σ² / D), where D is the mean *square* error.",
+    "R(D) = ½ log2(σ² / D), where D is the mean square error.",
     "np.log2 is the logarithm to base 2. With ½ before it, squares become roots.",
 )
 PRICE = Question(
@@ -93,7 +93,7 @@ def _about_entropy(result: Any, numbers: np.ndarray, name: str) -> str:
         (float(numbers.size), "That is the entropy of all numbers together: divide the counts by their sum."),
     )
     return next((f"{seen} {hint}" for factor, hint in known if abs(ratio / factor - 1) < 1e-3),
-                f"{seen} Sum -p · log2(p) over the *different* numbers, with p their share.")
+                f"{seen} Sum -p · log2(p) over the different numbers, with p their share.")
 
 
 def noise_bits(answer: Any, numbers: Any) -> Verdict:
@@ -125,7 +125,7 @@ def rate(answer: Any, sigma: float, rms: float) -> Verdict:
         (near(truth * math.log(2), 0.01), "That is in natural units: bits need the logarithm to base 2."),
         (near(truth * math.log10(2), 0.01), "That is in decimal digits: bits need the logarithm to base 2."),
         (near(2 * truth, 0.01), "Twice too many: either ½ is missing, or the squares are squared once more."),
-        (near(truth / 2, 0.01), "Half of it: D is the mean *square* error, the rms error squared."),
+        (near(truth / 2, 0.01), "Half of it: D is the mean square error, the rms error squared."),
         (near(-truth, 0.01), "The size is right, the sign is not: which of the two is larger?"),
     )
     return RATE.number(answer, about(truth, 0.02), "bits", mistakes, "It does not matter which codec, now or ever.")
@@ -142,7 +142,7 @@ def price(answer: Any, numbers: Any, sigma: float, bound: float) -> Verdict:
         (about(-truth, 0.03), "The other way round: rounding needs more than theory."),
     )
     return PRICE.number(answer, about(truth, 0.03), "bits", mistakes,
-        "It is the same for all such noise and every small ξ: the price of a bound for *each* value.")
+        "It is the same for all such noise and every small ξ: the price of a bound for each value.")
 
 
 def saved(answer: Any, numbers: Any) -> Verdict:
@@ -157,7 +157,7 @@ def saved(answer: Any, numbers: Any) -> Verdict:
     mistakes = (
         (about(differences, 0.03), "That is what differences need. How much less is it?"),
         (about(alone, 0.03), "That is what the numbers themselves need. How much less do differences need?"),
-        (about(-truth, 0.05), "The other way round: how much *less* do differences need?"),
+        (about(-truth, 0.05), "The other way round: how much less do differences need?"),
         (about(alone - entropy(np.diff(numbers, axis=0)), 0.03),
          "That is along the columns; take the differences along the rows (axis=1)."),
         (about(alone - entropy(np.diff(numbers.ravel())), 1e-9),

@@ -56,7 +56,7 @@ def steps(answer: Any, field: Field, bound: float) -> Verdict:
     least, whole = math.log2(count), math.ceil(math.log2(count))
     mistakes = (
         ((least + 0.98, whole + 1.02), "One bit too many. This counts steps as wide as ξ; but a step may reach ξ to "
-                                       "*both* sides of its middle."),
+                                       "both sides of its middle."),
         (near(count, 0.01), "That is the number of steps. How many bits does it take to number them?"),
         (near(2 * count, 0.01), "That is a number of steps, as wide as ξ. How wide may they be, and how many bits "
                                 "number them?"),
