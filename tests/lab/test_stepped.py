@@ -40,7 +40,7 @@ def test_only_panels_have_steps() -> None:
 
 
 def test_a_value_that_is_refused_is_named_and_the_panel_stays(panel: wb.lab.BoundsPanel) -> None:
-    with pytest.raises(wb.WorkbenchError, match="must be positive"):
+    with pytest.raises(wb.WorkbenchError, match="must be a positive number; -1 is not one"):
         wb.lab.stepped(panel, "error bound", eb=[0.1, -1.0]).html()
     assert panel.state.eb == 0.2
 

@@ -256,6 +256,7 @@ def test_the_bound_of_a_budget_is_tried() -> None:
     pipeline = wb.propagation.power_spectrum(field)
     assert "twice the bound" in analysis.budget(1e-4, pipeline, field).text
     assert "allowed" in analysis.budget(wb.Absolute(1.0), pipeline, field).text
+    assert "allowed" in analysis.budget(1e300, pipeline, field).text   # nothing is left, and no number of the result
     assert any(analysis.budget(eb, pipeline, field).right for eb in np.geomspace(0.01, 0.2, 5))
 
 

@@ -11,11 +11,12 @@ import numpy as np
 from workbench.archive.compress import compress
 from workbench.auditing.audit import audit
 from workbench.data import Field
+from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound, PointwiseRelative
 from workbench.propagation import Pipeline
 from workbench.teaching.answers import missing
 from workbench.teaching.delivery import Delivery
-from workbench.teaching.question import Question, near, required
+from workbench.teaching.question import Question, near, required, values_of, worst
 from workbench.teaching.verdict import Verdict
 
 MEAN = Question(
@@ -98,33 +99,35 @@ def logarithm(answer: Any, field: Field, tolerance: float) -> Verdict:
     >>> logarithm(PointwiseRelative(0.0225), density, tolerance=0.01).right
     True
     """
-    values = required(field, Field, "the field").values.astype(np.float64)
+    values = values_of(field)
     if isinstance(answer, (int, float)) and not isinstance(answer, bool):
         return LOGARITHM.wrong("That is a number; give a bound, such as wb.Absolute(0.01) or "
                                "wb.PointwiseRelative(0.01).", answer)
     if not (verdict := _is_bound(LOGARITHM, answer)).right:
         return verdict
-    archive = compress(field, answer)
+    try:
+        archive = compress(field, answer)
+    except WorkbenchError as refused:
+        return LOGARITHM.wrong(str(refused), answer)
     decoded = archive.decompress().values.astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
-        change = np.abs(np.log10(decoded) - np.log10(values))
-    worst = float(np.where(np.isfinite(change), change, np.inf).max())
+        largest = worst(np.log10(decoded) - np.log10(values))
     best = PointwiseRelative(1 - 10**-tolerance)
-    if worst > tolerance:
-        seen = f"log10 is off by up to {worst:.3g}"
-        if math.isinf(worst):
+    if largest > tolerance:
+        seen = f"log10 is off by up to {largest:.3g}"
+        if math.isinf(largest):
             seen = "some values reach 0 or less, which have no logarithm"
         proportional = isinstance(answer, PointwiseRelative)
         kind = "" if proportional else " Small values suffer most: which kind of bound is finer for them?"
         return LOGARITHM.wrong(f"With {answer!r}, {seen}; allowed is {tolerance:g}.{kind}", answer)
     bits, least = archive.bits_per_value, compress(field, best).bits_per_value
-    if isinstance(answer, PointwiseRelative) and worst < 0.85 * tolerance:
-        return LOGARITHM.wrong(f"Good enough, but finer than needed: log10 is off by {worst:.3g} at most, and "
+    if isinstance(answer, PointwiseRelative) and largest < 0.85 * tolerance:
+        return LOGARITHM.wrong(f"Good enough, but finer than needed: log10 is off by {largest:.3g} at most, and "
                                f"{tolerance:g} is allowed.", answer)
     if not isinstance(answer, PointwiseRelative) and bits > least + 0.1:
         return LOGARITHM.wrong(f"It keeps the tolerance, with {bits:.2f} bits per value. Another kind of bound does "
                                f"so with {least:.2f}.", answer)
-    return LOGARITHM.right(f"log10 is off by {worst:.4f} at most, with {bits:.2f} bits per value.")
+    return LOGARITHM.right(f"log10 is off by {largest:.4f} at most, with {bits:.2f} bits per value.")
 
 
 def _is_bound(question: Question, answer: Any) -> Verdict:
@@ -138,13 +141,16 @@ def _is_bound(question: Question, answer: Any) -> Verdict:
 def budget(answer: Any, pipeline: Pipeline, field: Field, tolerance: float = 0.01) -> Verdict:
     """The largest absolute bound of the input with the result within a tolerance: the answer itself is tried."""
     required(pipeline, Pipeline, "the pipeline")
-    required(field, Field, "the field")
+    values_of(field)
     bound = BUDGET.bound(answer)
     if isinstance(bound, Verdict):
         return bound
-    worst, larger = _change(pipeline, field, bound.eb), _change(pipeline, field, 2 * bound.eb)
-    seen = f"Within ξ = {bound.eb:g}, the result changes by up to {worst:.2%}"
-    if worst > tolerance:
+    try:
+        change, larger = _change(pipeline, field, bound.eb), _change(pipeline, field, 2 * bound.eb)
+    except WorkbenchError as refused:
+        return BUDGET.wrong(str(refused), answer)
+    seen = f"Within ξ = {bound.eb:g}, the result changes by up to {change:.2%}"
+    if change > tolerance:
         return BUDGET.wrong(f"{seen}; allowed is {tolerance:.0%}.", answer)
     if larger <= tolerance:
         return BUDGET.wrong(f"{seen}, which is good enough; but twice the bound is, too.", answer)
@@ -152,13 +158,14 @@ def budget(answer: Any, pipeline: Pipeline, field: Field, tolerance: float = 0.0
 
 
 def _change(pipeline: Pipeline, field: Field, eb: float) -> float:
-    before, after = (np.asarray(pipeline(each)) for each in (field, compress(field, Absolute(eb)).decompress()))
-    return float(np.abs(after / before - 1).max())
+    with np.errstate(all="ignore"):   # a bound larger than everything leaves nothing
+        before, after = (np.asarray(pipeline(each)) for each in (field, compress(field, Absolute(eb)).decompress()))
+        return worst(after / before - 1)
 
 
 def trusted(answer: Any, field: Field, files: Sequence[Delivery], bound: float) -> Verdict:
     """Which of the delivered files may replace the original; `wb.audit` is the judge."""
-    required(field, Field, "the field")
+    values_of(field)
     if missing(answer):   # before files are compared
         return TRUSTED.waiting()
     offered = "".join(file.letter for file in required(files, (list, tuple), "the files"))

@@ -52,7 +52,7 @@ def _written(answer: str, unit: str) -> float | str:
     known = {unit.lower(): 1.0, "": 1.0, **UNITS.get(unit, {})}
     factor = known.get(named) or known.get(PER.sub("", named))
     if factor is None:
-        alone = f"Give the number alone, without {named!r}."
+        alone = f"Give the number alone, without {found[2]!r}."
         return f"The answer is asked for in {unit}; got {briefly(answer)}." if unit else alone
     return value * factor if math.isfinite(value) else f"The answer is a finite number; got {value}."
 

@@ -9,10 +9,11 @@ import numpy as np
 
 from workbench.archive import Archive
 from workbench.archive.compress import compress
+from workbench.arguments import positive
 from workbench.data import Field
 from workbench.guarantees import Absolute
 from workbench.teaching.answers import missing
-from workbench.teaching.question import Question, about, near, required
+from workbench.teaching.question import Question, about, near, required, values_of, worst
 from workbench.teaching.verdict import Verdict
 
 STEPS = Question(
@@ -51,8 +52,8 @@ def steps(answer: Any, field: Field, bound: float) -> Verdict:
     >>> steps(4, Field(np.linspace(0, 16, 99)), 0.5)   # 16 steps of width 1
     ✓ Right. Each step is 2ξ = 1 wide, so there are 16 of them.
     """
-    values = required(field, Field, "the field").values
-    count = float(np.ptp(values)) / (2 * bound)
+    values = values_of(field)
+    count = float(np.ptp(values)) / (2 * positive("the bound", bound))
     least, whole = math.log2(count), math.ceil(math.log2(count))
     mistakes = (
         ((least + 0.98, whole + 1.02), "One bit too many. This counts steps as wide as ξ; but a step may reach ξ to "
@@ -74,8 +75,8 @@ def rounding(answer: Any, field: Field, bound: float) -> Verdict:
     >>> rounding(lambda values, bound: np.round(values / (2 * bound)) * 2 * bound, Field(np.linspace(0, 9, 99)), 0.5).right
     True
     """
-    values = required(field, Field, "the field").values
-    verdict = _rounded(answer, values, bound)
+    values = values_of(field)
+    verdict = _rounded(answer, values, positive("the bound", bound))
     if verdict.right:   # another array and another bound: it must use its arguments
         other = np.random.default_rng(3).normal(-40, 9, 4000)
         again = _rounded(answer, other, 0.7)
@@ -89,29 +90,27 @@ def _rounded(function: Any, values: np.ndarray, bound: float) -> Verdict:
     rounded = ROUNDING.array(function, values.shape, values.copy(), bound)
     if isinstance(rounded, Verdict):
         return rounded
-    return _judged(rounded, values.astype(np.float64), bound)
+    return _judged(rounded, values, bound)
 
 
 def _judged(rounded: np.ndarray, values: np.ndarray, bound: float) -> Verdict:
     """By the largest error, and by the number of different values."""
-    errors = np.abs(rounded - values)
+    largest = worst(rounded - values)
     slack = 4 * float(np.finfo(np.float32).eps * np.abs(values).max())   # round-off of float32
-    errors = np.where(np.isfinite(errors), errors, np.inf)
-    worst = float(errors.max())
     needed = len(np.unique(np.round(values / (2 * bound))))
     used = len(np.unique(np.round(rounded / (bound / 50))))
-    if worst == 0:
+    if largest == 0:
         return ROUNDING.wrong("No value has changed: nothing was rounded.")
-    if worst <= bound + slack:
+    if largest <= bound + slack:
         if used <= 1.3 * needed + 2:
-            return ROUNDING.right(f"{used} different values are left, and the largest error is {worst:.4g}.")
+            return ROUNDING.right(f"{used} different values are left, and the largest error is {largest:.4g}.")
         return ROUNDING.wrong(f"All values are within ξ, but {used} different values are left, where {needed} would do: "
                               f"{math.log2(used / needed):.1f} bits per value too many. How wide may a step be?")
     if any(np.abs(rounded - np.round(values / width)).max() < 1.01 for width in (bound, 2 * bound)):
         return ROUNDING.wrong("These are the numbers of the steps: multiply by their width.")
-    where = int(errors.argmax())
-    seen = f"{values.flat[where]:.7g} becomes {rounded.flat[where]:.7g}, which is {worst:.4g} off, and ξ is {bound:g}."
-    if worst <= 2 * bound + slack:
+    where = int(np.argmax(np.nan_to_num(np.abs(rounded - values), nan=np.inf)))
+    seen = f"{values.flat[where]:.7g} becomes {rounded.flat[where]:.7g}, which is {largest:.4g} off, and ξ is {bound:g}."
+    if largest <= 2 * bound + slack:
         return ROUNDING.wrong(f"{seen} An error of up to 2ξ is typical of cutting off (floor, //, int) in place of "
                               f"rounding.")
     return ROUNDING.wrong(seen)
@@ -125,9 +124,9 @@ def bits_per_value(answer: Any, field: Field, archive: Archive) -> Verdict:
     >>> bits_per_value(archive.nbytes / 4096, field, archive).text
     'Eight times too small: this is in bytes, and bits were asked for.'
     """
-    values = required(field, Field, "the field").values
+    values = values_of(field)
     nbytes = required(archive, Archive, "the archive").nbytes
-    truth, before = 8 * nbytes / values.size, 8 * values.itemsize
+    truth, before = 8 * nbytes / values.size, 8 * field.values.itemsize
     mistakes = (
         (near(before / truth), f"That is how many times smaller it is. One value had {before} bits."),
         (near(nbytes, 0.001), "That is the size of the whole archive. How much of it is one value's share?"),
@@ -143,7 +142,7 @@ def halving(answer: Any, field: Field, bound: float) -> Verdict:
     >>> halving("twice", Field(np.arange(4096.0)), 0.5).text
     "The answer is one number; got 'twice'."
     """
-    size = required(field, Field, "the field").values.size
+    size = values_of(field).size
     if missing(answer):   # before anything is compressed
         return HALVING.waiting()
     whole, half = (8 * compress(field, Absolute(eb)).nbytes / size for eb in (bound, bound / 2))
@@ -162,7 +161,7 @@ def same_promise(answer: Any, field: Field, share: float) -> Verdict:
     >>> same_promise(10.0, Field(np.linspace(270.0, 280.0, 99)), 1e-3).text
     'That is the range. Which part of it is the bound?'
     """
-    values = required(field, Field, "the field").values
+    values = values_of(field)
     spread = float(np.ptp(values))
     mistakes = (
         (near(spread * share / 2), "That is half of it. wb.Relative takes the share of the whole range; the error may "

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench.data import Field
 from workbench.errors import WorkbenchError, briefly
 from workbench.guarantees import Absolute
 from workbench.teaching.answers import described, letters, missing, number
@@ -157,6 +158,28 @@ def required(value: Any, kind: type | tuple[type, ...], what: str) -> Any:
     if not isinstance(value, kind):
         raise WorkbenchError(f"{what} must be as the lesson makes it; got {briefly(value)}: run the cells above again")
     return value
+
+
+def values_of(field: Any) -> np.ndarray:
+    """The values of the field of a lesson, as float64; raises unless they are finite and differ.
+
+    >>> values_of(Field([1, 2]))
+    array([1., 2.])
+    """
+    values = required(field, Field, "the field").values.astype(np.float64)
+    if not np.isfinite(values).all() or np.ptp(values) == 0:
+        raise WorkbenchError("the field of a lesson must have finite values that differ: choose another part of it")
+    return values
+
+
+def worst(errors: np.ndarray) -> float:
+    """The largest error; infinite if any is no number.
+
+    >>> worst(np.array([-2.0, 1.0])), worst(np.array([np.nan, 1.0]))
+    (2.0, inf)
+    """
+    sizes = np.abs(errors)
+    return float(np.where(np.isfinite(sizes), sizes, np.inf).max())
 
 
 def _in(value: float, span: Span) -> bool:

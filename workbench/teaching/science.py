@@ -10,10 +10,11 @@ import numpy as np
 from workbench.archive import Archive
 from workbench.archive.compress import compress
 from workbench.data import Field, Particles
+from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute
 from workbench.metrics import field_spectrum, match_halos, worst_deviation
 from workbench.teaching.answers import missing
-from workbench.teaching.question import Question, near, required
+from workbench.teaching.question import Question, near, required, values_of
 from workbench.teaching.verdict import Verdict
 
 TOLERANCE = 0.01   # of the power spectrum
@@ -53,7 +54,7 @@ def typical_error(answer: Any, field: Field, archive: Archive, bound: float) -> 
     >>> typical_error(0.1 / 2, noise, compress(noise, Absolute(0.1)), bound=0.1).text
     'That is the mean of |e|. The rms weighs large errors more.'
     """
-    original = required(field, Field, "the field").values.astype(np.float64)
+    original = values_of(field)
     decoded = required(archive, Archive, "the archive").decompress().values
     truth = float(np.sqrt(np.mean((decoded - original) ** 2)))
     mistakes = (
@@ -106,13 +107,16 @@ def spectrum_bound(answer: Any, field: Field) -> Verdict:
     >>> spectrum_bound(-1, Field(np.random.default_rng(1).normal(size=(32, 32)))).text
     'A bound is a positive number; got -1.'
     """
-    required(field, Field, "the field")
+    values_of(field)
     bound = SPECTRUM.bound(answer)
     if isinstance(bound, Verdict):
         return bound
-    worst, larger = worst_ratio(field, bound.eb), worst_ratio(field, 1.5 * bound.eb)
-    seen = f"With ξ = {bound.eb:g} the power is wrong by up to {worst:.2%}"
-    if worst > TOLERANCE:
+    try:
+        change, larger = worst_ratio(field, bound.eb), worst_ratio(field, 1.5 * bound.eb)
+    except WorkbenchError as refused:
+        return SPECTRUM.wrong(str(refused), answer)
+    seen = f"With ξ = {bound.eb:g} the power is wrong by up to {change:.2%}"
+    if change > TOLERANCE:
         return SPECTRUM.wrong(f"{seen}: more than 1%. A smaller bound is needed.", answer)
     if larger <= TOLERANCE:
         return SPECTRUM.wrong(f"{seen}, which is good enough. But so is a bound 1.5 times as large, with fewer "
@@ -124,7 +128,8 @@ def worst_ratio(field: Field, eb: float) -> float:
     """The largest |P'/P - 1| up to half of the Nyquist wave number, of the field compressed within a bound."""
     before = field_spectrum(field)
     after = field_spectrum(compress(field, Absolute(eb)).decompress())
-    return worst_deviation(before, after, before.nyquist / 2)
+    change = worst_deviation(before, after, before.nyquist / 2)
+    return math.inf if math.isnan(change) else change
 
 
 def broken(answer: Any, snapshot: Particles, archive: Archive) -> Verdict:
