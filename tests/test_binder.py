@@ -85,6 +85,13 @@ def test_what_is_spoilt_is_noticed(repository: Path, python: str, name: str, edi
     assert complaint in complaints(dockerfile(repository), python)
 
 
+def test_links_to_binder_name_notebooks_that_are_there() -> None:
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "README.md", ROOT / "docs" / "teaching.md")]
+    opened = re.findall(r"https://mybinder\.org/v2/gh/lossbench/lossbench/HEAD\?urlpath=lab/tree/([\w./]+)", "".join(texts))
+    assert len(opened) == 2
+    assert all((ROOT / path).is_file() for path in opened)
+
+
 # The scripts.
 
 @pytest.fixture

@@ -23,7 +23,7 @@ DOCS = ROOT / "docs"
 DOCUMENTED = {   # whose public names have an entry, each
     "workbench.archive", "workbench.auditing", "workbench.bounds", "workbench.clusters", "workbench.codecs",
     "workbench.data", "workbench.data.synthetic", "workbench.lab", "workbench.metrics", "workbench.propagation",
-    "workbench.propagation.language",
+    "workbench.propagation.language", "workbench.teaching",
 }
 POLICY = "default-src 'self' file: data: blob: 'unsafe-inline' 'unsafe-eval'"
 PLOT = """
@@ -125,7 +125,7 @@ def inventory(site: Path) -> set[str]:
 
 def test_every_page_is_reached_from_the_first(site: Path) -> None:
     written = [path.relative_to(DOCS) for path in DOCS.rglob("*.md")]
-    notebooks = [Path("notebooks") / path.name for path in (ROOT / "notebooks").glob("*.ipynb")]
+    notebooks = [path.relative_to(ROOT) for path in (ROOT / "notebooks").rglob("*.ipynb")]
     wanted = {str(path.with_suffix(".html")) for path in [*written, *notebooks]} - {"index.html"}
     assert {"compression.html", "notebooks/start.html", "reference/shell.html"} <= wanted
     reached = Page(site / "index.html").links
@@ -168,7 +168,7 @@ def test_every_name_of_the_library_leads_to_its_entry(site: Path) -> None:
 
 
 def test_halos_are_counted_in_the_same_words_everywhere() -> None:
-    notebooks = [*(ROOT / "notebooks").glob("*.ipynb"), *(ROOT / "app").rglob("*.ipynb")]
+    notebooks = [*(ROOT / "notebooks").rglob("*.ipynb"), *(ROOT / "app").rglob("*.ipynb")]
     texts = [ROOT / "README.md", *DOCS.rglob("*.md"), *notebooks]
     old = re.compile(r"missing merge|lost some|lost members and \{")
     assert [path.name for path in texts if old.search(path.read_text(encoding="utf-8"))] == []

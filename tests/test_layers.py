@@ -26,7 +26,7 @@ LAYERS = (
     {"auditing", "bounds", "limits", "propagation"},
     {"distributed", "xarray"},
     {"__init__"},
-    {"cli", "lab", "__main__"},
+    {"cli", "lab", "teaching", "__main__"},
 )
 HEIGHT = {name: height for height, names in enumerate(LAYERS) for name in names}
 

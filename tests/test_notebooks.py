@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
+FOLDER = Path(__file__).parents[1] / "notebooks"
+NOTEBOOKS = sorted([*FOLDER.glob("*.ipynb"), *FOLDER.glob("class/*.ipynb")])
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

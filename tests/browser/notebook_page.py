@@ -131,6 +131,10 @@ class NotebookPage:
         outputs = (output for cell in self._cells() for output in cell["outputs"])
         return "".join(_text(output) for output in outputs if output.get("name") == "stderr")
 
+    def texts(self) -> list[str]:
+        """What cells show and print, as text, output by output."""
+        return [_text(output) for cell in self._cells() for output in cell["outputs"]]
+
     def _cells(self) -> list[dict[str, Any]]:
         cells: list[dict[str, Any]] = self.page.evaluate("probes.cells")
         return cells

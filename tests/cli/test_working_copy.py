@@ -68,6 +68,21 @@ def test_a_newer_version_replaces_an_untouched_copy_and_stands_beside_a_changed_
     assert beside.read_text() == "also mine"
 
 
+def test_notebooks_in_a_folder_are_copied_into_one_and_hidden_folders_are_not(notebooks: Path, copies: Path) -> None:
+    for folder in ("class", ".ipynb_checkpoints"):
+        (notebooks / folder).mkdir()
+        (notebooks / folder / "start.ipynb").write_text("lesson, version 1")
+    assert update(notebooks, copies) == []
+    assert text(copies / "class", "start") == "lesson, version 1"
+    assert text(copies, "start") == "start, version 1"
+    assert not (copies / ".ipynb_checkpoints").exists()
+    (copies / "class" / "start.ipynb").write_text("mine")
+    (notebooks / "class" / "start.ipynb").write_text("lesson, version 2")
+    (note,) = update(notebooks, copies)
+    assert note.startswith("class/start.ipynb has a newer version")
+    assert text(copies / "class", "start") == "mine"
+
+
 def test_a_deleted_copy_is_made_again(notebooks: Path, copies: Path) -> None:
     (copies / "start.ipynb").unlink()
     assert update(notebooks, copies) == []

@@ -25,16 +25,17 @@ def update(notebooks: Path, folder: Path) -> list[str]:
     record = folder / RECORD
     copied: Mapping[str, str] = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
     notes, now = [], dict(copied)
-    for notebook in sorted(notebooks.glob("*.ipynb")):
-        copy, version = folder / notebook.name, _checksum(notebook)
-        now[notebook.name] = version
-        if not copy.exists() or _checksum(copy) == copied.get(notebook.name):
+    for notebook in sorted([*notebooks.glob("*.ipynb"), *notebooks.glob("[!.]*/*.ipynb")]):
+        name, version = notebook.relative_to(notebooks).as_posix(), _checksum(notebook)
+        copy, now[name] = folder / name, version
+        copy.parent.mkdir(exist_ok=True)
+        if not copy.exists() or _checksum(copy) == copied.get(name):
             shutil.copyfile(notebook, copy)
-        elif version not in (copied.get(notebook.name), _checksum(copy)):
+        elif version not in (copied.get(name), _checksum(copy)):
             beside = copy.with_stem(f"{copy.stem}-newer-{version[:8]}")
             if not beside.exists():
                 shutil.copyfile(notebook, beside)
-            notes.append(f"{copy.name} has a newer version, {beside.name}; yours is as you left it")
+            notes.append(f"{name} has a newer version, {beside.name}; yours is as you left it")
     record.write_text(json.dumps(now, indent=1) + "\n", encoding="utf-8")
     return notes
 

@@ -18,8 +18,10 @@ from workbench.lab.panel import Panel
 from workbench.lab.picture import StillPicture, picture
 from workbench.lab.propagation_panel.panel import PropagationPanel, propagation
 from workbench.lab.statistics_panel.panel import StatisticsPanel, statistics
+from workbench.lab.stepped import SteppedPanel, stepped
 
 __all__ = [
     "BoundsPanel", "Cloud", "ClustersPanel", "DatasetPanel", "LimitsPanel", "Panel", "PropagationPanel", "StatisticsPanel",
-    "StillPicture", "bounds", "chart", "cloud", "clusters", "limits", "picture", "propagation", "statistics",
+    "SteppedPanel", "StillPicture", "bounds", "chart", "cloud", "clusters", "limits", "picture", "propagation",
+    "statistics", "stepped",
 ]

@@ -65,15 +65,19 @@ def static_bundle(title: str, subject: str, shown: Shown, key: str) -> dict[str,
     """
     text = f"{title}({subject}): the panel as this notebook has kept it; run the cell for the live one"
     heading = f"<p><b>{html.escape(title)}</b> {html.escape(subject)}</p>"
-    words = [heading, _settings(shown), _answer(shown), _figures(shown), *map(_sentence, (shown.remark, shown.note))]
-    charts = [shown.charts[name] for name in sorted(shown.charts, key=lambda name: name not in shown.beside)]
-    drawings = "".join(map(_chart, charts))
-    row = images(_pictures(shown), MOST_BYTES - len(drawings)) + _row(drawings)
     hint = "<p><small>The panel as this notebook has kept it. Run the cell for the live one.</small></p>"
     return {
-        "text/html": f'<div class="wb-last {key}">{_style(key)}{"".join(words)}{row}{hint}</div>',
+        "text/html": f'<div class="wb-last {key}">{_style(key)}{heading}{content(shown)}{hint}</div>',
         "text/plain": text,
     }
+
+
+def content(shown: Shown, most: int = MOST_BYTES) -> str:
+    """The content of a panel as HTML of about so many bytes at most, without scripts: words, pictures, charts."""
+    words = [_settings(shown), _answer(shown), _figures(shown), *map(_sentence, (shown.remark, shown.note))]
+    charts = [shown.charts[name] for name in sorted(shown.charts, key=lambda name: name not in shown.beside)]
+    drawings = "".join(map(_chart, charts))
+    return "".join(words) + images(_pictures(shown), most - len(drawings)) + _row(drawings)
 
 
 def images(pictures: Sequence[Picture], most: int = MOST_BYTES) -> str:
