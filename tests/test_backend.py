@@ -475,8 +475,9 @@ def test_compilers_that_refuse_openmp_are_served(copied_build, monkeypatch, posi
         (b"GLIBC_2.14\0", b"GLIBC_9.14\0", "version `GLIBC_9.14' not found"),
         (b"libgomp.so.1\0", b"libgimp.so.1\0", "libgimp.so.1: cannot open shared object file"),
         (b"host_source_hash\0", b"fast_source_hash\0", "it is another library"),
+        (b"\x7fELF", b"text", "invalid ELF header"),
     ],
-    ids=["another processor", "a newer C library", "no runtime of OpenMP", "another library"],
+    ids=["another processor", "a newer C library", "no runtime of OpenMP", "another library", "no library"],
 )
 def test_a_library_for_another_machine_says_what_to_do(monkeypatch, tmp_path, positions, old, new, said):
     whole = host_library.LIBRARY.read_bytes()

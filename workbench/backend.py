@@ -363,8 +363,8 @@ def _load(path: Path) -> ctypes.CDLL:
     try:
         library = ctypes.CDLL(str(path))
     except OSError as error:   # made for another C library, another processor, or without a runtime that it needs
-        foreign = _machine_of(path) != _machine_of(Path(sys.executable))
-        raise WorkbenchError(_cannot_load(path, "it is for other processors" if foreign else str(error))) from error
+        reason = "it is for other processors" if _for_other_processors(path) else str(error)
+        raise WorkbenchError(_cannot_load(path, reason)) from error
     finally:
         if chosen is None:
             del os.environ["OMP_WAIT_POLICY"]
@@ -373,11 +373,14 @@ def _load(path: Path) -> ctypes.CDLL:
     return library
 
 
-def _machine_of(program: Path) -> bytes:
-    """The kind of processor of a program or library, as its header has it (of ELF: the class, and the machine)."""
-    with program.open("rb") as file:
-        header = file.read(20)
-    return header[:5] + header[18:]
+def _for_other_processors(path: Path) -> bool:
+    """Whether a library is for another kind of processor than Python: the loader says that no such ELF file exists."""
+    try:
+        headers = [program.read_bytes()[:20] for program in (path, Path(sys.executable))]
+    except OSError:
+        return False   # the loader has said why
+    there, here = headers
+    return there[:4] == here[:4] == b"\x7fELF" and (there[4], there[18:]) != (here[4], here[18:])
 
 
 def _cannot_load(path: Path, reason: str) -> str:

@@ -78,7 +78,7 @@ def source_hash(folder: Path) -> str:
 
 def compiler() -> list[str]:
     """The C++ compiler to call: `$CXX`, else `c++`."""
-    return shlex.split(os.environ.get("CXX", "c++"))
+    return shlex.split(os.environ.get("CXX") or "c++")
 
 
 class OpenMP(NamedTuple):
