@@ -60,6 +60,22 @@ def test_the_lines_about_audits_run(tmp_path: Path) -> None:
     assert (tmp_path / "audit.html").is_file()
 
 
+@pytest.mark.filterwarnings("ignore:Numcodecs codecs are not in the Zarr")
+def test_the_lines_about_files_for_others_run(tmp_path: Path) -> None:
+    for library in ("xarray", "zarr", "numcodecs", "netCDF4", "h5py"):
+        pytest.importorskip(library)
+    wb.compress(wb.Particles(np.random.default_rng(0).random((99, 3))), wb.Absolute(0.01)).save(tmp_path / "snapshot.zip")
+    blocks = re.findall(r"```(python)?\n(.*?)```", (ROOT / "docs/portable.md").read_text(encoding="utf-8"), re.DOTALL)
+    names: dict[str, Any] = {}
+    for language, text in blocks:
+        if language:
+            exec(compile(text, "portable.md", "exec"), names)
+        else:
+            assert [main(shlex.split(line)[1:]) for line in text.splitlines()] == [0, 0, 0]
+    assert wb.open("snapshot.hdf5").positions.shape == (99, 3)
+    assert names["plain"].certificate["values"].limit.value == 0.00125
+
+
 @pytest.mark.parametrize("page", ["slices.md", "choosing.md"])
 def test_the_lines_of_a_page_run(page: str) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text(encoding="utf-8"), re.DOTALL)

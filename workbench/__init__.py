@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from workbench import lab as lab
     from workbench.archive import Archive, Collection, Dataset, curl, divergence
     from workbench.archive.compress import compress
+    from workbench.archive.converting import convert
     from workbench.archive.linear_combination import linear_combination
     from workbench.auditing.audit import audit
     from workbench.auditing.result import Audit
@@ -76,6 +77,7 @@ __all__ = [
     "compare",
     "compare_groups",
     "compress",
+    "convert",
     "curl",
     "distributed",
     "divergence",
@@ -104,7 +106,7 @@ _MODULES = {
     "synthetic": "data.synthetic",
 }
 _NAMES = {
-    "archive": "Archive Collection Dataset compress curl divergence linear_combination",
+    "archive": "Archive Collection Dataset compress convert curl divergence linear_combination",
     "auditing": "Audit audit",
     "bounds": "PSNR SSIM All Found KeepMassFunction KeepSpectrum Prediction Quality Ratio Sweep find_bound find_bounds"
     " iter_sweep predict sweep",

@@ -26,7 +26,7 @@ from workbench.archive import Archive, Collection, golden
 FOLDER = Path(__file__).with_name("golden")
 IN_PACKAGE = (   # one for each codec, and one for each further part of the format: moved particles, datasets
     "lattice-keep", "neighbours", "clusters-free", "interpolation", "staged", "prequantised", "pcodec", "dataset",
-    "sz3", "zfp", "sperr", "draco-keep", "fpzip", "bitround", "numcodecs",
+    "sz3", "zfp", "sperr", "draco-keep", "fpzip", "bitround", "numcodecs", "portable",
 )
 FINE, COARSE = wb.Absolute(0.01), wb.Absolute(0.5)
 
@@ -131,6 +131,8 @@ MADE: dict[str, Callable[[], Archive | Collection]] = {
     "fpzip": lambda: wb.compress(_masked(np.float32), COARSE, "fpzip"),
     "pcodec": lambda: wb.compress(_masked(np.float64), COARSE, "pcodec"),
     "bitround": lambda: wb.compress(_masked(np.float32), wb.PointwiseRelative(0.01), "bitround"),
+    "portable": lambda: wb.compress(_masked(np.float32), COARSE, profile="portable", chunk_values=200),
+    "portable-lattice": lambda: wb.compress(samples.field((18, 25), np.float32), FINE, profile="portable"),
     "numcodecs": lambda: wb.compress(_masked(np.float32), COARSE, wb.codecs.get("numcodecs", codec="zlib")),
 }
 

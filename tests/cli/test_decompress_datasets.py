@@ -168,7 +168,8 @@ def test_types_of_all_kinds_come_back(run: Run, tmp_path: Path) -> None:
     [
         (["b.npy"], "holds 8 members: choose one by --member, or let OUT end in .nc or .zarr"),
         (["b.npz"], "holds 8 members: choose one by --member"),
-        (["b.h5"], "OUT must end in .npy, .npz, .nc, .nc4 or .zarr"),
+        (["b.h5"], "holds 8 members: choose one by --member"),
+        (["b.vtk"], "OUT must end in .npy, .npz, .nc, .nc4, .zarr, .hdf5 or .h5"),
         (["b.npy", "--member", "Tt"], "expected the name of a member; got 'Tt': did you mean 'T'?"),
         (["b.nc", "--region", "0:3,:,:"], "must name dimensions, as in --region time=0:10"),
         (["b.nc", "--region", "tme=0:3"], "expected the name of a dimension; got 'tme': did you mean 'time'?"),
@@ -193,7 +194,7 @@ def test_what_does_not_fit_together_is_refused(run: Run, field_archive: Path, tm
     assert (refused.status, "the axes of this archive have no names" in refused.err) == (2, True)
     wb.compress(particles(), wb.Absolute(0.1)).save(tmp_path / "p.zip")
     refused = run("decompress", tmp_path / "p.zip", tmp_path / "b.nc")
-    assert (refused.status, "holds particles: let OUT end in .npy or .npz" in refused.err) == (2, True)
+    assert (refused.status, "holds particles: let OUT end in .hdf5, .npy or .npz" in refused.err) == (2, True)
 
 
 def no_space(*given: object) -> None:

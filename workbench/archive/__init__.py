@@ -9,6 +9,7 @@ from workbench.archive.content.field import FIELD
 from workbench.archive.content.particles import PARTICLES
 from workbench.archive.content.registry import enter
 from workbench.archive.content.variable import VARIABLE
+from workbench.archive.converting import convert
 from workbench.archive.frame import Damaged
 from workbench.archive.linear_combination import linear_combination
 from workbench.archive.opening import ARCHIVE
@@ -19,6 +20,6 @@ enter(PARTICLES, FIELD, VARIABLE)
 register(ARCHIVE)   # from here on wb.open knows archives
 
 __all__ = [
-    "Archive", "Certificate", "Collection", "Damaged", "Dataset", "Promise", "compress", "curl", "divergence",
-    "linear_combination",
+    "Archive", "Certificate", "Collection", "Damaged", "Dataset", "Promise", "compress", "convert", "curl",
+    "divergence", "linear_combination",
 ]

@@ -11,9 +11,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from workbench.archive import frame
 from workbench.archive.array_files import read_index
-from workbench.archive.chunk import checksum_of_table, checksums_of
+from workbench.archive.chunk import checksum_of_table, checksums_of, opened_chunk
 from workbench.archive.frame import Damaged
 from workbench.archive.layout import ArrayLayout, Index
 from workbench.archive.sharding import end_of
@@ -61,7 +60,7 @@ def _assembled(shared: tuple[Place, ArrayLayout], shard: Index) -> bytes:
         for index in indices:
             data, slot = stored_chunk(store, layout, index), layout.slot_of(index)
             lengths[slot] = len(data)
-            table[slot] = bytes(frame.unpack(data, layout.chunk_key(index)).section(CHECKSUM))
+            table[slot] = bytes(opened_chunk(layout, index, data, None).section(CHECKSUM))
             yield data
         yield end_of(lengths, table.tobytes())
 

@@ -27,6 +27,10 @@ DERIVED = (
     "the promise was derived from those of the sources, and holds if theirs do; no original was compared: the stored bytes "
     "were decoded and compared with the combination of the decoded sources when the archive was made"
 )
+CONVERTED = (
+    "every value was decoded from the stored bytes and compared, bit for bit, with the archive that it was made from, and "
+    "that with the original when it was made"
+)
 LISTED, LONGEST = 32, 2000   # reasons, and letters of one, that a certificate states
 NONE: Mapping[str, Any] = {"invalid": 0, "corrected": 0, "largest_error": 0.0, "chunks_stored_exactly": {}}
 Counts = Mapping[str, Mapping[str, int]]   # by array
@@ -126,6 +130,7 @@ class Certificate:
     promises: tuple[Promise, ...]
     notes: tuple[str, ...] = ()   # what was unusual about the bound or the linking length
     choice: str = ""              # how the codec was chosen, if by trial
+    history: tuple[Mapping[str, Any], ...] = ()   # the archives that this one was made from, the oldest first
 
     def __getitem__(self, array: str) -> Promise:
         """The promise about an array."""
@@ -143,7 +148,7 @@ class Certificate:
     @property
     def checked(self) -> str:
         """What the promises rest on, in words."""
-        return DERIVED if self.derived else CHECKED
+        return DERIVED if self.derived else CONVERTED if self.history else CHECKED
 
     def to_dict(self) -> dict[str, Any]:
         """The certificate, ready for JSON."""
@@ -155,7 +160,16 @@ class Certificate:
 
     def _remarks(self) -> dict[str, Any]:
         notes = {"notes": list(self.notes)} if self.notes else {}
-        return notes | ({"choice": self.choice} if self.choice else {})
+        history = {"history": [dict(one) for one in self.history]} if self.history else {}
+        return notes | ({"choice": self.choice} if self.choice else {}) | history
+
+    @property
+    def _made_from(self) -> list[str]:
+        """The archives that this one was made from, in words."""
+        return [
+            f"made from {one.get('archive')} (checksum {one.get('checksum')}; {one.get('codec')}, written with "
+            f"{one.get('versions')}), {one.get('encoding')}" for one in self.history
+        ]
 
     @classmethod
     def from_dict(cls, described: Any, counts: Counts = MappingProxyType({})) -> Certificate:
@@ -164,12 +178,14 @@ class Certificate:
             raise WorkbenchError("the archive has no readable certificate")
         notes = tuple(str(note) for note in listed(described, "notes"))
         promises = tuple(Promise.from_dict(promise, counts) for promise in described["promises"])
-        return cls(promises, notes, str(described.get("choice", "")))
+        history = tuple({str(name): str(text)[:LONGEST] for name, text in one.items()}
+                        for one in listed(described, "history") if isinstance(one, Mapping))
+        return cls(promises, notes, str(described.get("choice", "")), history)
 
     def __str__(self) -> str:
         lines = [line for promise in self.promises for line in (promise.describe(), *_figure_lines(promise))]
         notes = (f"note: {note}" for note in self.notes)
-        said = [f"  ({self.checked})", *([f"  ({self.choice})"] if self.choice else [])]
+        said = [f"  ({one})" for one in (self.checked, self.choice, *self._made_from) if one]
         return "\n".join([f"{self._title}:", *(f"  {line}" for line in lines), *said, *notes])
 
     __repr__ = __str__
@@ -183,9 +199,9 @@ class Certificate:
         for promise in self.promises:
             figures = "; ".join(line.strip() for line in _figure_lines(promise))
             items.append(f"<li>{html.escape(promise.describe())}<br><small>{html.escape(figures)}</small></li>")
-        checked = html.escape(self.checked)
         notes = "".join(f"<p><strong>note:</strong> {html.escape(note)}</p>" for note in self.notes)
-        said = f"<small>{checked}</small>" + (f"<br><small>{html.escape(self.choice)}</small>" if self.choice else "")
+        words = [html.escape(one) for one in (self.checked, self.choice, *self._made_from) if one]
+        said = f"<small>{'<br>'.join(words)}</small>"
         return f"<div><strong>{self._title}</strong><ul>{''.join(items)}</ul>{said}{notes}</div>"
 
 
@@ -248,6 +264,8 @@ def _figure_lines(promise: Promise) -> list[str]:
     elif isinstance(promise.limit, SliceLimits):
         ends, share = (min(promise.limit.values), max(promise.limit.values)), figures.get(SHARE, 0)
         lines.append(f"  limits of slices {ends[0]:.6g} to {ends[1]:.6g}; the largest error is {share:.4g} of its limit")
+    if "own_bytes" in figures:
+        lines.append(f"  about {figures['own_bytes']:,} bytes by a codec that only lossbench reads")
     if figures.get("invalid"):
         where = ", and kept bit for bit" if promise.derived is None else " in a source, and missing"
         lines.append(f"  {figures['invalid']:,} values are masked or not finite{where}")

@@ -16,13 +16,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from workbench import backend, codecs
+from workbench.arguments import one_of
 from workbench.codecs import Codec
 from workbench.codecs.gaps import filled
+from workbench.codecs.portable import Portable
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Limit, encode_guarded
 from workbench.slabs import Slices
@@ -31,8 +33,24 @@ SAMPLED = 2**16   # values that are tried
 HARDLY = 1.01     # times as many bytes as another codec, at which `interpolation` is preferred
 
 Speed = Literal["small", "fast"]
+Profile = Literal["own", "portable"]
 
 FREE: Mapping[str, Speed] = MappingProxyType({"auto": "small", "fast": "fast"})   # names for a choice, by what matters
+
+
+def of_profile(profile: Profile, codec: Any = "auto", speed: Speed = "small", columns: Any = None) -> Any:
+    """The codec of a profile: the requested one or, where plain Zarr must read all arrays, the one that such arrays have.
+
+    >>> of_profile("portable", "auto", "small", None).id, of_profile("own", "sz3", "small", None)
+    ('portable', 'sz3')
+    """
+    if one_of("profile", profile, get_args(Profile)) == "own":
+        return codec
+    free = isinstance(codec, Portable) or (isinstance(codec, str) and codec == "auto")
+    if not free or speed != "small" or columns is not None:
+        got = f"codec={codec!r}, speed={speed!r}, column_codec={columns!r}"
+        raise WorkbenchError(f"profile='portable' chooses the codec; got {got}, too: leave these out")
+    return codec if isinstance(codec, Portable) else Portable()
 
 
 def is_free(codec: Any) -> bool:

@@ -19,7 +19,7 @@ import numpy as np
 from workbench import codecs
 from workbench.archive import frame, provenance
 from workbench.archive.frame import Damaged, Frame
-from workbench.archive.layout import ArrayLayout
+from workbench.archive.layout import ArrayLayout, Index
 from workbench.backend import Array
 from workbench.clusters.keep.correction import corrected
 from workbench.codecs import Codec, CodecFailed, Columns, Tolerance
@@ -50,19 +50,26 @@ def framed(shape: tuple[int, ...], sections: Mapping[str, bytes], checksum: byte
     return EncodedChunk(frame.pack(shape, {**sections, CHECKSUM: checksum}), checksum)
 
 
-def guarded_chunk(guarded: Guarded) -> EncodedChunk:
-    """The frame of a chunk of floats."""
+def guarded_chunk(guarded: Guarded, bare: bool = False) -> EncodedChunk:
+    """The frame of a chunk of floats; of a codec that needs none, its bytes."""
+    if bare:
+        return EncodedChunk(guarded.sections[CODE], guarded.figures.crc.to_bytes(4, "little"))
     return framed(tuple(guarded.decoded.shape), guarded.sections, guarded.figures.crc.to_bytes(4, "little"))
 
 
-def exact_chunk(values: np.ndarray) -> EncodedChunk:
-    """The frame of a chunk that is kept bit for bit.
+def exact_chunk(values: np.ndarray, codec: Codec | None = None) -> EncodedChunk:
+    """The frame of a chunk that is kept bit for bit; the bytes of a codec that needs no frame.
 
     >>> chunk = exact_chunk(np.array([3, 1, 2]))
     >>> decode_chunk(chunk.data, {"codec": {"id": "pcodec"}}, np.dtype("int64"), "ids/c/0").tolist()
     [3, 1, 2]
     """
     values = np.ascontiguousarray(values)
+    if codec is not None and codec.bare:
+        code = codec.encode(values, Tolerance(absolute=0.0))
+        if _checksum(codec.decode(code, values.shape, values.dtype)) != _checksum(values):
+            raise WorkbenchError(f"{codec.id} does not keep {values.dtype} bit for bit: please report this")
+        return EncodedChunk(code, _checksum(values))
     if values.dtype.name in PCodec.dtypes:
         sections = {SAME: PCodec().encode(values, Tolerance(absolute=0.0))}
     else:
@@ -90,6 +97,21 @@ def _tables(layout: ArrayLayout, checksums: np.ndarray) -> np.ndarray:
     padded[tuple(map(slice, layout.chunk_grid))] = checksums.reshape(layout.chunk_grid)
     split = padded.reshape([size for pair in zip(shards, together, strict=True) for size in pair])
     return split.transpose([*range(0, 2 * axes, 2), *range(1, 2 * axes, 2)]).reshape(layout.shard_count, -1)
+
+
+def opened_chunk(layout: ArrayLayout, index: Index, data: bytes, checksum: bytes | None, lazy: Sequence[str] = ()) -> Frame:
+    """An unpacked chunk; sections named by `lazy` are not checked yet.
+
+    One without a frame takes its shape from the layout, and its checksum from the caller or, if that is None, from itself.
+    """
+    key = layout.chunk_key(index)
+    if not layout.bare:
+        return frame.unpack(data, key, lazy)
+    extent = layout.chunk_extent(index)
+    if checksum is None:
+        opened = frame.bare(data, key, extent, {})
+        checksum = _checksum(decode_frame(opened, codec_of(layout.configuration, key), layout.dtype))
+    return frame.bare(data, key, extent, {CHECKSUM: checksum})
 
 
 def checksums_of(layout: ArrayLayout) -> list[bytes]:

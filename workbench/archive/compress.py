@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.archive.archive import Archive
-from workbench.archive.choice import Speed
+from workbench.archive.choice import Profile, Speed, of_profile
 from workbench.archive.chunking import Chunks
 from workbench.archive.collection.compressing import Making, compress_dataset
 from workbench.archive.collection.sources import first_chunked, is_dataset, is_files, opened_dataset
@@ -19,6 +19,7 @@ from workbench.archive.writing import require_writable
 from workbench.arguments import function, whole_number
 from workbench.codecs import Codec
 from workbench.data import Field
+from workbench.data.labelled import is_data_array
 from workbench.data.readers import open_chunked, open_file
 from workbench.errors import SeveralArrays, WorkbenchError
 from workbench.guarantees import Bound
@@ -45,6 +46,7 @@ def compress(
     chunk_values: int | None = None,
     chunks: Chunks | None = None,
     speed: Speed = "small",
+    profile: Profile = "own",
     out: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
     client: Any = None,
@@ -73,6 +75,9 @@ def compress(
     masses and flags are always exact. What has a bound is encoded by `column_codec` or, without one, by `codec`; where that
     is only for positions or floats, by `prequantised`. `column_codec="neighbours"` predicts velocities and columns from
     the particles around them: smaller in simulations, slower, and readable only beside the positions, so not by plain Zarr.
+
+    `profile="portable"` makes an archive of a field or a dataset whose arrays plain zarr-python and xarray read where this
+    package is not installed, all values in their bounds (`docs/portable.md`). It is larger; the certificate says how much.
 
     `bound` may be one for each slice of a field along an axis: `wb.PerSlice(...)`. `chunks` is the shape of the chunks,
     each of which is encoded and read on its own: a number for every axis, one for each, or a mapping by names of
@@ -104,6 +109,9 @@ def compress(
         whole_number("parts", parts, least=1)
     if out is not None:
         require_writable(out, overwrite)
+    codec = of_profile(profile, codec, speed, column_codec)
+    if profile == "portable":
+        source = with_coordinates(source)
     options = {
         "codec": codec, "keep": keep, "order": order, "velocities": velocities, "store_permutation": store_permutation,
         "chunk_values": chunk_values, "chunks": chunks, "speed": speed, "columns": columns, "column_codec": column_codec,
@@ -145,6 +153,13 @@ def _compress_dataset(
         function("progress", progress)
         making = Making(executor, parts, scratch, progress)
         return compress_dataset(dataset, rules, options, out, overwrite, making)
+
+
+def with_coordinates(source: Any) -> Any:
+    """An array of xarray as a dataset of one, if it has coordinates: an archive of a field has no arrays of them."""
+    if is_dataset(source) or not (is_data_array(source) and len(source.coords)):
+        return source
+    return source.to_dataset(name=source.name if isinstance(source.name, str) else "values", promote_attrs=False)
 
 
 def source_of(given: Any) -> Any:

@@ -9,6 +9,7 @@ whose limit is not the sum of its parts is refused.
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -97,6 +98,18 @@ class Derivation:
         if not sources:
             raise WorkbenchError("a derived promise must have sources; the certificate states none")
         return cls(sources, stated_limit(described["rounding"]), stated_limit(described["encoding"]))
+
+
+def checksum_of(documents: Mapping[str, bytes]) -> str:
+    """The checksum by which certificates name an archive: of the keys and contents of its documents.
+
+    >>> checksum_of({"zarr.json": b"{}"})
+    '32e3f14a'
+    """
+    checksum = 0
+    for key, data in sorted(documents.items()):
+        checksum = zlib.crc32(data, zlib.crc32(key.encode(), checksum))
+    return f"{checksum:08x}"
 
 
 def summed(parts: Iterable[tuple[float | Fraction, Limits]]) -> Limits:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from workbench.backend import Array
+from workbench.data.readers.hdf5_snapshots import LOSS_OF_SWIFT
 from workbench.guarantees import Limit
 
 DECIMALS = "least_significant_digit"
@@ -26,8 +27,11 @@ SIGNIFICANT_DIGITS = (
     DIGITS, "_QuantizeBitGroomNumberOfSignificantDigits", "_QuantizeGranularBitRoundNumberOfSignificantDigits",
 )
 SIGNIFICANT_BITS = (BITS, "_QuantizeBitRoundNumberOfSignificantBits")
+SWIFT = LOSS_OF_SWIFT
 IN_WORDS, KIND, MOST = "lossy_compression", "lossy_compression_kind", "lossy_compression_maximum_error"   # of archives
-SWIFT = "Lossy compression filter"
+ALGORITHM = "quantization"   # of CF 1.12: the attribute that names the variable with the algorithm
+OURS = (IN_WORDS, KIND, MOST)
+QUANTISATION = (ALGORITHM, DECIMALS, *SIGNIFICANT_BITS, *SIGNIFICANT_DIGITS, SWIFT)   # what no longer holds of other values
 SWIFT_FILTERS: tuple[tuple[str, Callable[[int], Limit]], ...] = (
     (r"DScale(\d+)", lambda digits: Limit("absolute", 10.0**-digits)),
     (r"[DF]Mantissa(\d+)", lambda bits: Limit("relative", 2.0 ** -(bits + 1))),

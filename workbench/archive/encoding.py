@@ -111,7 +111,8 @@ def encode_values(task: Task, values: Array, mask: Array | None = None) -> Ready
     ends = extent(guarded.decoded) if task.extents else None
     decoded = guarded.decoded if task.decoded else None
     hidden = None if mask is None else missing.Hidden.of(guarded.decoded, mask)
-    return ReadyChunk(guarded_chunk(guarded), guarded.figures, guarded.permutation, ends, decoded, hidden)
+    data = guarded_chunk(guarded, task.codec.bare)
+    return ReadyChunk(data, guarded.figures, guarded.permutation, ends, decoded, hidden)
 
 
 def encode_together(task: Task, values: Array, rows: int) -> Iterator[ReadyChunk]:
@@ -152,9 +153,11 @@ def encode_exactly(name: str, values: Array, chunk_shape: Sequence[int]) -> Enco
     return exactly(layout, [exact_chunk(values[layout.chunk_slices(index)]) for index in layout.chunk_indices()])
 
 
-def exact_layout(name: str, shape: tuple[int, ...], dtype: np.dtype, chunk_shape: Sequence[int]) -> ArrayLayout:
-    """The layout of an array that is kept bit for bit."""
-    return layout_for(name, shape, dtype, chunk_shape, PCodec())
+def exact_layout(
+    name: str, shape: tuple[int, ...], dtype: np.dtype, chunk_shape: Sequence[int], codec: Codec | None = None
+) -> ArrayLayout:
+    """The layout of an array that is kept bit for bit, by this codec if it has no frames."""
+    return layout_for(name, shape, dtype, chunk_shape, codec if codec is not None and codec.bare else PCodec())
 
 
 def exactly(layout: ArrayLayout, chunks: Sequence[EncodedChunk]) -> EncodedArray:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from workbench import backend
-from workbench.archive import choice, provenance
+from workbench.archive import choice, portable, provenance
 from workbench.archive.archive import Archive
 from workbench.archive.certificate import Promise
 from workbench.archive.chunk import EncodedChunk, exact_chunk
@@ -46,9 +46,10 @@ from workbench.archive.survey import Survey
 from workbench.archive.writing import Place
 from workbench.backend import Array
 from workbench.codecs import Codec, ParticleCodec
+from workbench.codecs.portable import OffLattice, Portable
 from workbench.data import Field
 from workbench.errors import WorkbenchError
-from workbench.guarantees import Limits, PerSlice, PointwiseRelative, Relative, SliceLimits
+from workbench.guarantees import Limit, Limits, PerSlice, PointwiseRelative, Relative, SliceLimits
 from workbench.run.chunked_field import ChunkedField, map_parts, parts_at
 from workbench.run.executors import Executor
 from workbench.slabs import Slices
@@ -74,12 +75,21 @@ def compress_field(
     codec = codec_for(field, request)
     known = KnownValues.of(field, request, executor)
     field = field.reachable(executor, folder, "field")
-    plan = plan_for(field, codec, request, known.limit, executor)
-    mask = mask_layout(plan, known.masked)
-    step = functools.partial(_write_chunk, plan.task(), mask, known.notes is None, place, _begin(plan))
-    together = not plan.codec.holds_gil
-    chunks = map_parts(executor, "encode-chunks", step, plan.layout.chunk_shape, [field], together=together)
-    notes = known.notes
+    plan = plan_for(field, codec, request, known, executor)
+
+    def encoded_by(plan: FieldPlan) -> list[FieldChunk]:
+        step = functools.partial(
+            _write_chunk, plan.task(), mask_layout(plan, known.masked), known.notes is None, place, _begin(plan)
+        )
+        together = not plan.codec.holds_gil
+        return map_parts(executor, "encode-chunks", step, plan.layout.chunk_shape, [field], together=together)
+
+    try:
+        chunks = encoded_by(plan)
+    except OffLattice:   # as one chunk has NaN, which no sample showed
+        plan = plan.rounding()
+        chunks = encoded_by(plan)
+    mask, notes = mask_layout(plan, known.masked), known.notes
     if notes is None:
         survey = functools.reduce(Survey.__add__, (one.survey for one in chunks if one.survey is not None))
         notes = notes_on_survey(field, request, survey)
@@ -150,9 +160,20 @@ class FieldPlan:
     ) -> Self:
         """The plan for a field of this shape and type."""
         chunks = chunks_of(shape, codec, request, field, limit)
+        codec = codec.in_chunks(chunks)
         units = field.metadata.get("units")
         attributes = provenance.plain({} if units is None else {"units": units})
         return cls(layout_for("values", shape, dtype, chunks, codec, **attributes), codec, limit, request)
+
+    def rounding(self) -> Self:
+        """The plan without a lattice, which does not hold all values."""
+        assert isinstance(self.codec, Portable)
+        codec, layout = self.codec.rounding(), self.layout
+        rest = layout_for(layout.name, layout.shape, layout.dtype, layout.chunk_shape, codec, **layout.attributes)
+        choice = f"{self.request.choice}; rounding in place of a lattice, which cannot hold all values"
+        return dataclasses.replace(
+            self, codec=codec, layout=rest, request=dataclasses.replace(self.request, choice=choice)
+        )
 
     def task(self) -> Task:
         """The values to encode, which are given chunk by chunk."""
@@ -172,6 +193,8 @@ def codec_for(chunked: ChunkedField, request: Request) -> Codec:
     chosen = request.chosen_codec(choice.usual(dtype, request.speed))
     if isinstance(chosen, ParticleCodec):
         raise WorkbenchError(f"{chosen.id} is for particles; got {field!r}")
+    if chosen.bare and request.keep:
+        raise WorkbenchError(f"profile='portable' keeps bounds alone; got keep={request.keep[0]!r}: leave one out")
     if dtype.kind in "iu":
         _require_for_integers(field, dtype, request, chosen)
     blocks = chunks_of(chunked.shape, chosen, request, chunked)
@@ -194,11 +217,19 @@ def chunks_of(
 
 
 def settled(
-    codec: Codec, request: Request, shape: tuple[int, ...], dtype: np.dtype, limits: Limits,
+    codec: Codec, request: Request, shape: tuple[int, ...], dtype: np.dtype, known: KnownValues,
     part: Callable[[Slices], Values],
 ) -> tuple[Codec, Request]:
     """The codec after trials on the middle of a field, and the request with what came of them in words."""
-    place, limit = sample_of(shape, limits)
+    place, limit = sample_of(shape, known.limit)
+    if isinstance(codec, Portable):
+        values, mask = part(place)
+        if backend.on_device(values):
+            raise WorkbenchError("profile='portable' works on NumPy arrays; got a CuPy array: use array.get()")
+        lattice = not known.masked and isinstance(known.limit, Limit)
+        found = portable.chosen(codec, values, mask, limit, lattice)
+        price = {portable.OWN: math.ceil(found.own_bits * math.prod(shape) / 8)}
+        return found.codec, dataclasses.replace(request, choice=found.words, price=price)
     on_trial = choice.needs_trial(request.codec, request.speed, dtype, limit)
     if not on_trial and type(codec).tuned is Codec.tuned:
         return codec, request
@@ -210,25 +241,35 @@ def settled(
     return codec, dataclasses.replace(request, choice=words)
 
 
-def plan_for(field: ChunkedField, codec: Codec, request: Request, limit: Limits, executor: Executor) -> FieldPlan:
-    """The plan of a field within this limit; the middle of it is read where trials are needed."""
+def plan_for(field: ChunkedField, codec: Codec, request: Request, known: KnownValues, executor: Executor) -> FieldPlan:
+    """The plan of a field of which this is known; the middle of it is read where trials are needed."""
 
     def part(place: Slices) -> Values:
         (found,) = parts_at(executor, field, [place])
         return found.values, found.mask
 
-    codec, request = settled(codec, request, field.shape, field.dtype, limit, part)
-    return FieldPlan.of(field.shape, field.dtype, codec, limit, request, field)
+    codec, request = settled(codec, request, field.shape, field.dtype, known, part)
+    return FieldPlan.of(field.shape, field.dtype, codec, known.limit, request, field)
 
 
 def mask_layout(plan: FieldPlan, masked: bool) -> ArrayLayout | None:
     """The layout of the mask, if there is one: its chunks are those of the values."""
-    return exact_layout(MASK, plan.layout.shape, np.dtype(bool), plan.layout.chunk_shape) if masked else None
+    if not masked:
+        return None
+    return exact_layout(MASK, plan.layout.shape, np.dtype(bool), plan.layout.chunk_shape, mask_codec(plan.codec))
+
+
+def mask_codec(codec: Codec) -> Codec | None:
+    """The codec of the mask beside values of this codec; None for the coder of masks."""
+    return Portable(shuffle="bitshuffle", chunk=codec.chunk) if isinstance(codec, Portable) else None
 
 
 def arrays_of(plan: FieldPlan, mask: ArrayLayout | None, chunks: Sequence[FieldChunk]) -> list[EncodedArray]:
     """The arrays of the archive, from all its chunks."""
-    arrays = [assembled(plan.task(), [chunk.values for chunk in chunks])]
+    values = assembled(plan.task(), [chunk.values for chunk in chunks])
+    assert values.promise is not None
+    figures = {**values.promise.figures, **plan.request.price}
+    arrays = [dataclasses.replace(values, promise=dataclasses.replace(values.promise, figures=figures))]
     if mask is not None:
         arrays.append(exactly(mask, [chunk.mask for chunk in chunks if chunk.mask is not None]))
     return arrays
@@ -238,7 +279,7 @@ def encoded(task: Task, mask: ArrayLayout | None, survey: bool, part: Field) -> 
     """One chunk, decoded and checked."""
     hidden = None if mask is None else _hidden(part)
     ready = encode_values(task, part.values, hidden)
-    mask_chunk = None if hidden is None else exact_chunk(backend.to_host(hidden))
+    mask_chunk = None if hidden is None else exact_chunk(backend.to_host(hidden), mask_codec(task.codec))
     return FieldChunk(ready, mask_chunk, Survey.of(part.values, part.mask) if survey else None)
 
 
@@ -269,7 +310,7 @@ def _write_chunk(
     if place.unfinished is not None:
         record, source = place.unfinished / RECORDS / str(number), _checksum(begin, part)
         if (before := recalled(record, place, task.layout, index, source)) is not None:
-            hidden = None if mask is None else exact_chunk(backend.to_host(_hidden(part)))
+            hidden = None if mask is None else exact_chunk(backend.to_host(_hidden(part)), mask_codec(task.codec))
             done = FieldChunk(before.ready, hidden, Survey.of(part.values, part.mask) if survey else None)
     if done is None:
         done = encoded(task, mask, survey, part)

@@ -125,6 +125,12 @@ def unpack(data: bytes | memoryview, where: str, lazy: Collection[str] = ()) -> 
     return frame
 
 
+def bare(data: bytes | memoryview, where: str, shape: tuple[int, ...], sections: Mapping[str, bytes]) -> Frame:
+    """A chunk without a frame, from what is known of it elsewhere; its bytes are the section `code`."""
+    parts = {"code": memoryview(data), **{tag: memoryview(part) for tag, part in sections.items()}}
+    return Frame(where, shape, parts, {tag: zlib.crc32(part) for tag, part in parts.items()})
+
+
 def shape_of(data: bytes | memoryview, where: str) -> tuple[int, ...]:
     """The shape that a chunk claims to decode to; only its header is read.
 

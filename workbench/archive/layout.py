@@ -22,6 +22,8 @@ from workbench.archive import document as json_document
 from workbench.archive.frame import MOST_DIMENSIONS, MOST_VALUES
 from workbench.archive.key import ROOT
 from workbench.archive.sharding import MOST_CHUNKS, MOST_IN_SHARD, chunks_in_shards
+from workbench.codecs.portable import Portable
+from workbench.codecs.registry import from_dict
 from workbench.errors import WorkbenchError
 
 ROLE = "lossbench:role"   # the attribute of an array that states its purpose
@@ -29,6 +31,7 @@ ROLES = ("data", "index", "model")
 INDEXES = ("extents", "permutation")   # the arrays that hold no data, and whose documents need not say so
 CODEC = "lossbench"   # the name by which Zarr libraries find our codec
 SHARDS = "sharding_indexed"   # Zarr's own codec
+CONFIGURATION = "lossbench:codec"   # the attribute of an array without our codec: what would be its configuration
 INDEX = ({"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"})
 DTYPES = (
     *("float32", "float64", "bool"),
@@ -85,6 +88,9 @@ class ArrayLayout:
             raise WorkbenchError(f"an array must have at most {MOST_CHUNKS:,} chunks; {self.name} has {self.chunk_count:,}")
         if self.shard_shape is not None:
             object.__setattr__(self, "shard_shape", self._checked_shards(self.shard_shape))
+        if self.bare and self._portable.chunk != self.chunk_shape:
+            got = f"{self.chunk_shape} in Zarr, {self._portable.chunk} in the codec"
+            raise WorkbenchError(f"the chunks of {self.name} must have one shape; got {got}")
 
     def _checked_shards(self, given: Any) -> tuple[int, ...]:
         shape = _sizes("shard shape", given)
@@ -104,6 +110,18 @@ class ArrayLayout:
         together = zip(chunks_in_shards(self.chunk_grid), self.chunk_shape, strict=True)
         shape = tuple(count * step for count, step in together)
         return self if shape == self.chunk_shape else replace(self, shard_shape=shape)
+
+    @property
+    def bare(self) -> bool:
+        """Whether its chunks are those of Zarr's codecs alone, without a frame."""
+        described = self.configuration.get("codec")
+        return isinstance(described, Mapping) and described.get("id") == Portable.id
+
+    @property
+    def _portable(self) -> Portable:
+        found = from_dict(self.configuration["codec"])
+        assert isinstance(found, Portable)
+        return found
 
     @property
     def role(self) -> str:
@@ -223,6 +241,9 @@ class ArrayLayout:
         """The document that describes the array, as Zarr has it."""
         names = {} if self.dimension_names is None else {"dimension_names": list(self.dimension_names)}
         codecs, file_shape = [{"name": CODEC, "configuration": self.configuration}], self.shard_shape or self.chunk_shape
+        attributes = self.attributes
+        if self.bare:
+            codecs, attributes = self._portable.zarr_codecs(self.dtype), {**attributes, CONFIGURATION: self.configuration}
         if self.shard_shape is not None:
             sharding = {"chunk_shape": list(self.chunk_shape), "codecs": codecs, "index_codecs": list(INDEX)}
             codecs = [{"name": SHARDS, "configuration": {**sharding, "index_location": "end"}}]
@@ -235,7 +256,7 @@ class ArrayLayout:
             "chunk_key_encoding": {"name": "default"},
             "fill_value": self.dtype.type(0).item(),
             "codecs": codecs,
-            "attributes": self.attributes,
+            "attributes": attributes,
             **names,
         }
 
@@ -254,6 +275,9 @@ class ArrayLayout:
             dtype: Any = content.get("data_type")
             names: Any = content.get("dimension_names")
             attributes: Any = content.get("attributes")
+            if configuration is None and isinstance(attributes, Mapping):
+                configuration = attributes.get(CONFIGURATION)
+                attributes = {key: value for key, value in attributes.items() if key != CONFIGURATION}
             layout = cls(name, shape, chunk_shape, dtype, configuration, attributes, names, shard_shape)
         except WorkbenchError as error:
             raise WorkbenchError(f"{where}: {error}") from None
@@ -271,7 +295,10 @@ class ArrayLayout:
 
 
 def _chunks(content: Mapping[str, Any]) -> tuple[Any, Any, Any]:
-    """The shape of chunks, that of shards if there are any, and the configuration of the codec of chunks."""
+    """The shape of chunks, that of shards if there are any, and the configuration of the codec of chunks.
+
+    The last is None where the codecs are Zarr's: an attribute has it then, and states what they must be.
+    """
     match content.get("chunk_grid"):
         case {"name": "regular", "configuration": {"chunk_shape": file_shape}}:
             pass
@@ -280,13 +307,19 @@ def _chunks(content: Mapping[str, Any]) -> tuple[Any, Any, Any]:
     match content.get("codecs"):
         case [{"name": "lossbench", "configuration": configuration}]:
             return file_shape, None, configuration
+        case [*_, {"name": "blosc"}]:
+            return file_shape, None, None
         case [{"name": "sharding_indexed", "configuration": {
             "chunk_shape": chunk_shape, "codecs": [{"name": "lossbench", "configuration": configuration}],
             "index_codecs": index, "index_location": "end",
         }}] if index == list(INDEX):
             return chunk_shape, file_shape, configuration
+        case [{"name": "sharding_indexed", "configuration": {
+            "chunk_shape": chunk_shape, "codecs": [*_, {"name": "blosc"}],
+        }}]:
+            return chunk_shape, file_shape, None
         case other:
-            what = f"{CODEC} alone, with a configuration, or {SHARDS} of it with an index (bytes, crc32c) at the end"
+            what = f"{CODEC} alone, with a configuration, {SHARDS} of it with an index (bytes, crc32c) at the end, or blosc"
             raise WorkbenchError(f"codecs must be {what}; got {_short(other)}")
 
 

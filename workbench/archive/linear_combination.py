@@ -16,7 +16,6 @@ import functools
 import math
 import numbers
 import os
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,7 +30,7 @@ from workbench.archive import region as regions
 from workbench.archive.archive import Archive
 from workbench.archive.certificate import SHARE
 from workbench.archive.chunking import chunk_shape
-from workbench.archive.derivation import NOTHING, Derivation, Source, expression, is_relative, largest, summed
+from workbench.archive.derivation import NOTHING, Derivation, Source, checksum_of, expression, is_relative, largest, summed
 from workbench.archive.documents import Outline
 from workbench.archive.encoding import Task
 from workbench.archive.fields import MASK, FieldChunk, FieldPlan, arrays_of, encoded, mask_layout, weightless
@@ -429,11 +428,8 @@ def _source(number: int, coefficient: float, archive: Archive) -> Source:
             f"a combination needs absolute bounds; {archive!r} has a bound relative to each value, which says nothing of a "
             "sum: compress the field with wb.Absolute or wb.Relative"
         )
-    checksum = 0
-    for key, data in sorted(archive.documents.items()):
-        checksum = zlib.crc32(data, zlib.crc32(key.encode(), checksum))
     name = archive.attributes.get("name") or ("" if archive.store.in_memory else Path(archive.store.name).stem)
-    return Source(coefficient, str(name or f"field {number}"), f"{checksum:08x}", limit)
+    return Source(coefficient, str(name or f"field {number}"), checksum_of(archive.documents), limit)
 
 
 @contextmanager

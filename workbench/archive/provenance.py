@@ -108,6 +108,16 @@ def other_writer(configuration: Mapping[str, Any]) -> str:
     return f" (lossbench {version} wrote it, and this is {here}: pip install --upgrade lossbench)"
 
 
+def listed(recorded: Any) -> str:
+    """The versions that a document records, for messages.
+
+    >>> listed({"lossbench": "0.1.0"}), listed(None)
+    ('lossbench 0.1.0', 'unknown versions')
+    """
+    known = isinstance(recorded, Mapping) and recorded
+    return _listed({_printable(name): _printable(text) for name, text in recorded.items()}) if known else "unknown versions"
+
+
 def plain(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """The metadata of a file as JSON can hold it: arrays as lists, other types as text.
 

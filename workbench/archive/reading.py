@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from workbench import backend
-from workbench.archive import frame, provenance
+from workbench.archive import provenance
 from workbench.archive.array_files import read_chunk, read_index
-from workbench.archive.chunk import checksum_of_table, checksums_of, codec_of, decode_as_written
+from workbench.archive.chunk import checksum_of_table, checksums_of, codec_of, decode_as_written, opened_chunk
 from workbench.archive.frame import Damaged, Frame, distinct
 from workbench.archive.layout import ArrayLayout, Index
 from workbench.archive.sharding import ShardIndex
@@ -81,8 +81,8 @@ class StoredArray:
         """An unpacked chunk; sections named by `lazy` are not checked yet."""
         layout = self.layout
         shard = None if layout.shard_shape is None else self._index_of(layout.shard_of(index))
-        opened = frame.unpack(read_chunk(self.store, layout, index, shard), layout.chunk_key(index), lazy)
         stated = self._stated(index) if shard is None else shard.checksum(layout.slot_of(index))
+        opened = opened_chunk(layout, index, read_chunk(self.store, layout, index, shard), stated, lazy)
         if bytes(opened.section(CHECKSUM)) != stated:
             raise Damaged(opened.where, "it is intact, but not the one that was written here: was it moved, or replaced?")
         return opened

@@ -48,6 +48,7 @@ class Request:
     store_permutation: bool = False
     chunk_values: int | None = None
     choice: str = ""              # how the codec was chosen, if by trial
+    price: Mapping[str, int] = field(default_factory=dict)   # what another codec would take, if that is known, as a figure
     speed: Speed = "small"        # what matters where the codec is free
     chunks: Chunks | None = None
     columns: Mapping[str, Bound] = field(default_factory=dict)   # of particles, by name or pattern

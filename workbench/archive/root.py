@@ -70,7 +70,8 @@ def documents_of(attributes: Mapping[str, Any], layouts: Sequence[ArrayLayout]) 
     data = document.to_bytes(group_metadata(attributes, layouts))
     names = {layout.name for layout in layouts}
     copies = [key for key in copy_keys() if key.split("/")[0] in names]
-    return {**{key: deflated(data) for key in copies[:1]}, ROOT: data}
+    own = {f"{layout.name}/{ROOT}": document.to_bytes(layout.metadata()) for layout in layouts if layout.bare}
+    return {**{key: deflated(data) for key in copies[:1]}, **own, ROOT: data}
 
 
 class IntactRoot(NamedTuple):

@@ -6,18 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from workbench.archive.earlier_loss import (
-    BITS,
-    DECIMALS,
-    DIGITS,
-    IN_WORDS,
-    INFO,
-    KIND,
-    MOST,
-    SIGNIFICANT_BITS,
-    SIGNIFICANT_DIGITS,
-    SWIFT,
-)
+from workbench.archive.earlier_loss import INFO, OURS, QUANTISATION
 from workbench.auditing.finding import FAILED, NOTE, WARNING, Finding
 from workbench.auditing.sides import Side
 from workbench.data.particles import Particles
@@ -27,7 +16,7 @@ from workbench.errors import WorkbenchError, some_of
 
 MEANING = ("units", "calendar")       # what the numbers mean
 DESCRIBING = ("standard_name", "long_name", "cell_methods", "positive", "axis", "bounds", "grid_mapping")
-OF_LOSS = {BITS, DECIMALS, DIGITS, IN_WORDS, KIND, MOST, SWIFT, "quantization", *SIGNIFICANT_BITS, *SIGNIFICANT_DIGITS}
+OF_LOSS = {*OURS, *QUANTISATION}
 OF_STORAGE = {"_FillValue", "missing_value", "scale_factor", "add_offset", "coordinates", "dtype", "_Unsigned"}
 
 

@@ -84,7 +84,7 @@ class Statements:
         metadata = getattr(member, "metadata", {})
         described = metadata.get("attributes", metadata)
         if own:
-            described = metadata.get(own, {})
+            described = metadata.get(own) or metadata.get("losses", {}).get(own, {})
         found = []
         if isinstance(described, Mapping) and (loss := earlier_loss(described)) is not None:
             found.append(Stated(loss[0], bound_of(loss[1]), rounds=loss[0].startswith("Lossy compression filter DScale")))

@@ -18,8 +18,8 @@ from workbench.cli.ending import ended_by_signals
 from workbench.cli.failure import UNHEARD, WRONG, Parser, failed
 
 COMMANDS = (
-    "demo", "lab", "info", "fof", "compress", "decompress", "verify", "audit", "stats", "combine", "salvage", "tune",
-    "train", "inject", "caches", "clean", "doctor", "completion",
+    "demo", "lab", "info", "fof", "compress", "decompress", "convert", "verify", "audit", "stats", "combine", "salvage",
+    "tune", "train", "inject", "caches", "clean", "doctor", "completion",
 )
 
 

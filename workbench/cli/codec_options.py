@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
-from workbench.archive.choice import is_free
+from workbench.archive.choice import Profile, is_free, of_profile
 from workbench.codecs import Codec, Model, ParticleCodec
 from workbench.codecs.interpolation import Interpolation
 from workbench.codecs.registry import codec_class
@@ -32,6 +32,19 @@ def add_codec(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--option", dest="codec_options", action="append", default=[], metavar="KEY=VALUE", help=text)
     text = f"a model that `workbench train` wrote, for the codec {Interpolation.id}, which it chooses"
     parser.add_argument("--model", metavar="MODEL", help=text)
+
+
+def add_profile(parser: argparse.ArgumentParser) -> None:
+    """Add the choice of who can read the arrays."""
+    text = "portable: arrays that zarr-python and xarray read without lossbench (default: own, which is smaller)"
+    parser.add_argument("--profile", choices=get_args(Profile), default="own", help=text)
+
+
+def profiled_codec(options: argparse.Namespace) -> str | Codec:
+    """The requested codec, or that of the profile."""
+    if options.profile != "own" and (options.codec_options or options.model or options.codec != "auto"):
+        raise WorkbenchError(f"--profile {options.profile} chooses the codec: leave out --codec, --option and --model")
+    return of_profile(options.profile, chosen_codec(options))
 
 
 def chosen_codec(options: argparse.Namespace) -> str | Codec:

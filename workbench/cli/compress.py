@@ -18,7 +18,7 @@ from workbench.archive.remote.sending import free_place
 from workbench.archive.request import ORDERS
 from workbench.cli.archives import describe_archive, print_archive, sizes
 from workbench.cli.bounds import Rules, add_bounds, chosen_rules
-from workbench.cli.codec_options import add_codec, chosen_codec
+from workbench.cli.codec_options import add_codec, add_profile, profiled_codec
 from workbench.cli.compress_members import compress_members
 from workbench.cli.datasets import dataset_instead, dataset_of, may_hold_dataset
 from workbench.cli.keep_options import add_clusters, add_safeguards, chosen_clusters, chosen_safeguards, require_fitting
@@ -55,6 +55,7 @@ def add(commands: Any) -> None:
     add_target(parser, "archive to write: one file if it ends in .zip, a folder if in .zarr or nothing")
     add_bounds(parser)
     add_codec(parser)
+    add_profile(parser)
     text = "keep the particle order (default), or free: sort along a curve, which is smaller unless ids number the rows"
     parser.add_argument("--order", choices=ORDERS, default="keep", help=text)
     velocities = parser.add_mutually_exclusive_group()
@@ -77,7 +78,7 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Open the file, compress it here or on workers, write the archive, print the outcome."""
-    rules, velocities, codec = chosen_rules(options), _velocities(options), chosen_codec(options)
+    rules, velocities, codec = chosen_rules(options), _velocities(options), profiled_codec(options)
     keep: tuple[KeepClusters | Safeguard, ...] = (*chosen_clusters(options), *chosen_safeguards(options))
     require_target(options)
     on_workers = wants_workers(options)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from workbench.archive import Archive, Collection
+from workbench.archive import Archive, Collection, particle_files
 from workbench.archive.collection import dataset_files
 from workbench.cli import numpy_files
 from workbench.cli.leftovers import clear_leftovers
@@ -16,16 +16,18 @@ from workbench.cli.notes import show_notes
 from workbench.cli.target import add_target, is_plain_store, new_path, require_free
 from workbench.errors import WorkbenchError
 
-SUFFIXES = (*numpy_files.SUFFIXES, *dataset_files.SUFFIXES)
+SUFFIXES = (*numpy_files.SUFFIXES, *dataset_files.SUFFIXES, *particle_files.SUFFIXES)
 
 
 def add_decoded_target(parser: argparse.ArgumentParser) -> None:
     """Add OUT."""
     text = (
         "file to write: .npy for the positions or values alone, .npz for all arrays of one archive, .nc (NetCDF-4) or "
-        ".zarr for fields and datasets"
+        ".zarr for fields and datasets, .hdf5 for particles, as snapshots of Gadget, AREPO and SWIFT"
     )
     add_target(parser, text)
+    text = "lossless filter of .nc and .hdf5 (default: that of the source, or deflate); hdf5plugin may have to read others"
+    parser.add_argument("--compression", choices=tuple(dataset_files.FILTERS), help=text)
 
 
 def require_decoded_target(options: argparse.Namespace) -> None:
@@ -33,6 +35,8 @@ def require_decoded_target(options: argparse.Namespace) -> None:
     suffix = Path(options.out).suffix
     if suffix not in SUFFIXES:
         raise WorkbenchError(f"OUT must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}; got {options.out}")
+    if options.compression is not None and suffix not in (*dataset_files.NETCDF, *particle_files.SUFFIXES):
+        raise WorkbenchError(f"--compression is for .nc and .hdf5; got OUT {options.out}: leave it out")
     if suffix in dataset_files.SUFFIXES:
         dataset_files.require_library(suffix)
     target = require_free(options.out, options.overwrite, options.archive)
@@ -57,12 +61,22 @@ def require_fitting_target(archive: Archive | Collection, options: argparse.Name
             f"{options.archive} holds {len(archive)} members: choose one by --member, or let OUT end in .nc or .zarr"
         )
     if isinstance(archive, Archive) and named and archive.kind not in ("field", "variable"):
-        raise WorkbenchError(f"{options.archive} holds {archive.content.words}: let OUT end in .npy or .npz")
+        raise WorkbenchError(f"{options.archive} holds {archive.content.words}: let OUT end in .hdf5, .npy or .npz")
+    if isinstance(archive, Archive) and holds_particles(options.out) and archive.kind != "particles":
+        raise WorkbenchError(f"{options.archive} holds {archive.content.words}; .hdf5 is for particles: let OUT end in .nc")
+
+
+def holds_particles(out: str) -> bool:
+    """Whether the file is a snapshot of particles."""
+    return Path(out).suffix in particle_files.SUFFIXES
 
 
 def write_one(archive: Archive, data: Any, options: argparse.Namespace) -> dict[str, Any]:
-    """Write the data of an archive of one array as a file of NumPy; returns what is said about it."""
+    """Write the data of one archive as a file of NumPy, or particles as one of HDF5; returns what is said about it."""
     about = numpy_files.what_is_written(archive, data, options)
+    if holds_particles(options.out):
+        with new_path(options.out, options.overwrite, options.archive) as partial:
+            return {**about, "arrays": particle_files.write_particles(archive, data, partial, options.compression)}
     return {**about, **numpy_files.write_arrays(archive, data, options)}
 
 
@@ -86,7 +100,8 @@ def write_members(collection: Collection, groups: Mapping[str, Any], options: ar
 def _write(groups: Mapping[str, Any], archives: Mapping[str, Archive], options: argparse.Namespace) -> list[str]:
     """Write a file under a temporary name, and rename it when it is complete; returns what differs from the source."""
     with new_path(options.out, options.overwrite, options.archive) as partial:
-        notes = dataset_files.write_dataset(groups, partial, Path(options.out).suffix, archives)
+        suffix = Path(options.out).suffix
+        notes = dataset_files.write_dataset(groups, partial, suffix, archives, options.compression)
         if partial.is_file():
             with partial.open("rb") as file:
                 os.fsync(file.fileno())

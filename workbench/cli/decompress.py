@@ -33,13 +33,18 @@ def add(commands: Any) -> None:
         help="decode an archive into a file of NumPy, NetCDF or Zarr",
         description="Decode an archive, or a region of it, and write it as a file of NumPy, NetCDF-4 or Zarr.",
     )
+    add_arguments(parser)
+    parser.set_defaults(run=run)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what says which values are decoded, and into which file."""
     add_archive(parser, "IN")
     add_decoded_target(parser)
     add_member(parser, "decode only this member of a dataset; into NetCDF or Zarr with its coordinates")
     add_region(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     add_quiet(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -114,6 +114,7 @@ class Codec(ABC):
     conservative: ClassVar[bool] = False  # errors are far below the tolerance
     on_device: ClassVar[bool] = False     # takes CuPy arrays too
     contained: ClassVar[bool] = False     # decoding forged bytes is harmless
+    bare: ClassVar[bool] = False          # its bytes alone are a chunk: nothing of ours can stand beside them
     beside_positions: ClassVar[bool] = False   # for columns of particles whose positions are known: see `beside`
     dimensions: ClassVar[tuple[int, ...]] = (1, 2, 3, 4)
     dtypes: ClassVar[tuple[str, ...]] = ("float32", "float64")
@@ -169,6 +170,10 @@ class Codec(ABC):
         It must find damage of what it decodes by itself: its values cannot be compared with the checksum of all values.
         """
         return None
+
+    def in_chunks(self, shape: tuple[int, ...]) -> Self:
+        """The codec for an array that has chunks of this shape; by default as it is."""
+        return self
 
     def remark(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> str | None:
         """What a certificate should say of a chunk with these bytes, in words that many chunks share; often nothing."""

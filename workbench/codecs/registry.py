@@ -17,6 +17,7 @@ from typing import Any
 from workbench.charts.looks import Look
 from workbench.codecs.codec import Codec
 from workbench.codecs.columns import Columns
+from workbench.codecs.portable import Portable
 from workbench.errors import WorkbenchError, briefly
 
 GROUP = "lossbench.codecs"
@@ -72,7 +73,8 @@ def for_fields() -> list[str]:
 
 def looks() -> dict[str, Look]:
     """The looks of the codecs of this package in charts, by name."""
-    return {name: each.look for name, each in (own() | {Columns.id: Columns}).items() if each.look is not None}
+    beside = {each.id: each for each in (Columns, Portable)}
+    return {name: each.look for name, each in (own() | beside).items() if each.look is not None}
 
 
 def own() -> dict[str, type[Codec]]:
@@ -108,7 +110,7 @@ def from_dict(configuration: Mapping[str, Any]) -> Codec:
     if isinstance(name, str) and name == Columns.id:
         return Columns(from_dict(Columns.wrapped(configuration)))
     options = {key: _frozen(value) for key, value in configuration.items() if key != "id"}
-    found = codec_class(name)
+    found = Portable if isinstance(name, str) and name == Portable.id else codec_class(name)
     known = [field.name for field in dataclasses.fields(found) if field.init]
     if unknown := sorted(set(options) - set(known)):
         raise WorkbenchError(f"{found.id} has the options {', '.join(known) or '(none)'}; got {', '.join(unknown)}")

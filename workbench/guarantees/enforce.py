@@ -92,6 +92,8 @@ def encode_guarded(
     if keep and (period is not None or isinstance(codec, ParticleCodec)):
         raise WorkbenchError(f"safeguards are for fields; got particles, and {', '.join(map(repr, keep))}")
     chunk = _Chunk(codec, backend.namespace(values).ascontiguousarray(values), limit, period, mask, tuple(keep))
+    if codec.bare:
+        return chunk.alone()
     if limit.value == 0 and not _can_keep_all(codec, values):
         return chunk.exactly("the bound is zero")
     try:
@@ -195,6 +197,23 @@ class _Chunk:
         except WorkbenchError as error:
             raise _LeftOut(str(error)) from error
         return self._guarded(sections, decoded, permutation)
+
+    def alone(self) -> Guarded:
+        """The chunk as a codec makes it without any help: what breaks the bound is given to it again, to stay as it is."""
+        relative = self.limit.relative
+        tolerance = Tolerance(relative=self.limit.value) if relative else Tolerance(absolute=self.limit.value)
+        free, corrected = backend.namespace(self.values).ones(self.values.shape, bool), 0
+        if self.mask is not None:
+            free &= ~self.mask
+        for _ in range(2):
+            code = self.codec.encode_with_gaps(self.values, free, tolerance)
+            decoded = self.codec.decode(code, self.values.shape, self.values.dtype)
+            found = check(self.values, decoded, self.limit, self.period, self.mask)
+            if found.holds:
+                return Guarded({CODE: code}, decoded, self._figures(decoded, corrected, found.largest_error, None))
+            free.reshape(-1)[found.broken] = False
+            corrected = int(self.valid.reshape(-1)[found.broken].sum())
+        raise GuaranteeBroken(f"{self.codec.id} does not keep {corrected:,} values as they are: please report this")
 
     def _require_truth(self, sections: Sections, decoded: Array) -> None:
         """Refuse bytes that state beside the values what is not so: statistics rest on it."""

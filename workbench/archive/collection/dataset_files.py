@@ -17,6 +17,14 @@ from workbench.errors import WorkbenchError
 NETCDF, ZARR = (".nc", ".nc4"), ".zarr"
 SUFFIXES = (*NETCDF, ZARR)
 FAILED = "NetCDF: HDF error"
+DEFLATE = "deflate"
+OF_NETCDF = ("zlib", "szip", "zstd", "bzip2", "blosc", "compression")   # what the encoding of a variable says of filters
+FILTERS: Mapping[str, Mapping[str, Any]] = {
+    DEFLATE: {"zlib": True, "complevel": 4, "shuffle": True},
+    "zstd": {"compression": "zstd", "complevel": 9, "shuffle": True},
+    "blosc": {"compression": "blosc_zstd", "complevel": 9, "blosc_shuffle": 1},
+    "none": {},
+}
 NEEDED = {**dict.fromkeys(NETCDF, "netCDF4"), ZARR: "zarr"}
 
 
@@ -29,10 +37,13 @@ def require_library(suffix: str) -> None:
             raise WorkbenchError(f"a {suffix} file needs {library}, which is not installed: pip install {library}")
 
 
-def write_dataset(groups: Mapping[str, Any], path: Path, suffix: str, archives: Mapping[str, Archive]) -> list[str]:
+def write_dataset(
+    groups: Mapping[str, Any], path: Path, suffix: str, archives: Mapping[str, Archive], compression: str | None = None
+) -> list[str]:
     """Write a file of the kind that the suffix says: a dataset of xarray for each group, by its name; "" is the whole.
 
     `archives` are those of the members: how much more their values may change, and what the file says of their errors.
+    `compression` is a filter of NetCDF-4 for all variables; without it, those that had none in the source are deflated.
     Arrays of Dask are computed block by block, one at a time, so that memory holds few of them, and no two write into one
     chunk. Returns what differs from the source, in sentences.
     """
@@ -43,6 +54,8 @@ def write_dataset(groups: Mapping[str, Any], path: Path, suffix: str, archives: 
             how: dict[str, Any] = {"group": group or None, "mode": "a" if number else "w"}
             try:
                 content = _as_stored(group, groups.get(group), suffix, archives, notes)
+                if suffix != ZARR:
+                    _compress(content, compression)
                 lazy = any(variable.chunks for variable in content.variables.values())
                 if suffix == ZARR:
                     writing = content.to_zarr(path, compute=not lazy, safe_chunks=False, **how)
@@ -57,6 +70,21 @@ def write_dataset(groups: Mapping[str, Any], path: Path, suffix: str, archives: 
                     raise OSError(f"{FAILED}: the disk may be full") from error
                 raise WorkbenchError(f"a file that ends in {suffix} cannot hold the dataset: {error}") from error
     return notes
+
+
+def _compress(content: Any, compression: str | None) -> None:
+    """Let the variables of a NetCDF file be compressed; text of any length cannot be."""
+    for variable in content.variables.values():
+        stated = variable.encoding
+        if not variable.ndim or variable.dtype.kind not in "fiubMm":
+            continue
+        if compression is None and any(stated.get(name) for name in OF_NETCDF):
+            continue
+        gone = (*OF_NETCDF, "contiguous", "complevel", "shuffle")
+        kept = {key: entry for key, entry in stated.items() if key not in gone}
+        if kept.get("chunksizes") is None:
+            kept.pop("chunksizes", None)
+        variable.encoding = {**kept, **FILTERS[compression or DEFLATE]}
 
 
 def _as_stored(group: str, given: Any, suffix: str, archives: Mapping[str, Archive], notes: list[str]) -> Any:

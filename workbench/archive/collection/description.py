@@ -20,7 +20,7 @@ from workbench.archive.collection.names import groups_of, has_own_key, require_n
 from workbench.archive.content.consistency import FORMAT, reader_of
 from workbench.archive.frame import Damaged
 from workbench.archive.key import COPY_OF_COLLECTION, ROOT, is_key
-from workbench.archive.layout import ArrayLayout
+from workbench.archive.layout import CONFIGURATION, ArrayLayout
 from workbench.archive.root import CONSOLIDATED, IntactRoot, documents_of, intact_root
 from workbench.archive.second_copy import deflated
 from workbench.archive.store import Store
@@ -57,6 +57,8 @@ class CollectionRoot:
             for array, stored in archive.arrays.items():
                 key = store.stored[array]
                 arrays[key] = with_own_axes(stored.layout.metadata(), key.rpartition("/")[2])
+                if stored.layout.bare and array == archive.content.data:
+                    arrays[key]["attributes"] = {**arrays[key]["attributes"], **_coordinates(name, members, groups)}
             described[name] = {"arrays": dict(store.stored), **description_of(archive)}
         shown = {name: dict(group.get("attributes", {})) for name, group in groups.items() if has_own_key(name)}
         about = {
@@ -100,8 +102,10 @@ class CollectionRoot:
     @property
     def documents(self) -> dict[str, bytes]:
         """The correct bytes of the documents, by key."""
-        data = document.to_bytes(document.sealed(dict(self.root)))
-        return {COPY_OF_COLLECTION: deflated(data), ROOT: data}
+        data, known = document.to_bytes(document.sealed(dict(self.root))), self.root[CONSOLIDATED]["metadata"]
+        portable = any(CONFIGURATION in one.get("attributes", {}) for one in known.values())
+        own = {f"{key}/{ROOT}": document.to_bytes(one) for key, one in known.items()} if portable else {}
+        return {COPY_OF_COLLECTION: deflated(data), **own, ROOT: data}
 
     def member(self, store: Store, name: str) -> MemberStore:
         """The parts of a member, with the documents that it would have alone."""
@@ -171,6 +175,20 @@ def _group(attributes: Mapping[str, Any], arrays: Mapping[str, Any]) -> dict[str
         "zarr_format": 3, "node_type": "group", "attributes": document.plain(attributes, "attributes"),
         CONSOLIDATED: {"kind": "inline", "must_understand": False, "metadata": document.plain(arrays, "arrays")},
     }
+
+
+def _coordinates(name: str, members: Mapping[str, Archive], groups: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """The attribute by which CF names the coordinates of a member that are not named as an axis."""
+    group, _, own = name.rpartition("/")
+    begin, axes = f"{group}/" if group else "", set(_axes(members[name]))
+    known = [one for one in groups.get(group, {}).get("coordinates", ()) if f"{begin}{one}" in members and " " not in one]
+    beside = [one for one in known if one not in axes and set(_axes(members[f"{begin}{one}"])) <= axes]
+    return {} if own in known or not beside else {"coordinates": " ".join(beside)}
+
+
+def _axes(archive: Archive) -> tuple[str, ...]:
+    """The axes of an array; none of one that is a single number."""
+    return () if archive.attributes.get("shape") == [] else archive.data.layout.dimension_names or ()
 
 
 def with_own_axes(array: dict[str, Any], name: str) -> dict[str, Any]:

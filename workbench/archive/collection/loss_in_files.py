@@ -17,24 +17,20 @@ import numpy as np
 from workbench.archive.archive import Archive
 from workbench.archive.collection.reports import has_errors
 from workbench.archive.earlier_loss import (
+    ALGORITHM,
     BITS,
-    DECIMALS,
     IN_WORDS,
     INFO,
     KIND,
     MOST,
-    SIGNIFICANT_BITS,
-    SIGNIFICANT_DIGITS,
-    SWIFT,
+    OURS,
+    QUANTISATION,
     earlier_loss,
 )
 from workbench.archive.provenance import VERSIONS
 from workbench.codecs.bitround import BitRound, bits_within
+from workbench.codecs.portable import Portable
 from workbench.guarantees import Limit
-
-ALGORITHM = "quantization"   # the attribute that names the variable with the algorithm
-OURS = (IN_WORDS, KIND, MOST)
-QUANTISATION = (ALGORITHM, DECIMALS, *SIGNIFICANT_BITS, *SIGNIFICANT_DIGITS, SWIFT)   # what no longer holds of other values
 
 
 def state_losses(variables: dict[str, Any], archives: Mapping[str, Archive]) -> None:
@@ -56,15 +52,17 @@ def state_losses(variables: dict[str, Any], archives: Mapping[str, Archive]) -> 
         variables[INFO] = Variable((), np.array(b"", "S1"), about)
 
 
-def with_loss_in_words(attributes: Mapping[str, Any], archive: Archive) -> dict[str, Any]:
+def with_loss_in_words(attributes: Mapping[str, Any], archive: Archive, array: str | None = None) -> dict[str, Any]:
     """The attributes of a variable with those of the errors of its archive, which add to the errors stated before.
+
+    `array` is one of the arrays of an archive; without it, the main one.
 
     >>> import workbench as wb
     >>> attributes = with_loss_in_words({}, wb.compress(np.linspace(0, 1, 100), wb.Absolute(0.01), "prequantised"))
     >>> attributes["lossy_compression_kind"], attributes["lossy_compression_maximum_error"]
     ('absolute', 0.01)
     """
-    promise = archive.certificate[archive.data.layout.name]
+    promise = archive.certificate[array or archive.data.layout.name]
     ours = earlier_loss({name: attributes[name] for name in OURS if name in attributes})
     others = earlier_loss({name: entry for name, entry in attributes.items() if name not in OURS})
     words = [*([str(attributes[IN_WORDS])] if IN_WORDS in attributes else [ours[0]] if ours else [])]
@@ -74,7 +72,8 @@ def with_loss_in_words(attributes: Mapping[str, Any], archive: Archive) -> dict[
     stated = {**{name: entry for name, entry in attributes.items() if name not in gone}, IN_WORDS: "; ".join(words)}
     if IN_WORDS in attributes and ours is None:
         return stated
-    total = _total([*(loss[1] for loss in (ours, others) if loss is not None), _limit_of_values(archive)])
+    limit = _limit_of_values(archive) if array is None else promise.limit
+    total = _total([*(loss[1] for loss in (ours, others) if loss is not None), limit])
     return stated if total is None else {**stated, KIND: total.kind, MOST: total.value}
 
 
@@ -100,7 +99,8 @@ def _states_losses(attributes: Mapping[str, Any]) -> bool:
 def _is_quantised(archive: Archive, variable: Any) -> bool:
     """Whether the mantissas of all values have so many bits as their bound needs, of those that CF can state."""
     limit, codec = _limit(archive), archive.codec
-    rounded = isinstance(codec, BitRound) and codec.keepbits is None and variable.dtype.kind == "f"
+    rounds = codec.keepbits is None if isinstance(codec, BitRound) else isinstance(codec, Portable) and codec.scale is None
+    rounded = rounds and variable.dtype.kind == "f"
     return (
         rounded and isinstance(limit, Limit) and limit.relative
         and 1 <= bits_within(limit.value) <= np.finfo(variable.dtype).nmant

@@ -23,6 +23,7 @@ class Row:
     nbytes: int
     original_nbytes: int
     largest_error: float
+    own_nbytes: int | None = None   # of a portable array: about what it would take by a codec that only lossbench reads
 
     @classmethod
     def of(cls, name: str, archive: Archive) -> Self:
@@ -33,7 +34,7 @@ class Row:
         error = promise.figures.get("largest_error", 0.0)
         return cls(
             name, archive.kind, archive.content.size(archive), archive.codec.to_dict()["id"], bound, nbytes,
-            archive.original_nbytes, float(error),
+            archive.original_nbytes, float(error), promise.figures.get("own_bytes"),
         )
 
     @property
@@ -50,6 +51,7 @@ class Row:
         return {
             "name": self.name, "holds": self.size, "bound": self.bound, "codec": self.codec, "bytes": f"{self.nbytes:,}",
             "ratio": f"{self.ratio:.3g}", "largest error": f"{self.largest_error:.4g}",
+            **({} if self.own_nbytes is None else {"not portable": f"{self.own_nbytes:,}"}),
         }
 
 
@@ -102,12 +104,13 @@ class Reports(Mapping[str, Report]):
 
 def table(rows: Sequence[Row]) -> str:
     """The rows as aligned text, with the names of the columns above."""
-    return aligned([row.in_words() for row in rows], {"bytes", "ratio", "largest error"})
+    return aligned([row.in_words() for row in rows], {"bytes", "ratio", "largest error", "not portable"})
 
 
 def aligned(words: Sequence[Mapping[str, str]], right: Set[str]) -> str:
     """Rows of text below the names of their columns, of which some are aligned at the right."""
-    columns = list(words[0])
+    columns = list(dict.fromkeys(name for row in words for name in row))
+    words = [{name: row.get(name, "-") for name in columns} for row in words]
     widths = {name: max(len(name), *(len(row[name]) for row in words)) for name in columns}
 
     def line(texts: Mapping[str, str]) -> str:

@@ -37,6 +37,7 @@ from workbench.arguments import whole_number
 from workbench.backend import Array
 from workbench.codecs.staged import Staged
 from workbench.data import Field
+from workbench.data.labelled import FILLS, PACKING
 from workbench.data.readers import left_out
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound, PerSlice, Relative, SliceLimits
@@ -47,6 +48,7 @@ from workbench.slabs import Slices
 from workbench.subdomains.sources import scratch_folder
 
 VALUES = "values"
+COORDINATES = "coordinates"   # the attribute of CF that names coordinates with other axes than their own
 SHOWN = ("units", "standard_name", "long_name")   # attributes of a field's values that plotting programs read
 
 
@@ -240,6 +242,9 @@ def shown_of_grid(layout: ArrayLayout, about: Mapping[str, Any]) -> dict[str, st
     """The attributes of the values that plotting programs read."""
     attributes = about.get("metadata", {}).get("attributes")
     own = attributes if isinstance(attributes, Mapping) and layout.name == VALUES else {}
+    if layout.bare:   # its readers may have nothing but this
+        kept = (*FILLS, *PACKING, *layout.attributes, COORDINATES)
+        return {name: entry for name, entry in own.items() if name not in kept and not name.startswith("lossbench:")}
     return {name: own[name] for name in SHOWN if isinstance(own.get(name), str)}
 
 

@@ -29,6 +29,7 @@ from workbench.archive.request import Compression, Request
 from workbench.archive.store import MemoryStore
 from workbench.backend import Array
 from workbench.codecs import CodecFailed
+from workbench.codecs.portable import Portable
 from workbench.data import Particles
 from workbench.data.chunked import POSITIONS, ChunkedParticles, even_sizes
 from workbench.data.particles import COMPANIONS, named
@@ -62,6 +63,11 @@ class ParticlesContent(Content):
     examination = ParticlesExamination
 
     def require(self, request: Request) -> None:
+        if isinstance(request.codec, Portable):
+            raise WorkbenchError(
+                "profile='portable' is for fields and datasets of them; got particles: leave it out, and write the decoded "
+                "particles by `workbench convert archive.zip particles.hdf5` for other programs"
+            )
         guarantee_of(request)
         if isinstance(request.bound, PerSlice):
             raise WorkbenchError(f"wb.PerSlice is for fields; got {request.bound!r} for particles: give one bound")

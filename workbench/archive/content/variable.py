@@ -23,7 +23,7 @@ from workbench.archive.archive import Archive
 from workbench.archive.assembling import stored_chunk
 from workbench.archive.certificate import Promise
 from workbench.archive.checks import Inspected
-from workbench.archive.chunk import decode_chunk
+from workbench.archive.chunk import codec_of, decode_frame, opened_chunk
 from workbench.archive.chunking import WHOLE, Axes, Chunks, axes_of
 from workbench.archive.content.consistency import type_and_shape
 from workbench.archive.content.content import Content, Ends
@@ -35,6 +35,7 @@ from workbench.archive.layout import ArrayLayout
 from workbench.archive.request import Compression, Request
 from workbench.archive.writing import Place
 from workbench.backend import Array
+from workbench.codecs.portable import Portable
 from workbench.data import Field
 from workbench.data.variable import Form, Variable
 from workbench.errors import GuaranteeBroken, WorkbenchError
@@ -98,7 +99,7 @@ class VariableContent(Content):
         field = ChunkedField(Field(numbers).values, name=variable.name, metadata=call.metadata)
         chunks = call.request.chunks and chunks_of_numbers(call.request.chunks, form, call.metadata)
         request = replace(call.request, bound=bound, chunks=chunks)
-        if bound.eb == 0:
+        if bound.eb == 0 and not isinstance(request.codec, Portable):
             request = replace(request, codec="pcodec", speed="small")
         codec_for(field, request)
         about = {"kind": self.kind, "dtype": form.dtype, "shape": list(form.shape)}
@@ -244,8 +245,9 @@ def _promised(variable: Variable, form: Form, bound: Bound, array: EncodedArray,
     layout, store = array.layout, place.parts()
     numbers = np.empty(layout.shape, layout.dtype)
     for index in layout.chunk_indices():
-        data, key = stored_chunk(store, layout, index), layout.chunk_key(index)
-        numbers[layout.chunk_slices(index)] = decode_chunk(data, layout.configuration, layout.dtype, key)
+        opened = opened_chunk(layout, index, stored_chunk(store, layout, index), None)
+        codec = codec_of(layout.configuration, opened.where)
+        numbers[layout.chunk_slices(index)] = decode_frame(opened, codec, layout.dtype)
     stated = bound.for_data(Field([0.0], metadata=variable.metadata))
     assert array.promise is not None
     figures = {**array.promise.figures, "largest_error": error_within(stated, variable, form.values(numbers))}

@@ -49,6 +49,7 @@ class Isolated(ParticleCodec):
     # These attributes of the other codec hold here too.
     lossless = property(lambda self: self.codec.lossless)
     relative = property(lambda self: self.codec.relative)
+    bare = property(lambda self: self.codec.bare)
     dimensions = property(lambda self: self.codec.dimensions)
     dtypes = property(lambda self: self.codec.dtypes)
 

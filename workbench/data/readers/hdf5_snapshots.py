@@ -32,6 +32,7 @@ COLUMNS = {   # of particles: their names in the groups of particle types
     MASSES: ("Masses", "DynamicalMasses"),   # the latter for black holes in SWIFT
 }
 DESCRIPTIONS = ("Cosmology", "Units", "InternalCodeUnits", "Code")   # groups whose attributes are worth keeping
+LOSS_OF_SWIFT, LOSS_OF_ARCHIVES = "Lossy compression filter", "lossy_compression"   # attributes, or how their names begin
 NAMES = {   # in the metadata: where the different codes put it in the header
     "redshift": ("Redshift",),
     "time": ("Time",),
@@ -48,6 +49,7 @@ class Part:
     table: Hdf5Table | None
     others: tuple[str, ...] = ()
     offered: Rows = field(default_factory=dict)
+    losses: dict[str, dict[str, Any]] = field(default_factory=dict)   # what its columns state of their errors
 
     def with_further(self, wanted: Rows) -> Hdf5Table | None:
         """The table with these further columns."""
@@ -87,6 +89,8 @@ def snapshot(sources: Sequence[Source], *, particle_type: TypeWanted = None, col
     tables = [part.with_further(wanted) for part in parts]
     cell = Cell(_lengths(header, first)) if periodic else None
     metadata |= {**described_types(kinds), "particle_counts": counts, "files": len(files)}
+    if losses := {name: stated for part in parts for name, stated in part.losses.items()}:
+        metadata["losses"] = losses
     others = {name for part in parts for name in part.others if name not in wanted}
     metadata = noted(metadata, other_types(counts, kinds), named("column", others))
     return Snapshot.of(first.name, [table for table in tables if table is not None], cell, metadata)
@@ -125,7 +129,16 @@ def _part(source: Source, kind: int) -> Part:
         box = None if _says_open(file) else _lengths(header, source)
         table = Hdf5Table.of(file, source.path, sets, mass=mass, box=box, time=_time(header), particle_type=kind)
         there = offered({name: group[name] for name in others}, table.count)
-    return Part(table, others, there)
+        columns = {ours: name for ours, name in found.items() if name is not None and ours != POSITIONS}
+        losses = {ours: _losses(group[name]) for ours, name in (columns | {name: name for name in there}).items()}
+    return Part(table, others, there, {ours: stated for ours, stated in losses.items() if stated})
+
+
+def _losses(node: Any) -> dict[str, Any]:
+    """The attributes by which a data set states errors in its values: those of SWIFT, and of files made from archives."""
+    stated = {} if not any(name.startswith(("Lossy", "lossy")) for name in node.attrs) else hdf5.attributes(node)
+    own = {name: entry for name, entry in stated.items() if name.startswith((LOSS_OF_SWIFT, LOSS_OF_ARCHIVES))}
+    return {} if list(own.values()) == ["None"] else own
 
 
 def _common_mass(header: dict[str, Any], kind: int) -> float | None:
