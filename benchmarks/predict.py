@@ -30,6 +30,7 @@ CODECS = ("sz3", "zfp", "sperr", "prequantised", "staged", "interpolation")
 DECADES = (-5.0, -1.3)     # of bounds, as shares of the range
 SIMILAR = 1e-6             # losses of similarity below this are alike for all purposes
 BOUNDS_OF_ONE_SURVEY = 10
+REPEATS = 12               # of each call that is timed
 SEARCHED = ("sz3", "zfp", "sperr", "prequantised", "interpolation", "auto")
 RATIOS = (6.0, 12.0, 25.0)
 DECIBELS = (45.0, 60.0, 75.0)
@@ -193,9 +194,10 @@ def cost(fields: dict[str, wb.Field]) -> None:
             limit = wb.Relative(1e-3).limit(each.values).value
             made = wb.codecs.get(codec)
 
-            def predicted(codec: str = codec, each: wb.Field = each) -> object:
-                fresh = wb.Field(each.values, mask=each.mask, metadata=each.metadata)   # nothing is known of it yet
-                return wb.predict(fresh, codec, bounds)
+            fresh = [wb.Field(each.values, mask=each.mask, metadata=each.metadata) for _ in range(REPEATS)]
+
+            def predicted(codec: str = codec, fresh: list[wb.Field] = fresh) -> object:
+                return wb.predict(fresh.pop(), codec, bounds)   # of which nothing is known yet
 
             def again(codec: str = codec, each: wb.Field = each) -> object:
                 return wb.predict(each, codec, bounds)
@@ -247,10 +249,10 @@ def figure_at(found: wb.Found) -> float:
     return 100 * float(np.log(found.nearest["ratio"]))
 
 
-def processor_times(*runs: Callable[[], object], repeats: int = 8) -> list[float]:
+def processor_times(*runs: Callable[[], object]) -> list[float]:
     """The least processor time of each, taken in turns."""
     times: list[list[float]] = [[] for _ in runs]
-    for _ in range(repeats):
+    for _ in range(REPEATS):
         for each, run in zip(times, runs, strict=True):
             start = time.process_time()
             run()

@@ -3,6 +3,7 @@
 // All sums run side by side in the same number of lanes and are added up in a fixed order, and exponentials and logarithms are
 // made of sums and products. So every machine finds the same weights. Samples are stored column by column.
 #include "portable.cuh"
+#include "logarithm.cuh"
 
 static const i32 TERMS = 8;             // of a scale
 static const i32 LANES = 8, TILE = 64;  // sums side by side; rows of a sample that are taken together
@@ -144,26 +145,6 @@ KERNEL(fit_weights)(i64 fits, i64 rows, i32 columns, const double* column SIZE(f
     }
 }
 
-DEVICE ALWAYS_INLINE double double_of(u64 bits)
-{
-    union {
-        double number;
-        u64 bits;
-    } as;
-    as.bits = bits;
-    return as.number;
-}
-
-DEVICE ALWAYS_INLINE u64 bits_of_double(double number)
-{
-    union {
-        double number;
-        u64 bits;
-    } as;
-    as.number = number;
-    return as.bits;
-}
-
 // -log2(1 - 2^-x), within 10^-7, at most 100; x is at least 0.
 DEVICE ALWAYS_INLINE double bits_within(double x)
 {
@@ -171,12 +152,7 @@ DEVICE ALWAYS_INLINE double bits_within(double x)
     const double f = (-y - whole) * 0.6931471805599453;   // within half an octave
     const double series = 1 + f * (1 + f * (1.0 / 2 + f * (1.0 / 6 + f * (1.0 / 24 + f * (1.0 / 120 + f * (1.0 / 720))))));
     const double power = series * double_of((bits_of_double(shifted) + 1023) << 52), left = 1 - power;
-    const u64 bits = bits_of_double(left > LEAST_SHARE ? left : LEAST_SHARE);
-    const u64 up = bits + (0x3ff0000000000000ull - 0x3fe6a09e667f3bcdull);   // so that the rest is near 1
-    const double octave = double_of((up >> 52) | 0x4330000000000000ull) - 4503599627371519.0;   // less 2^52 and 1023
-    const double rest = double_of((up & 0x000fffffffffffffull) + 0x3fe6a09e667f3bcdull);
-    const double z = (rest - 1) / (rest + 1), square = z * z;
-    return -octave - 2.8853900817779268 * z * (1 + square * (1.0 / 3 + square * (1.0 / 5 + square * (1.0 / 7 + square * (1.0 / 9)))));
+    return -log2_of(left > LEAST_SHARE ? left : LEAST_SHARE);
 }
 
 // The bits of what is left of `wanted`, summed, in steps of 2 and with a Laplace distribution of these scales.

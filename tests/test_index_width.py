@@ -23,7 +23,8 @@ SMALL = {   # the functions whose products stay small, and why
     "next_symbol": "rows of a table", "answer_of": "a network's inputs", "rank_of": "steps of a move",
     **dict.fromkeys(("unpack_width", "unpack_tile", "add_sums", "each_byte", "pack_channels_f32_3d"), "numbers of a tile"),
     **dict.fromkeys(("add_up", "solve", "weigh"), "columns, terms and lanes of a fit"),
-    "encode_symbols_f32_3d": "the state of the coder", "node_range": "nodes of a tree, 2^27 at most",
+    "encode_symbols_f32_3d": "the state of the coder", "cut_together": "values of a block", "divide": "values of a patch",
+    "lift": "values of a block or a patch", "lift_back": "values of a block", "node_range": "nodes of a tree, 2^27 at most",
     **dict.fromkeys(
         (
             "accumulate", "difference", "put_planes", "get_planes", "survey", "unpack", "encode_block", "merge",

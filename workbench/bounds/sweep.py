@@ -216,7 +216,7 @@ def questions_of(
 
 def bounds_of(given: Any) -> list[Bound]:
     """Each bound once."""
-    return _different([_bound(each) for each in _several("bounds", given)])
+    return list(dict.fromkeys(_bound(each) for each in _several("bounds", given)))
 
 
 def _several(name: str, given: Any) -> list[Any]:
@@ -247,6 +247,6 @@ def _bound(given: Any) -> Bound:
     return given
 
 
-def _different(given: list[Any]) -> list[Any]:
-    """The items without duplicates, in order; compared, not hashed, because codecs may have lists as options."""
+def _different(given: list[Codec]) -> list[Codec]:
+    """Each codec once, in order; compared, not hashed, because codecs may have lists as options."""
     return [value for place, value in enumerate(given) if value not in given[:place]]

@@ -2,11 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import workbench as wb
-from workbench.bounds.prediction.blocks import SIDE, _from_negabinary, blocks_of, transformed
+from workbench.bounds.prediction.blocks import SIDE, Blocks, blocks_of
 
 
 def all_blocks(values: np.ndarray) -> np.ndarray:
@@ -24,7 +22,8 @@ def test_bits_and_errors_are_those_of_the_codec(shape, dtype):
     if "zfp" not in wb.codecs.available():
         pytest.skip("needs zfp")
     values = np.cumsum(np.random.default_rng(0).standard_normal(4096)).reshape(shape).astype(dtype)
-    blocks = transformed(all_blocks(values), np.ones((SIDE ** len(shape), 4096 // SIDE ** len(shape)), bool), len(shape))
+    known = np.ones((SIDE ** len(shape), 4096 // SIDE ** len(shape)), bool)
+    blocks = Blocks(all_blocks(values), known, len(shape))
     limits = np.array([2.0**-7, 2.0**-2, 2.0, 64.0, 1e-2, 0.3, 3.0, 100.0])
     bits, squares, *_ = blocks.coded(limits)
     for limit, each, square in zip(limits, bits, squares, strict=True):
@@ -71,11 +70,24 @@ def test_zeros_take_one_bit():
     assert squares[0] == 0
 
 
-@given(st.lists(st.integers(-(2**30), 2**30), min_size=1, max_size=9))
-def test_negabinary_numbers_are_read_back(numbers):
-    mask = np.uint32(0xAAAAAAAA)
-    whole = np.array(numbers, np.int32)
-    codes = (whole.view(np.uint32) + mask) ^ mask
-    assert _from_negabinary(codes).tolist() == numbers
-    plain = [sum((-2) ** place for place in range(32) if code >> place & 1) for code in codes.tolist()]
-    assert plain == numbers
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_blocks_of_any_size_are_cut_at_any_plane(dtype):
+    tiny, huge = float(np.finfo(dtype).tiny) / 4, float(np.finfo(dtype).max) / 4
+    values = np.zeros((4, 4 * 40), dtype)
+    values[:, :4], values[:, 4:8], values[0, 8], values[:, 12:] = tiny, huge, -tiny, 1.5
+    with np.errstate(all="ignore"):
+        bits, squares, *_ = blocks_of(values, None).coded(np.array([1e-200, 1e-3, 1e300]))
+    assert (np.diff(bits) < 0).all()
+    assert (squares >= 0).all()
+    quiet, small = blocks_of(np.full((4, 8), tiny, dtype), None).coded(np.array([1e-3]))[:2]
+    assert quiet[0] * 32 == 2   # two empty blocks
+    assert small[0] <= (2 * tiny) ** 2
+
+
+def test_a_column_is_cut_as_if_it_were_alone():
+    values = np.random.default_rng(0).standard_normal((16, 37)).astype(np.float32)
+    known, limits = np.ones(values.shape, bool), np.array([0.25])
+    alone = [Blocks(values[:, n : n + 1].copy(), known[:, :1].copy(), 2).coded(limits) for n in range(37)]
+    bits, squares, *_ = Blocks(values, known, 2).coded(limits)
+    assert bits[0] == pytest.approx(np.mean([each[0][0] for each in alone]))
+    assert squares[0] == pytest.approx(np.mean([each[1][0] for each in alone]))

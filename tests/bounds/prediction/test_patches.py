@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import workbench as wb
-from workbench.bounds.prediction.patches import MARGIN, STEP, _in_boxes, _listed, coefficients, levels, transformed
+from workbench.bounds.prediction.patches import MARGIN, STEP, _listed, coefficients, in_boxes, levels, transformed
 
 
 def test_constants_are_left_to_the_means_and_lines_have_no_differences_inside():
@@ -54,7 +54,7 @@ def test_lengths_are_divided_as_sperr_does():
 @given(st.sampled_from([(8, 8), (4, 8), (2, 8, 4), (16, 2), (8, 8, 8)]), st.integers(0, 100))
 def test_boxes_are_consecutive(shape, seed):
     values = 1.0 + np.random.default_rng(seed).random((2, *shape))
-    found = _in_boxes(values)
+    found = in_boxes(values, [0] * len(shape), [0] * len(shape))
     sizes = largest(found.sizes, found.members)
     assert sorted(sizes[0]) == sorted(values.ravel())
     assert sorted(sizes[1]) == sorted(part.max() for patch in values for part in boxes_of(patch))
@@ -78,7 +78,8 @@ def boxes_of(patch: np.ndarray) -> list[np.ndarray]:
 @given(st.integers(0, 100), st.floats(1e-3, 1.0))
 def test_bits_are_those_of_telling_boxes_plane_by_plane(seed, limit):
     rng = np.random.default_rng(seed)
-    found = _in_boxes((rng.standard_normal((3, 8, 8)) * 10 ** rng.uniform(-2, 1, (3, 1, 1))).astype(np.float32))
+    patches = rng.standard_normal((3, 8, 8)) * 10 ** rng.uniform(-2, 1, (3, 1, 1))
+    found = in_boxes(patches.astype(np.float32), [0, 0], [0, 0])
     step = np.float32(1 / (STEP * limit))
     whole = [np.rint(size * step).astype(int) for size in largest(found.sizes, found.members)]
     bits = 0

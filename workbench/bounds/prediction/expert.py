@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
+from statistics import median
 from types import MappingProxyType
 from typing import Any
 from zipfile import BadZipFile
@@ -105,7 +106,7 @@ class Expert:
 
         The farther they are from those of the training, the wider are the intervals.
         """
-        base = np.stack([getattr(found, name) for name in self.learned])
+        base = np.array([getattr(found, name) for name in self.learned])
         distances = self.known.distances(found.vectors)
         sums = self._trees(with_distances(found.vectors, distances))
         middle, half = np.log(base) + sums[::2], self._reaches * np.exp(sums[1::2])
@@ -114,8 +115,8 @@ class Expert:
                 middle[number] += np.interp(np.log(limits), *self.shifts[name])
         if self.last is not None and "bits" in self.learned:
             self._persist(np.log(limits), middle, half, list(self.learned).index("bits"))
-        ends = np.exp(np.stack([middle, middle - half, middle + half], axis=1))
-        return dict(zip(self.learned, ends, strict=True)), float(np.median(distances))
+        ends = np.exp(np.array([middle, middle - half, middle + half]))
+        return {name: ends[:, number] for number, name in enumerate(self.learned)}, median(distances.tolist())
 
     def _persist(self, where: np.ndarray, middle: np.ndarray, half: np.ndarray, row: int) -> None:
         """Let the bits of the step before count as much as what is expected, between the limits that were measured then."""

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from workbench.bounds.prediction.numbers import FINE, entropies, in_limits, rounded
+from workbench import backend
+from workbench.bounds.prediction.numbers import FINE, table
 from workbench.bounds.prediction.survey import Errors, Survey
 from workbench.codecs import Codec, Tolerance
 
@@ -27,9 +28,7 @@ NAMES = (
     "error of the sample",
 )
 
-
-LOGARITHMS = [0, 1, 5, 6, 7, 8, 9, 10, 17, 18, 19, 20]   # which of these are logarithms to base 2 of figures,
-OTHERS = [2, 3, 4, 11, 12, 13, 14, 15, 16, 21]            # and which are figures as they are
+LOGARITHMS = np.isin(np.arange(len(NAMES)), [0, 1, 5, 6, 7, 8, 9, 10, 17, 18, 19, 20])[:, None]   # to base 2, of these
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,27 +63,23 @@ def features_of(counts: Counts, codec: Codec) -> Features:
     better, which = (cubic > linear).astype(int), np.arange(len(limits))
     chosen = _Counted(*(both[better, which] for both in counts.interpolated))
     bits, noise, *further = _imitated(survey, limits, codec, chosen)
-    bits = bits + 8 * header(codec) / survey.size
+    bits = np.maximum(bits + 8 * header(codec) / survey.size, LEAST_BITS)
     tiny = 1e-30 + 1e-12 * limits
     middle, far, farther = survey.interpolation.sizes[:, better] + tiny
-    bits, floor = np.maximum(bits, LEAST_BITS), np.maximum(chosen.bits, LEAST_BITS)
-    noise = np.maximum(noise, LEAST_NOISE)
+    floor, noise = np.maximum(chosen.bits, LEAST_BITS), np.maximum(noise, LEAST_NOISE)
+    calm, usual, stormy = survey.storminess
     vectors = np.empty((len(NAMES), len(limits)))
-    ratios = (
-        (bits, 1.0), (floor, 1.0), (far, middle), (farther, far), (limits, middle), (limits, survey.deviation + tiny),
-        (limits, survey.reach + tiny), (noise, 1.0), (chosen.by_size, floor),
-        *((size + tiny, limits) for size in survey.storminess),
+    figures = (
+        bits, floor, cubic - linear, chosen.zeros, chosen.stay, far / middle, farther / far, limits / middle,
+        limits / (survey.deviation + tiny), limits / (survey.reach + tiny), noise, math.log2(survey.size),
+        len(survey.shape), math.log2(min(survey.shape)), survey.interpolation.exact[better], survey.valid_share, further[0],
+        chosen.by_size / floor, (calm + tiny) / limits, (usual + tiny) / limits, (stormy + tiny) / limits, further[1],
     )
-    for place, (above, below) in zip(LOGARITHMS, ratios, strict=True):
-        np.divide(above, below, out=vectors[place])
-    vectors[LOGARITHMS] = np.log2(vectors[LOGARITHMS])
-    others = (
-        cubic - linear, chosen.zeros, chosen.stay, math.log2(survey.size), len(survey.shape), math.log2(min(survey.shape)),
-        survey.interpolation.exact[better], survey.valid_share, *further,
-    )
-    for place, figure in zip(OTHERS, others, strict=True):
+    for place, figure in enumerate(figures):
         vectors[place] = figure
-    return Features(np.clip(vectors, -60, 60).T, bits, noise, _losses(survey, noise * limits * limits / 3))
+    np.log2(vectors, out=vectors, where=LOGARITHMS)
+    np.minimum(np.maximum(vectors, -60, out=vectors), 60, out=vectors)
+    return Features(vectors.T, bits, noise, _losses(survey, noise * limits * limits / 3))
 
 
 @functools.cache
@@ -134,34 +129,40 @@ def _imitated(
 def _counted(errors: Errors, limits: np.ndarray) -> _Counted:
     """Bits for each value; a limit far below the errors adds as many bits as it is finer."""
     coarse = np.maximum(limits, errors.sizes[1][:, None] / FINE)
-    weight, finer = errors.weight.astype(np.float32), limits / coarse
-    sizes = in_limits(errors.here, limits)
-    seen = sizes + errors.noise[:, None]
-    numbers = rounded(seen * (0.5 * finer[:, :, None]).astype(np.float32))
-    bits = entropies(numbers, weight) - np.log2(finer)
-    zeros = (numbers == 0) @ weight * finer
-    counted = coarse == limits
-    here, beside = np.abs(in_limits(errors.pairs, limits)) <= 1
-    likely, both = np.stack([here, here & beside]) @ errors.of_pairs.astype(np.float32)
+    finer, counted = limits / coarse, coarse == limits
+    predictors, places = errors.here.shape
+    found = np.empty((*finer.shape, 6))
+    backend.kernel("imitation", "count_errors")(
+        1, predictors, len(limits), places, errors.of_pairs.size, errors.here, errors.noise, errors.weight, errors.counted,
+        errors.pairs, errors.of_pairs, limits, 0.5 * finer, *table(places), found
+    )
+    bits, zeros, squares, by_size, likely, both = found.transpose(2, 0, 1)
     stay = np.where(counted & (likely > 0), both / np.maximum(likely, 1e-9), 0.0)
-    left = seen - 2 * numbers
-    noise = np.where(counted, 3 * ((left * left) @ errors.counted.astype(np.float32)), 1.0)
-    by_size = np.log2(1 + np.abs(sizes)) @ weight
-    return _Counted(bits, zeros, stay, noise, np.maximum(by_size, LEAST_BITS))
+    noise = np.where(counted, 3 * squares, 1.0)
+    return _Counted(bits - np.log2(finer), zeros * finer, stay, noise, np.maximum(by_size, LEAST_BITS))
 
 
 def _on_lattice(survey: Survey, limits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Bits of differences of lattice numbers along one or all axes, whichever is least; and the error of the lattice."""
     corners = survey.corners
     coarse = np.maximum(limits, survey.step / FINE)
-    numbers = np.rint(corners[:, None, :] * (0.5 / coarse)[:, None])
-    axes = len(survey.shape)
-    options = [numbers[0] - numbers[1 << axis] for axis in range(axes)]
-    if axes > 1:
-        signs = [(-1) ** bin(corner).count("1") for corner in range(1 << axes)]
-        options.append(np.tensordot(signs, numbers, 1))
-    if axes > 2:
-        options.append(numbers[0] - numbers[1] - numbers[2] + numbers[3])
-    bits = entropies(rounded(np.stack(options, dtype=np.float32))).min(axis=0) + np.log2(coarse / limits)
+    signs, places = _differences(len(survey.shape)), corners.shape[1]
+    bits = np.empty((len(signs), len(limits)))
+    backend.kernel("imitation", "count_differences")(
+        1, len(signs), len(limits), len(corners), places, corners, signs, 0.5 / coarse, np.full(places, 1 / places),
+        *table(places), bits
+    )
     left = corners[0] - 2 * limits[:, None] * np.rint(corners[0] * (0.5 / limits)[:, None])
-    return bits, (left * left).mean(axis=1) / (limits * limits / 3)
+    noise = np.einsum("ij,ij->i", left, left) / places / (limits * limits / 3)
+    return bits.min(axis=0) + np.log2(coarse / limits), noise
+
+
+@functools.cache
+def _differences(axes: int) -> np.ndarray:
+    """The signs of the corners of a cell in differences along each axis, along all, and along the last two of three."""
+    choices = [[(corner == 0) - (corner == 1 << axis) for corner in range(1 << axes)] for axis in range(axes)]
+    if axes > 1:
+        choices.append([(-1) ** corner.bit_count() for corner in range(1 << axes)])
+    if axes > 2:
+        choices.append([(-1) ** corner.bit_count() * (corner < 4) for corner in range(1 << axes)])
+    return np.array(choices, np.int32)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
+
+from workbench import backend
 
 FINE = 48.0            # numbers up to this are counted in a sample; finer bounds add bits that are known
 MOST_SIZE = 1e15       # of an error in units of a limit
-MOST_NUMBER = 1 << 20  # a rounded prediction error beyond it counts as this: the codec stores such values otherwise
-KINDS = 1 << 11        # of numbers that are counted apart; numbers that differ by a multiple of it are too rare to matter
+MOST_NUMBER = backend.constant("imitation.cu", "MOST_NUMBER")
+KINDS = backend.constant("imitation.cu", "KINDS")   # of numbers that are told apart
 
 
 def in_limits(errors: np.ndarray, limits: np.ndarray) -> np.ndarray:
@@ -31,11 +31,13 @@ def entropies(numbers: np.ndarray, weights: np.ndarray | None = None) -> np.ndar
     2.0
     """
     shape, count = numbers.shape[:-1], numbers.shape[-1]
-    weight = np.full(count, 1 / count) if weights is None else weights.astype(np.float64)   # np.bincount converts slowly
-    kind = numbers.astype(np.int64).reshape(-1, count) & (KINDS - 1)
-    rows, single = len(kind), weight.astype(np.float32)
-    kind += np.arange(0, rows * KINDS, KINDS)[:, None]
-    share = np.bincount(kind.reshape(-1), np.tile(weight, rows), rows * KINDS).take(kind).astype(np.float32)
-    missed = ((1 / share) @ (single * single) - single @ single) / (2 * math.log(2))
-    found: np.ndarray = missed - np.log2(share) @ single
-    return found.astype(np.float64).reshape(shape)
+    weight = np.full(count, 1 / count) if weights is None else weights.astype(np.float64, copy=False)
+    whole = np.ascontiguousarray(numbers, np.int32).reshape(-1, count)
+    bits = np.empty(len(whole))
+    backend.kernel("imitation", "count_rows")(1, len(whole), count, whole, weight, *table(count), bits)
+    return bits.reshape(shape)
+
+
+def table(count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Room in which a kernel counts so many numbers of a row, then those of the next."""
+    return np.empty(count, np.uint16), np.empty(KINDS)

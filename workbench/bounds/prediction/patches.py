@@ -9,17 +9,15 @@ transform (biorthogonal, 9/7) is about orthonormal, so errors of values are thos
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from workbench import backend
 from workbench.bounds.prediction.places import even_places
 
-LIFTING = ((-1.586134342059924, -0.052980118572961), (0.882911075530934, 0.443506852043971))   # of odd, of even places
-SCALE = 1.149604398860241
 SHORTEST = 8           # an axis of fewer values is not divided
 MOST_LEVELS = 6        # of one that is
 MANY_LEVELS = 5        # with so many, all axes of a volume are divided together
@@ -30,6 +28,7 @@ SHARE = 8              # and one of so many in a small field,
 FEWEST = 32_768        # but at least these
 SEEN = 512             # patches of which the roughness is looked at,
 PLACES = 8             # at so many places of each
+TOGETHER = backend.constant("patches.cu", "TOGETHER")   # lines that the kernel has in its room
 MOST_ROWS = 64         # of the rectangle that SPERR folds a line into
 STEP = 1.5             # of rounding, in units of the bound
 LISTED = 4.0           # bits of a value in the list, besides its place
@@ -137,10 +136,16 @@ def coefficients(values: np.ndarray, rng: np.random.Generator, starts: np.ndarra
     patches = _patches(grids, sides, margins, starts)
     patches -= patches.mean()
     unit = max(float(patches.max()), -float(patches.min())) or 1.0
-    found = (patches / unit).astype(np.float32)
-    for times in rounds:
-        found = transformed(found, [margin if often else 0 for margin, often in zip(margins, times, strict=True)], times)
-    return replace(_in_boxes(found, unit), starts=starts)
+    found = np.divide(patches, unit, out=np.empty(patches.shape, np.float32), casting="same_kind")
+    *before, last = rounds
+    for times in before:
+        found = transformed(found, _of_divided(margins, times), times)
+    return replace(in_boxes(found, _of_divided(margins, last), last, unit), starts=starts)
+
+
+def _of_divided(margins: list[int], times: list[int]) -> list[int]:
+    """The margins of axes that are divided."""
+    return [margin if often else 0 for margin, often in zip(margins, times, strict=True)]
 
 
 def levels(length: int) -> int:
@@ -190,13 +195,18 @@ def _patches(grids: np.ndarray, sides: list[int], margins: list[int], starts: np
     lengths = grids.shape[1:]
     found = np.empty((starts.shape[1], *(side + 2 * margin for side, margin in zip(sides, margins, strict=True))))
     for number, (layer, *corner) in enumerate(starts.T.tolist()):
-        places = []
-        for n, side, margin, start in zip(lengths, sides, margins, corner, strict=True):
-            period = max(2 * n - 2, 1)
-            around = np.arange(start - margin, start + side + margin) % period
-            places.append(np.minimum(around, period - around) if n > 1 else around)
-        found[number] = grids[layer][np.ix_(*places)]
+        places = [(at - margin, at + side + margin) for side, margin, at in zip(sides, margins, corner, strict=True)]
+        inside = all(first >= 0 and end <= n for (first, end), n in zip(places, lengths, strict=True))
+        chosen = tuple(slice(*ends) for ends in places) if inside else np.ix_(*map(_mirrored, places, lengths))
+        found[number] = grids[layer][chosen]
     return found
+
+
+def _mirrored(ends: tuple[int, int], n: int) -> np.ndarray:
+    """The places between two ends, those beyond an axis of so many values mirrored."""
+    period = max(2 * n - 2, 1)
+    around = np.arange(*ends) % period
+    return np.minimum(around, period - around) if n > 1 else around
 
 
 def _starts(grids: np.ndarray, sides: list[int], count: int, rng: np.random.Generator) -> np.ndarray:
@@ -227,62 +237,47 @@ def _starts(grids: np.ndarray, sides: list[int], count: int, rng: np.random.Gene
 
 def transformed(patches: np.ndarray, margins: list[int], times: list[int]) -> np.ndarray:
     """The wavelet transform along all axes but the first, each so often, without margins; the means come first."""
-    sides = [whole - 2 * margin for whole, margin in zip(patches.shape[1:], margins, strict=True)]
-    found, part = np.empty((len(patches), *sides), patches.dtype), patches
-    margin, left = list(margins), list(times)
-    while True:
-        divides = [more > 0 and side > 1 for more, side in zip(left, sides, strict=True)]
-        inside, means = [], []   # of each axis where its values go, and from where; and the means that are left
-        for axis, (side, beside) in enumerate(zip(sides, margin, strict=True)):
-            whole = part.shape[axis + 1]
-            if not divides[axis]:
-                inside.append([(slice(0, side), slice(beside, beside + side))])
-                means.append(slice(0, whole))
-                continue
-            part = _divided(part, axis + 1)
-            first, half = beside // 2, side // 2
-            starts = (0, first), (half, whole // 2 + first)   # of means, and of differences
-            inside.append([(slice(to, to + half), slice(at, at + half)) for to, at in starts])
-            margin[axis] = beside // 2 if beside > 2 else 0   # an odd one cannot be divided
-            off = beside // 2 - margin[axis]
-            means.append(slice(off, whole // 2 - off))
-        for places in itertools.product(*inside):
-            found[(slice(None), *(to for to, _ in places))] = part[(slice(None), *(at for _, at in places))]
-        if not any(divides):
-            return found
-        part = part[(slice(None), *means)]
-        sides = [side // 2 if divided else side for side, divided in zip(sides, divides, strict=True)]
-        left = [more - divided for more, divided in zip(left, divides, strict=True)]
-
-
-def _divided(values: np.ndarray, axis: int) -> np.ndarray:
-    """Means and differences along one axis, by lifting, mirrored at both ends."""
-    moved = np.moveaxis(values, axis, 0)
-    even, odd = moved[::2].copy(order="C"), moved[1::2].copy(order="C")   # sums then go along whole rows
-    for of_odd, of_even in LIFTING:
-        odd[:-1] += of_odd * (even[:-1] + even[1:])
-        odd[-1] += 2 * of_odd * even[-1]
-        even[1:] += of_even * (odd[1:] + odd[:-1])
-        even[0] += 2 * of_even * odd[0]
-    even *= SCALE
-    odd *= 1 / SCALE
-    half = len(even)
-    found = np.empty_like(values)
-    parts = np.moveaxis(found, axis, 0)
-    parts[:half], parts[half:] = even, odd
+    sides = _without(patches, margins)
+    steps = [np.arange(side) * math.prod(sides[axis + 1 :]) for axis, side in enumerate(sides)]
+    found = np.empty((len(patches), *sides), patches.dtype)
+    _divide(patches, margins, times, steps, math.prod(sides), found)
     return found
 
 
-def _in_boxes(found: np.ndarray, unit: float = 1.0) -> Coefficients:
-    """The sizes in an order in which the members of boxes of 2, 4, 8 ... coefficients along each axis are apart."""
-    depths = [side.bit_length() - 1 for side in found.shape[1:]]
-    shape, place = [len(found)], 1
-    inside = [list[int]() for _ in range(max(depths))]
-    for depth in depths:
-        shape += [2] * depth
-        for level in range(depth):
-            inside[depth - 1 - level].append(place + level)
-        place += depth
-    order = [*(axis for level in inside for axis in level), 0]
-    sizes = np.abs(found).reshape(shape).transpose(order).ravel()
-    return Coefficients(sizes, tuple(1 << len(level) for level in inside), unit)
+def in_boxes(patches: np.ndarray, margins: list[int], times: list[int], unit: float = 1.0) -> Coefficients:
+    """The same, in an order in which the members of boxes of 2, 4, 8 ... coefficients along each axis are apart."""
+    sides = _without(patches, margins)
+    depths = [side.bit_length() - 1 for side in sides]
+    steps, left = [np.zeros(side, np.int64) for side in sides], len(patches) * math.prod(sides)
+    members = []
+    for level in range(max(depths)):   # the lowest bits of places are the slowest, those of all axes one after the other
+        inside = [axis for axis, depth in enumerate(depths) if depth > level]
+        members.append(1 << len(inside))
+        for axis in inside:
+            left //= 2
+            steps[axis] += (np.arange(sides[axis]) >> level & 1) * left
+    found = np.empty(len(patches) * math.prod(sides), patches.dtype)
+    _divide(patches, margins, times, steps, 1, found)
+    return Coefficients(np.abs(found, out=found), tuple(members), unit)
+
+
+def _without(patches: np.ndarray, margins: list[int]) -> list[int]:
+    """The sides of patches without their margins."""
+    return [whole - 2 * margin for whole, margin in zip(patches.shape[1:], margins, strict=True)]
+
+
+def _divide(
+    patches: np.ndarray, margins: list[int], times: list[int], steps: list[np.ndarray], behind: int, found: np.ndarray
+) -> None:
+    """Let the kernel put coefficients where the steps along each axis add up to, each patch so far behind the last."""
+    more = 4 - patches.ndim   # it takes three axes
+    extent, margin, often = (
+        np.array([*[one] * more, *given], np.int32)
+        for one, given in ((1, patches.shape[1:]), (0, margins), (0, times))
+    )
+    place = np.concatenate([np.zeros(more, np.int64), *steps])
+    values, longest = math.prod(patches.shape[1:]), max(patches.shape[1:])
+    backend.kernel("patches", "divide_patches", patches.dtype)(
+        len(patches), values, longest, behind, found.size // len(patches), patches.copy(), extent, margin, often, place,
+        np.empty(len(patches) * longest * TOGETHER, patches.dtype), found
+    )

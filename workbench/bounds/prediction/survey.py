@@ -14,11 +14,11 @@ values are masked or not finite, samples see what codecs see, the last valid val
 from __future__ import annotations
 
 import functools
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
+from workbench import backend
 from workbench.bounds.prediction.blocks import Blocks, blocks_of
 from workbench.bounds.prediction.patches import Coefficients, coefficients
 from workbench.bounds.prediction.places import SEED
@@ -43,6 +43,7 @@ WINDOWS = 256
 FEW = 512              # to choose between orders of axes
 LEVELS = 6             # of grid refinement that are told apart,
 FIRST_LEVELS = 2       # and to choose between orders of axes
+TOLD = np.array([0.5, 0.9, 0.99])   # quantiles of the size of errors
 WINDOWS_TOLD = (0.1, 0.5, 0.9)   # quantiles of the variance in windows: calm, usual and stormy ones
 
 
@@ -64,12 +65,12 @@ class Errors:
     @functools.cached_property
     def sizes(self) -> np.ndarray:
         """The median, the 90th and the 99th percentile of their size, one column for each predictor."""
-        size = np.abs(self.here)
-        order = np.argsort(size, axis=1)
-        below = np.cumsum(self.weight[order], axis=1) < np.array([[[0.5]], [[0.9]], [[0.99]]])
-        places = np.minimum(np.count_nonzero(below, axis=2), size.shape[1] - 1)
-        rows = np.arange(len(size))
-        found: np.ndarray = size[rows, order[rows, places]]
+        found = np.empty((len(TOLD), len(self.here)))
+        for column, errors in enumerate(self.here):
+            size = np.abs(errors)
+            order = size.argsort()
+            places = self.weight[order].cumsum().searchsorted(TOLD)
+            found[:, column] = size[order[np.minimum(places, size.size - 1)]]
         return found
 
     @functools.cached_property
@@ -79,17 +80,17 @@ class Errors:
         return found
 
 
-def valid_of(field: Field) -> np.ndarray | None:
-    """Where values are finite and not masked; None where all are, as is seen at the ends of their range.
+def valid_and_ends(field: Field) -> tuple[np.ndarray | None, np.ndarray]:
+    """Where values are finite and not masked, None where all are; and the ends of the range of all.
 
-    >>> valid_of(Field(np.arange(3.0))) is None, valid_of(Field(np.array([1.0, np.inf]))).tolist()
+    >>> valid_and_ends(Field(np.arange(3.0)))[0] is None, valid_and_ends(Field(np.array([1.0, np.inf])))[0].tolist()
     (True, [True, False])
     """
-    values = field.values
-    if field.mask is None and math.isfinite(values.min()) and math.isfinite(values.max()):
-        return None
+    ends = np.array([field.values.min(), field.values.max()])
+    if field.mask is None and np.isfinite(ends).all():
+        return None, ends
     found: np.ndarray = field.valid
-    return None if found.all() else found
+    return None if found.all() else found, ends
 
 
 class Survey:
@@ -104,14 +105,14 @@ class Survey:
         values = field.values
         self.shape = tuple(n for n in values.shape if n > 1) or (1,)
         self.size = self.count = values.size
-        self.valid = valid_of(field)
+        self.valid, self.ends = valid_and_ends(field)
         if self.valid is not None:
             self.count = int(np.count_nonzero(self.valid))
             values = filled(values, self.valid)
+            self.ends = np.array([values.min(), values.max()])   # of valid values, between which the others are
         self._values = values.reshape(self.shape)
         self._valid = None if self.valid is None else self.valid.reshape(self.shape)
         self._flat = self._values.reshape(-1)
-        self.ends = np.array([self._flat.min(), self._flat.max()])   # of valid values, which alone are repeated
         self.places = min(max(self.size // SHARE, FEWEST), PLACES)
         self._starts: np.ndarray | None = None
 
@@ -132,11 +133,12 @@ class Survey:
         """Of cubic and of linear interpolation, the axes refined in the preferred order."""
         at = Targets.of(self.shape, self._axes, LEVELS, self.places)
         if not at.places.size:
-            return Errors(np.zeros((2, 1)), np.zeros((2, 1)), np.ones(1), np.ones(1), np.zeros((2, 2, 1)), np.ones(1))
+            none, all_of_one = np.zeros((2, 1)), np.ones(1)
+            return Errors(none, none.astype(np.float32), all_of_one, all_of_one, np.zeros((2, 2, 1)), all_of_one)
         valid = self._valid_at(at.places)
         counted = at.weight if valid is None or not valid.any() else at.weight * valid / (at.weight @ valid)
         errors = at.stencils.errors(self._flat)
-        here, beside = errors[:, : len(at.places)], errors[:, len(at.places) :]
+        here, beside = np.ascontiguousarray(errors[:, : len(at.places)]), errors[:, len(at.places) :]
         return Errors(here, at.noise, at.weight, counted, np.stack([here[:, at.chosen], beside]), at.of_chosen)
 
     def coded_by_scale(self, limits: np.ndarray) -> np.ndarray:
@@ -174,7 +176,10 @@ class Survey:
     @functools.cached_property
     def variances(self) -> np.ndarray:
         """The variance in windows of up to 7 points along each axis, thinned out; for four axes, of the last three."""
-        found: np.ndarray = self._at(windows_for(self.shape, WINDOWS)).var(axis=1)
+        windows, found = windows_for(self.shape, WINDOWS), np.empty(WINDOWS)
+        backend.kernel("samples", "window_variances", self._flat.dtype)(
+            *windows.shape, self.size, self._flat, windows, found
+        )
         return found
 
     @functools.cached_property

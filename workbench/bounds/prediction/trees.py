@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from workbench import backend
 from workbench.errors import WorkbenchError
 
 DEPTH = 3
@@ -79,7 +80,7 @@ class Trees:
 class Ensembles:
     """Several sums of trees on the same features, evaluated at once: calls on small arrays take longer than the arithmetic.
 
-    Nodes come first, and trees second, so that a level of all trees is one piece of memory.
+    Nodes come first, and trees second.
 
     >>> x = np.linspace(0, 1, 200)[:, None]
     >>> both = Ensembles.of([Trees.fitted(x, x[:, 0]), Trees.fitted(x, -x[:, 0])])
@@ -88,7 +89,7 @@ class Ensembles:
     """
 
     starts: np.ndarray       # of each ensemble
-    first: np.ndarray        # the number of its first tree
+    first: np.ndarray        # the number of its first tree, and of all trees
     features: np.ndarray     # of all nodes of all trees
     thresholds: np.ndarray
     leaves: np.ndarray       # (leaves, trees)
@@ -96,29 +97,23 @@ class Ensembles:
     @classmethod
     def of(cls, several: Sequence[Trees]) -> Ensembles:
         """These, each of at least one tree."""
-        counts = [len(each.leaves) for each in several]
         features, thresholds, leaves = (
             np.concatenate([getattr(each, name) for each in several]).T for name in ("features", "thresholds", "leaves")
         )
-        starts, first = np.array([each.start for each in several]), np.cumsum(counts) - counts
+        starts = np.array([each.start for each in several])
+        first = np.cumsum([0, *(len(each.leaves) for each in several)])
         return cls(starts, first, features.ravel(), thresholds.ravel().astype(np.float32), np.ascontiguousarray(leaves))
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
         """The values of each ensemble, a row each, for each row of features."""
-        count, trees = self.leaves.shape
-        right = rows.T.astype(np.float32).take(self.features, axis=0) > self.thresholds[:, None]
-        right = right.reshape(count - 1, trees, len(rows))
-        leaf, sides = np.zeros(right.shape[1:], np.int64), list[np.ndarray]()
-        while len(sides) < count.bit_length() - 1:   # from the root on, the side that each tree takes
-            level = right[(1 << len(sides)) - 1 : (2 << len(sides)) - 1]
-            for side in sides:
-                half = len(level) // 2
-                level = level[:half] ^ (side & (level[:half] ^ level[half:]))   # faster than np.where
-            sides.append(level[0])
-            leaf += leaf
-            leaf += level[0]
-        found = self.leaves.take(trees * leaf + np.arange(trees)[:, None])
-        return self.starts[:, None] + np.add.reduceat(found, self.first, axis=0)
+        leaves, trees = self.leaves.shape
+        found = np.empty((len(self.starts), len(rows)))
+        backend.kernel("imitation", "sum_trees")(
+            found.size, *rows.shape, trees, len(self.starts), leaves.bit_length() - 1,
+            np.ascontiguousarray(rows, np.float32), self.features, self.thresholds, self.leaves, self.first, self.starts,
+            found
+        )
+        return found
 
 
 def _single(rows: np.ndarray) -> np.ndarray:
