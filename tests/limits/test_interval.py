@@ -12,6 +12,7 @@ from workbench.limits.correlation import Matern
 from workbench.limits.fit import fit
 from workbench.limits.interval import Region, sampling_interval
 from workbench.limits.periodogram import periodogram
+from workbench.limits.regions import segment
 from workbench.limits.spectrum import Spectrum
 
 
@@ -94,3 +95,13 @@ def test_intervals_hold_the_rate_about_as_often_as_they_say():
         inside.append([low <= rate <= high for (low, high), rate in zip(ends, rates, strict=True)])
         assert ends[2][1] - ends[2][0] < 0.3   # chance alone: 0.2
     assert np.sum(inside, axis=0).min() >= 35
+
+
+def test_long_waves_across_the_axes_are_one_texture_though_they_differ_from_place_to_place():
+    cosine, sine = float(np.cos(np.deg2rad(35))), float(np.sin(np.deg2rad(35)))
+    model = Matern(1.0, (20.0, 6.0), 1.5, directions=((cosine, sine), (-sine, cosine)))
+    power = np.fft.fft2(model.at(*np.ix_(*[np.fft.fftfreq(256, 1 / 256)] * 2))).real.clip(0)
+    waves = np.fft.fft2(np.random.default_rng(0).standard_normal((256, 256))) * np.sqrt(power)
+    field = wb.Field(np.fft.ifft2(waves).real[:128, :128])
+    assert segment(field).count > 1
+    assert len(wb.rate_distortion(field).source.fits) == 1

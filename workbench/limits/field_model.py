@@ -27,7 +27,7 @@ from workbench.limits.missing_values import Fill, without_fills
 from workbench.limits.neighbour_fit import REFINED, Predicted, all_families, fit_neighbours
 from workbench.limits.one_texture import OneTexture, alike, mean_of_texture, standardised, strengths
 from workbench.limits.periodogram import periodogram
-from workbench.limits.regions import Regions, segment
+from workbench.limits.regions import Regions, largest_first, segment
 from workbench.limits.sources import Piecewise, piecewise
 from workbench.limits.spectrum import Spectrum
 
@@ -102,6 +102,17 @@ class FieldModel:
         """How many valid values lie in a region."""
         return int(np.count_nonzero(self.regions.labels >= 0))
 
+    def needs_division(self, divided: FieldModel) -> bool:
+        """Whether a model of more regions predicts values so much better that it is worth its parameters (BIC).
+
+        Long waves that run at an angle to the axes differ from place to place, as textures do, but one texture predicts
+        them all. Borders that were found are ragged, so what is saved away from them is enough.
+        """
+        saved = self.innovations.bits - divided.innovations.bits
+        more = len(divided.fits) - len(self.fits)
+        price = more * 0.5 * (3 + saved.ndim) * np.log2(max(self.size, 2))
+        return bool(max(np.nansum(saved), np.nansum(saved[divided.settled])) > price)
+
     def spectrum(self, tile: Tile = None) -> Spectrum:
         """The variances of the model's components; with tiles, of independently coded tiles."""
         return self._with_constants(None if self.varying is None else self.varying.spectrum(tile))
@@ -146,6 +157,10 @@ def estimate(field: Field, regions: str | int | np.ndarray = "auto") -> FieldMod
     values = np.asarray(field.values, np.float64)
     settled = found.labels >= 0 if given or found.count == 1 else _away_from_borders(found.labels)
     means, fits = _of_regions(found, settled, values)
+    if not given and sum(each is not None for each in fits) > 1:
+        whole = _undivided(field, found, fits, values, fills)
+        if not whole.needs_division(FieldModel(field, found, tuple(means), tuple(fits), settled, fills, True)):
+            return whole
     for _ in range(ROUNDS if not given and found.count > 1 else 0):
         before, found = found, _with_better_borders(found, values, fits, means)
         settled = _away_from_borders(found.labels)
@@ -155,6 +170,17 @@ def estimate(field: Field, regions: str | int | np.ndarray = "auto") -> FieldMod
     model = FieldModel(field, found, tuple(means), tuple(fits), settled, fills, not given and found.count > 1)
     # Borders that were found are too ragged to tell: one cell on the wrong side spoils the prediction of many.
     return _of_one_texture(model, values) if given and alike(fits) else model
+
+
+def _undivided(
+    field: Field, found: Regions, fits: Sequence[Fit | None], values: np.ndarray, fills: tuple[Fill, ...]
+) -> FieldModel:
+    """The model whose regions that vary are one, and whose constant ones are as they were found."""
+    varying = [region for region, each in enumerate(fits) if each is not None]
+    together = largest_first(np.where(np.isin(found.labels, varying), varying[0], found.labels), field)
+    settled = _away_from_borders(together.labels) if together.count > 1 else together.labels >= 0
+    means, joined = _of_regions(together, settled, values)
+    return FieldModel(field, together, tuple(means), tuple(joined), settled, fills, together.count > 1)
 
 
 def _of_regions(found: Regions, settled: np.ndarray, values: np.ndarray) -> tuple[list[float], list[Fit | None]]:

@@ -94,7 +94,7 @@ def segment(field: Field, most: int = 6) -> Regions:
     labels[rest] = constants
     if most - constants > 1 and rest.any():
         labels[rest] += _textures(field.values, rest, most - constants)[rest]
-    return _largest_first(labels, field)
+    return largest_first(labels, field)
 
 
 def _textures(values: np.ndarray, rest: np.ndarray, most: int) -> np.ndarray:
@@ -156,7 +156,7 @@ def _standardised(values: np.ndarray, rest: np.ndarray) -> np.ndarray:
     return np.asarray(np.clip(shifted / spread, -EXTREME, EXTREME), np.float32)
 
 
-def _largest_first(labels: np.ndarray, field: Field) -> Regions:
+def largest_first(labels: np.ndarray, field: Field) -> Regions:
     """The map with its regions sorted by size, largest first."""
     sizes = np.bincount(labels[labels >= 0])
     rank = np.empty(sizes.size + 1, np.int32)
