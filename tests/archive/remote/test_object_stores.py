@@ -64,7 +64,8 @@ def test_the_shell_sends_archives(tmp_path, capsys):
     ("https://example.org/x.zip", "archives are sent to object stores"),
     ("memory://x.zarr", "must be one file that ends in .zip"),
     ("x.zip", "archives are sent to object stores"),
-    ("nonsense://x.zip", r"cannot open.*: addresses begin with https://, s3:// or the like|needs"),
+    ("memory://", "it names no file or folder|must be one file"),
+    ("nonsense://x.zip", r"cannot open.*: addresses are as https://example.org/x.zip|needs"),
 ])
 def test_where_nothing_can_be_sent(address, words):
     with pytest.raises(wb.WorkbenchError, match=words):

@@ -266,6 +266,25 @@ def test_bytes_that_trickle_are_given_up(web, monkeypatch):
         wb.open(web.at("field.zip"), storage_options={"timeout": 0.1})
 
 
+@pytest.mark.parametrize("piece", [b"a", b"X-More: yes\r\n"])
+def test_a_head_that_trickles_is_given_up(web, piece):
+    def trickle(request, number):
+        request.send_response(206)
+        request.flush_headers()
+        try:
+            for _ in range(80):
+                request.wfile.write(piece)
+                time.sleep(0.01)
+        except OSError:
+            pass
+        request.close_connection = True
+        return True
+
+    web.fault = trickle
+    with pytest.raises(wb.WorkbenchError, match="its server does not answer in time; 4 tries"):
+        wb.open(web.at("field.zip"), storage_options={"timeout": 0.1})
+
+
 def test_one_file_of_a_folder_is_kept(web, folder):
     web.ranges = False
     archive = wb.open(web.at("shards.zarr"))

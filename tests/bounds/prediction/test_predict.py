@@ -178,7 +178,17 @@ def test_few_values_are_predicted_too(count):
     values = np.random.default_rng(count).standard_normal(count)
     for codec in CODECS:
         row = wb.predict(values, codec, wb.Relative(0.01))[0]
-        assert 0 < row.ratio_low <= row.ratio <= row.ratio_high
+        assert 0 < row.ratio_low < row.ratio <= row.ratio_high
+        assert row.ratio_low < wb.compress(values, wb.Relative(0.01), codec).ratio
+
+
+def test_bounds_finer_than_those_of_the_training_reach_to_archives_without_loss():
+    field = wb.synthetic.gaussian_field((64, 64), 3, seed=1)
+    found = wb.predict(field, "sz3", [wb.Relative(1e-9), wb.Relative(1e-4)])
+    assert found[0].ratio_low < wb.compress(field, wb.Relative(1e-9), "sz3").ratio < found[0].ratio_high
+    assert "as low as without loss" in str(found)
+    assert found[1].ratio_low > 0.5 * found[1].ratio
+    assert wb.predict(field, "sz3", wb.Relative(1e-4)).notes == ()
 
 
 @pytest.mark.parametrize(

@@ -182,6 +182,14 @@ def test_clusters_are_kept_with_the_fewest_bytes(universe):
     assert "keep=[wb.KeepClusters(" in found.code("universe")
 
 
+def test_a_ratio_that_kept_clusters_miss_is_said_with_its_slack(universe):
+    found = wb.find_bound(universe, wb.All(wb.KeepClusters(0.2), wb.Ratio(1e4)), most_runs=2)
+    assert not found.met
+    assert "a ratio of at least 10000" in found.table
+    assert "missed" in found.table
+    assert f"has ratio {found.nearest['ratio']:.4g}" in found.notes[0]
+
+
 def test_clusters_and_a_spectrum_together(universe):
     found = wb.find_bound(universe, wb.All(wb.KeepClusters(0.2, min_members=10), wb.KeepSpectrum(0.01)))
     assert found.values["spectrum_deviation"] <= 0.01

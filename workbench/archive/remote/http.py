@@ -8,6 +8,7 @@ meantime are errors, never wrong bytes. A server that does not know ranges sends
 from __future__ import annotations
 
 import http.client
+import math
 import re
 import threading
 import time
@@ -25,7 +26,7 @@ from workbench.arguments import number
 from workbench.data.readers.address import name_of, plain_address
 from workbench.errors import WorkbenchError
 
-PATIENCE = 30.0             # seconds without a byte
+PATIENCE = 30.0             # seconds without a byte, and for the head of an answer
 SLOWEST = 10_000            # bytes a second: an answer that takes longer is given up
 MOST_WHOLE = 2**26          # bytes of a file that is kept if its server ignores ranges
 AT_ONCE = 2**20
@@ -256,7 +257,59 @@ class _Redirections(urllib.request.HTTPRedirectHandler):
         return request
 
 
+class _InTime:
+    """The lines of an answer's head, all of them within so many seconds, however slowly they come."""
+
+    def __init__(self, file: Any, seconds: float | None) -> None:
+        self._file, self._until = file, math.inf if seconds is None else time.monotonic() + seconds
+
+    def readline(self, most: int) -> bytes:
+        """A line, or so many bytes of it; what has not come is waited for once at a time."""
+        line = b""
+        while len(line) < most and not line.endswith(b"\n") and (there := self._file.peek(1)):
+            line += self._file.read(min(there.find(b"\n") + 1 or len(there), most - len(line)))
+            if time.monotonic() > self._until:
+                raise TimeoutError
+        return line
+
+
+class _Response(http.client.HTTPResponse):
+    """An answer whose head ends in time: the timeout of a socket begins again with every byte."""
+
+    def __init__(self, sock: Any, *given: Any, **named: Any) -> None:
+        super().__init__(sock, *given, **named)
+        self._seconds = sock.gettimeout()
+
+    def begin(self) -> None:
+        """Read the head."""
+        whole, self.fp = self.fp, _InTime(self.fp, self._seconds)   # type: ignore[assignment]
+        try:
+            super().begin()
+        finally:
+            self.fp = whole
+
+
+class _Plain(http.client.HTTPConnection):
+    response_class = _Response
+
+
+class _Secured(http.client.HTTPSConnection):
+    response_class = _Response
+
+
+class _Opening(urllib.request.HTTPHandler):
+    def http_open(self, req: Any) -> Any:
+        """The answer to a request."""
+        return self.do_open(_Plain, req)
+
+
+class _OpeningSecured(urllib.request.HTTPSHandler):
+    def https_open(self, req: Any) -> Any:
+        """The answer to a request."""
+        return self.do_open(_Secured, req)
+
+
 _ENTRY = re.compile(r"[\t\x20-\x7e\x80-\xff]*")   # what HTTP takes as the entry of a header
 _FIRST_ANSWER = threading.Lock()
 _OWN = ("User-agent", "Accept-encoding", "Range")   # headers, as urllib writes them
-_OPENER = urllib.request.build_opener(_Redirections)   # uses the proxies of the environment
+_OPENER = urllib.request.build_opener(_Redirections, _Opening, _OpeningSecured)   # uses the proxies of the environment

@@ -27,12 +27,14 @@ class ObjectStore:
             from fsspec.core import url_to_fs
 
             self._files, self.path = url_to_fs(address, **options)
+            if not self.path.strip("/"):
+                raise ValueError("it names no file or folder")
         except ImportError as error:
             needed = NEEDS.get(scheme := scheme_of(address), str(error))
             how = "pip install 'lossbench[remote]'" if scheme == "s3" else "install them"
             raise WorkbenchError(f"{scheme}:// needs fsspec and {needed}: {how}") from None
         except (ValueError, TypeError) as error:
-            how = "addresses begin with https://, s3:// or the like"
+            how = "addresses are as https://example.org/x.zip or s3://bucket/x.zip"
             raise WorkbenchError(f"cannot open {plain_address(address)}: {error}: {how}") from None
 
     def size(self, key: str = "") -> int | None:

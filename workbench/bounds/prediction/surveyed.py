@@ -39,6 +39,9 @@ PARTS = 12
 NINETY = 1.645           # standard deviations on both sides of a mean that contain 90%
 OF_CHUNK = 46            # bytes that each chunk takes besides those of the codec,
 OF_AXIS = 8              # and for each of its axes
+OF_STORED = 160          # bytes besides the values, at most, where a codec stores them as they are
+FEW = 64                 # values, of which codecs may always store more than is foreseen
+FINEST = 4e-6            # of the range: smaller bounds are in no training
 RANGES = 1e-140, 1e140   # of values, whose squares are numbers
 BEYOND = 1e3             # times the range: larger bounds make no difference
 MOST_REMEMBERED = 4      # fields whose surveys are kept
@@ -93,6 +96,10 @@ class Whole:
         found: np.ndarray = np.clip(limits, finest, BEYOND * self.peak)
         return found
 
+    def finest(self, limits: np.ndarray) -> np.ndarray:
+        """Which limits are so fine that codecs may store many values as they are: their experts have seen none of these."""
+        return np.asarray(limits < FINEST * self.peak)
+
     def beside(self, bound: Bound, codec: Codec) -> float:
         """The bytes of an archive besides those of the codec: documents, masks and what they hide, frames of chunks."""
         chunks = -(-self.size // codec.chunk_values)
@@ -101,7 +108,10 @@ class Whole:
 
     def rows(self, asked: Sequence[Bound], limits: np.ndarray, figures: Figures, codec: Codec) -> tuple[Predicted, ...]:
         """What is predicted at each bound, given bits, noise and the loss of similarity."""
-        bits = np.minimum(figures["bits"], 8 * self.dtype.itemsize)   # values that take more are stored as they are
+        as_they_are = 8.0 * self.dtype.itemsize   # bits, at most, but for what a codec takes besides
+        bits = np.minimum(figures["bits"], as_they_are)
+        stored = self.finest(limits) | (figures["bits"][2] > as_they_are) | (self.size < FEW)
+        bits[2] = np.where(stored, as_they_are + 8 * OF_STORED / self.size, bits[2])
         beside = self.beside(asked[0], codec)
         nbytes = beside + bits * self.size / 8
         ratio = self.count * self.width / nbytes
@@ -182,8 +192,11 @@ class Surveyed:
         asked = [bound if bound.unit is None else bound.for_data(self._described) for bound in bounds]
         limits = self.whole.limits(asked)
         figures, distance = self.figures(self.whole.within_reason(limits), expert)
-        notes = (unlike(distance),) if distance > 1 else ()
-        return Prediction(expert.made, self.whole.rows(asked, limits, figures, expert.made), distance, notes)
+        notes = [unlike(distance)] if distance > 1 else []
+        if self.whole.finest(limits).any():
+            notes.append(f"within bounds below {FINEST:g} of the range a codec may store many values as they are: ratios "
+                         "may be as low as without loss")
+        return Prediction(expert.made, self.whole.rows(asked, limits, figures, expert.made), distance, tuple(notes))
 
     @property
     def _described(self) -> Field:

@@ -51,12 +51,12 @@ def searched_alone(
     archive = gathered({name: archives[name] for name in members}, members.groups)
     rising = target.only(target.rising) if target.rising else None
     figures = {"ratio": archive.ratio}
-    slacks = [
-        Slack(f"{name}: {each.target}", each.figure, each.value, each.slack, each.met, each.decides)
-        for name, own in found.items() for each in own.slacks
-    ] + ([] if rising is None else list(slacks_of(rising, figures)))
     reached = rising is None or rising.room_of(figures) >= 0
     met = reached and all(own.met for own in found.values())
+    slacks = [
+        Slack(f"{name}: {each.target}", each.figure, each.value, each.slack, each.met, each.decides and met)
+        for name, own in found.items() for each in own.slacks
+    ] + ([] if rising is None else list(slacks_of(rising, figures)))
     return Allocation(
         target, {name: found[name].nearest.bound if name in found else others[name] for name in members}, archive, met,
         sum(len(own.runs) for own in found.values()), {name: own.codec for name, own in found.items()}, tuple(slacks),

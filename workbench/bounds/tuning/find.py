@@ -24,7 +24,7 @@ from workbench.bounds.tuning.choice import chosen_candidate, other_candidates, s
 from workbench.bounds.tuning.found import Found
 from workbench.bounds.tuning.guides import Known
 from workbench.bounds.tuning.limits import Limits
-from workbench.bounds.tuning.notes import FINER, conflict, documents, notes
+from workbench.bounds.tuning.notes import FINER, conflict, documents, notes, smallest_kept
 from workbench.bounds.tuning.search import Terms, Tried, best_of, next_place
 from workbench.bounds.tuning.several import All, require_target
 from workbench.bounds.tuning.targets import PSNR, Target
@@ -234,8 +234,10 @@ def _is_better(one: Search, other: Search) -> bool:
 def _why_missed(search: Search) -> list[str]:
     """Which targets exclude each other, and what the documents take; tried at the end, a ratio may still be met."""
     target = search.target
-    if search.best is not None or target.promises:
+    if search.best is not None:
         return []
+    if target.promises:
+        return [smallest_kept(search)] if target.rising else []
     if target.searched_upwards or not target.rising:
         return documents(search)
     falling, rising = target.only(target.leading), target.only(target.rising)

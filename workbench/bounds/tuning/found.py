@@ -108,8 +108,8 @@ class Found:
 
     @property
     def table(self) -> str:
-        """The slack of each target, if there are several."""
-        return as_text(self.slacks) if len(self.target.measurable) > 1 else ""
+        """The slack of each target that is measured, if there are several targets."""
+        return as_text(self.slacks) if len(self.target.targets) > 1 and self.slacks else ""
 
     def __repr__(self) -> str:
         return "\n".join(filter(None, [self.sentence, self.table, *self.notes]))

@@ -60,6 +60,13 @@ def conflict(search: Search, falling: All, rising: All) -> str:
     return f"these exclude each other: {first}; {second}"
 
 
+def smallest_kept(search: Search) -> str:
+    """What a ratio misses where clusters are kept, whose cost grows with the bound."""
+    best = max(search.own, key=lambda run: float(run["ratio"]))
+    ratio = f"has ratio {float(best['ratio']):.4g}"
+    return f"of the archives tried, which all keep the clusters, the smallest, that of {best.bound!r}, {ratio}"
+
+
 def _alone(target: All, runs: list[Run]) -> str:
     nearest = max(runs, key=lambda run: target.room_of(run.figures))
     best = f"{nearest.bound!r} with {target.reached(nearest.figures)}"
