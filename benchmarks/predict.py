@@ -186,7 +186,7 @@ def spread(errors: list[float]) -> str:
 
 def cost(fields: dict[str, wb.Field]) -> None:
     """Processor time of predicting ten bounds, as a share of one compression."""
-    print("\nten bounds predicted, in percent of one wb.compress (goal 25%), in brackets of the codec alone; and once more")
+    print("\nten bounds predicted, in percent of one wb.compress (goal 15%, 25% at 32³), in brackets of the codec alone; and once more")
     bounds = bounds_for(BOUNDS_OF_ONE_SURVEY)
     for name, each in fields.items():
         shares = []
@@ -211,7 +211,6 @@ def cost(fields: dict[str, wb.Field]) -> None:
             own, known, whole, alone = processor_times(predicted, again, archive, encode)
             shares.append(f"{codec} {percent(own / whole)} ({percent(own / alone)}), again {percent(known / whole)}")
         print(f"  {name} ({each.values.size:,} values): {', '.join(shares)}", flush=True)
-    print("  in small fields, what limits is the number of calls of NumPy, which does not depend on the size")
 
 
 def searches(fields: dict[str, wb.Field]) -> None:
