@@ -186,7 +186,7 @@ def spread(errors: list[float]) -> str:
 
 def cost(fields: dict[str, wb.Field]) -> None:
     """Processor time of predicting ten bounds, as a share of one compression."""
-    print("\nten bounds predicted, in percent of one wb.compress (goal 15%, 25% at 32³), in brackets of the codec alone; and once more")
+    print("\nten bounds predicted, in percent of one wb.compress (goal 15%, of 32³ 25%), of the codec; and again")
     bounds = bounds_for(BOUNDS_OF_ONE_SURVEY)
     for name, each in fields.items():
         shares = []

@@ -47,3 +47,15 @@ def test_json_and_a_page(run: Run, files: tuple[Path, Path], tmp_path: Path) -> 
 def test_what_is_no_audit_is_wrong_usage(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
     assert run("audit", files[0], files[0]).status == 2
     assert "there is no lossy" in run("audit", files[0], tmp_path / "c.nc").err
+
+
+def test_raw_files_are_opened_by_their_shape(run: Run, tmp_path: Path) -> None:
+    values = np.random.default_rng(0).random((8, 9), np.float32)
+    paths = [tmp_path / name for name in ("a.raw", "b.raw", "a.npy")]
+    values.tofile(paths[0])
+    (values + np.float32(1e-4)).tofile(paths[1])
+    np.save(paths[2], values)
+    options = ["--abs", "0.001", "--shape", "8,9", "--dtype", "float32", "--quiet"]
+    assert run("audit", paths[0], paths[1], *options).status == 0
+    assert run("audit", paths[2], paths[1], *options).status == 0   # what is recognised needs no options
+    assert run("audit", paths[0], paths[1], "--abs", "0.001", "--shape", "8,7").status == 2

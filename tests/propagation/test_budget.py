@@ -175,7 +175,8 @@ def test_a_field_is_cut_into_realisations():
     assert [each.shape for each in times] == [(4, 5)] * 6
     assert (times[2] == values[:, 2]).all()
     assert (np.block([[[blocks[0]], [blocks[1]]], [[blocks[2]], [blocks[3]]]]) == values).all()
-    assert len(realisations(values, block=4)) == 1   # what is left at the ends is left out
+    with pytest.warns(UserWarning, match="make one realisation of"):
+        assert len(realisations(values, block=4)) == 1   # what is left at the ends is left out
     field = wb.Field(values, spacing=(1, 2, 3), mask=values > 100)
     assert realisations(field, axis=0)[1].spacing == (2, 3)
     assert realisations(field, block=(4, 6, 1))[3].mask.sum() == (values[..., 3] > 100).sum()

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from workbench.auditing import Audit, audit
 from workbench.cli.bounds import add_bounds, chosen_rules
 from workbench.cli.failure import BROKEN, DONE
 from workbench.cli.progress import Progress, add_quiet
-from workbench.cli.source import print_result
+from workbench.cli.source import OPTIONS, READ, flag, print_result
 from workbench.cli.target import new_file
 from workbench.cli.visible import visible_lines
+from workbench.data.readers import open_file
+from workbench.data.readers.registry import format_of
+from workbench.data.readers.source import Source
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound
 
+OF_RAW = ("format", "kind", "shape", "dtype")   # options of files that no format recognises
 KINDS = "a file or folder of any format that the workbench reads, or a pattern in quotes"
 
 
@@ -31,6 +36,9 @@ def add(commands: Any) -> None:
     parser.add_argument("original", metavar="ORIGINAL", help=KINDS)
     parser.add_argument("lossy", metavar="LOSSY", help="its lossy copy, of the same format or another")
     add_bounds(parser)
+    group = parser.add_argument_group("opening files of no known format")
+    for option in OF_RAW:
+        group.add_argument(flag(option), help=OPTIONS[option], type=READ.get(option, str))
     group = parser.add_argument_group("what is measured")
     text = "a limit for a figure of `wb.compare`, at most (of ssim, psnr and the like at least); several times"
     how: dict[str, Any] = {"action": "append", "default": []}
@@ -52,7 +60,8 @@ def run(options: argparse.Namespace) -> int:
     rules = _rules(options)
     with Progress(options.quiet) as progress:
         found = audit(
-            options.original, options.lossy, rules, tolerance=_tolerances(options.tolerance), only=options.only,
+            _opened(options.original, options), _opened(options.lossy, options), rules,
+            tolerance=_tolerances(options.tolerance), only=options.only,
             quick=options.quick, linking_length=options.linking_length, progress=progress,
         )
     if options.html is not None:
@@ -63,6 +72,18 @@ def run(options: argparse.Namespace) -> int:
     else:
         print(visible_lines(str(found)))
     return DONE if found.passed else BROKEN
+
+
+def _opened(file: str, options: argparse.Namespace) -> Any:
+    """The file as it is named; opened with the shape and the type that are given, if no format recognises it."""
+    given = {option: getattr(options, option) for option in OF_RAW if getattr(options, option) is not None}
+    if not given or not Path(file).is_file():
+        return file
+    try:
+        format_of(Source.at(file), None, {})
+    except WorkbenchError:
+        return open_file(file, **given)
+    return file
 
 
 def _rules(options: argparse.Namespace) -> Bound | dict[str, Bound] | None:

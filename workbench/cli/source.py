@@ -56,7 +56,7 @@ def add_file(
     group = parser.add_argument_group(f"opening {metavar}")
     for option, meaning in OPTIONS.items():
         switch = {"action": "store_const", "const": True}
-        how: dict[str, Any] = switch if option in SWITCHES else {"type": _READ.get(option, str)}
+        how: dict[str, Any] = switch if option in SWITCHES else {"type": READ.get(option, str)}
         group.add_argument(flag(option), help=meaning, **how)
     if limited:
         add_most_bytes(group, "refuse an array that takes more than N bytes in memory, and accept any that takes less")
@@ -228,4 +228,4 @@ def _shape(text: str) -> tuple[int, ...]:
         raise argparse.ArgumentTypeError(f"expected whole numbers separated by commas; got {text!r}") from None
 
 
-_READ: dict[str, Any] = {"box": _lengths, "shape": _shape, "frame": int, "particle_type": _particle_type}
+READ: dict[str, Any] = {"box": _lengths, "shape": _shape, "frame": int, "particle_type": _particle_type}

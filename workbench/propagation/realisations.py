@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -33,7 +34,12 @@ def realisations(x: Any, axis: int | str | None = None, block: int | Sequence[in
             f"and block {block!r}"
         )
     shape = x.shape if isinstance(x, Field) else array_of(x).shape
-    cuts = _along(x, shape, axis) if block is None else _blocks(shape, block)
+    cuts = list(_along(x, shape, axis) if block is None else _blocks(shape, block))
+    if len(cuts) == 1:
+        warnings.warn(
+            f"axis={axis!r} and block={block!r} make one realisation of {' x '.join(map(str, shape))} values, and a budget "
+            "takes at least 2: blocks of at most half a side make more", stacklevel=2
+        )
     return [_cut(x, cut) for cut in cuts]
 
 
