@@ -99,45 +99,74 @@ DEVICE ALWAYS_INLINE Expectation expect(const Pass& pass, const Grid& grid, cons
     return found;
 }
 
-// What is seen of chosen targets of a pass, and how far their values are from the middle, for fitting its weights. With
-// these weights, the deviations of earlier targets are about what they will be.
-KERNEL(survey_targets)(i64 n, const i64* target SIZE(n), const i64* description SIZE(32), const real* weight SIZE(24),
-                       const i64* shape SIZE(4), double step, const real* original SIZE(value),
-                       const real* value SIZE(deviation), real* deviation SIZE(>= 1), double* seen SIZE(n * 24))
+// What is seen of chosen targets of a pass, for fitting its weights: a column for each number, in units of the bound. First how
+// far the value is from the middle, and the middle from `mean`; then what the location is made of; then the terms of the scale, as
+// if no earlier target were known. A target with a neighbour outside the grid, or with numbers that are not finite, has zeros,
+// which no fit notices.
+KERNEL(survey_targets)(i64 n, const i64* target SIZE(n), const i64* description SIZE(32), const i64* shape SIZE(4), double mean,
+                       double bound, const real* original SIZE(value), const real* value SIZE(deviation),
+                       const real* deviation SIZE(>= 1), double* seen SIZE(n * 24))
 {
     FOR_EACH(i, n) {
         const Grid grid = grid_of(shape, value, deviation);
         const Pass pass = pass_at(description, 0);
         const Place place = place_of(pass, grid, target[i]);
-        const Survey found = survey_of(pass, grid, place, pass.odd);
-        double* to = seen + i;   // column by column
-        to[0 * n] = (double)original[place.at] - (double)found.middle;
-        to[1 * n] = (double)found.middle;
-        for (i32 k = 1; k < AXES; ++k) to[(1 + k) * n] = k < pass.odd ? (double)found.across[k] : 0;
-        for (i32 k = 0; k < AXES; ++k) to[(5 + k) * n] = k < pass.odd ? (double)found.bend[k] : 0;
-        for (i32 p = 0; p < PAIRS; ++p) to[(9 + p) * n] = p < pass.pairs ? (double)found.beside[p] : 0;
-        to[12 * n] = found.slopes;
-        to[13 * n] = found.bends;
-        to[14 * n] = found.spread;
-        to[15 * n] = found.near;
-        to[16 * n] = found.diagonal;
-        to[17 * n] = to[18 * n] = 0;
-        to[19 * n] = found.enclosed;
+        Survey found = survey_of(pass, grid, place, pass.odd);
+        look_back(pass, grid, place, 0, pass.odd, &found);
+        double number[SURVEY], size = 0;
+        for (i32 k = 0; k < SURVEY; ++k) number[k] = 0;
+        number[0] = ((double)original[place.at] - (double)found.middle) / bound;
+        number[1] = ((double)found.middle - mean) / bound;
+        i32 next = 2;
+        for (i32 k = 1; k < pass.odd; ++k) number[next++] = (double)found.across[k] / bound;
+        for (i32 k = 0; k < pass.odd; ++k) number[next++] = (double)found.bend[k] / bound;
+        for (i32 p = 0; p < pass.pairs; ++p) number[next++] = (double)found.beside[p] / bound;
+        double* scale = number + OF_SCALE;
+        scale[0] = 1;
+        scale[1] = (double)found.slopes / bound;
+        scale[2] = (double)found.bends / bound;
+        scale[3] = (double)found.spread / bound;
+        scale[4] = found.near;
+        scale[5] = found.diagonal;
+        scale[6] = found.beginning;
+        scale[7] = found.layers;
+        for (i32 k = 0; k < SURVEY; ++k) size += fabs(number[k]);
+        const bool usable = found.enclosed && size < 1e300;
+        for (i32 k = 0; k < SURVEY; ++k) seen[k * n + i] = usable ? number[k] : 0;
+    }
+}
+
+// The same targets after the deviations of earlier ones, which with these weights are about what they will be: a column for each
+// axis with several targets, and the terms of the scale that these make.
+KERNEL(survey_earlier)(i64 n, const i64* target SIZE(n), const i64* description SIZE(32), const real* weight SIZE(24),
+                       const i64* shape SIZE(4), double step, const real* original SIZE(value),
+                       const real* value SIZE(deviation), const real* deviation SIZE(>= 1), double* seen SIZE(n * 24))
+{
+    FOR_EACH(i, n) {
+        if (seen[OF_SCALE * n + i] == 0) continue;
+        const Grid grid = grid_of(shape, value, deviation);
+        const Pass pass = pass_at(description, 0);
+        const Place place = place_of(pass, grid, target[i]);
+        const double instead = seen[(OF_SCALE + 4) * n + i] / (2 * pass.odd);
+        double beginning = 0, layers = 0;
+        i32 next = OF_EARLIER;
         for (i32 a = 0; a < AXES; ++a) {
-            to[(20 + a) * n] = 0;
             if (pass.count[a] < 2) continue;
             Place before = place;
             before.x[a] -= pass.step[a];
             before.at -= pass.step[a] * grid.stride[a];
             const bool there = place.x[a] > pass.first[a];
+            double away = 0;
             if (there) {
                 const real location = locate(survey_of(pass, grid, before, pass.odd), weight, pass.odd, pass.pairs);
-                to[(20 + a) * n] = rint(((double)original[before.at] - (double)location) / step);
+                away = rint(((double)original[before.at] - (double)location) / step);
+                if (!(fabs(away) < 1e150)) away = 0;   // not finite
             }
-            to[(pass.step[a] == 1 ? 18 : 17) * n] += there ? fabs(to[(20 + a) * n]) : to[15 * n] / (2 * pass.odd);
+            seen[next++ * n + i] = 2 * away;
+            (pass.step[a] == 1 ? layers : beginning) += there ? fabs(away) : instead;
         }
-        for (i32 k = 0; k < SURVEY; ++k)
-            if (!(fabs(to[k * n]) < 1e300)) to[19 * n] = 0;   // not finite
+        seen[(OF_SCALE + 6) * n + i] = beginning;
+        seen[(OF_SCALE + 7) * n + i] = layers;
     }
 }
 
