@@ -140,29 +140,65 @@ KERNEL(count_codes)(i64 all_parts, i64 parts, i64 n, i64 piece, const u16* code 
     }
 }
 
+static const i32 IN_TURNS = 3;   // blocks that a work item codes in turns, at most
+
+// The state of rANS after one more symbol, which has this share and is the first of these slots.
+DEVICE ALWAYS_INLINE u32 pushed(u32 state, u32 share, u32 first, u16** out)
+{
+    const bool full = state >= (u64)share << (32 - PRECISION);
+    (*out)[-1] = (u16)state;   // kept if it is full: a branch would be hard to foresee
+    *out -= full;
+    state = full ? state >> 16 : state;
+    return (state / share << PRECISION) + state % share + first;
+}
+
+// The symbols of so many blocks, which take turns: a processor works on one while it waits for the others. It is called with
+// `blocks` as a literal.
+DEVICE ALWAYS_INLINE void encode_in_turns(i32 blocks, const i64* begin, const u16* code, const u32* const* share,
+                                          const u32* const* first, i32 from, u16** out)
+{
+    u32 state[IN_TURNS];
+    i64 common = begin[1] - begin[0];
+    for (i32 b = 0; b < blocks; ++b) {
+        state[b] = (u32)from;
+        common = begin[b + 1] - begin[b] < common ? begin[b + 1] - begin[b] : common;
+    }
+    for (i64 k = 1; k <= common; ++k)
+        UNROLL for (i32 b = 0; b < blocks; ++b) {
+            const u16 next = code[begin[b + 1] - k];
+            state[b] = pushed(state[b], share[b][next], first[b][next], out + b);
+        }
+    for (i32 b = 0; b < blocks; ++b) {
+        for (i64 i = begin[b + 1] - common - 1; i >= begin[b]; --i)
+            state[b] = pushed(state[b], share[b][code[i]], first[b][code[i]], out + b);
+        *--out[b] = (u16)state[b];
+        *--out[b] = (u16)(state[b] >> 16);
+    }
+}
+
 // rANS works like a stack: the last symbol goes in first. Each block fills its slot of `room` words from the end. As many
 // blocks as `sharing` says, one after the other, share a table of `codes` entries. `from` is the state at first, which the
 // decoder is left with: LEAST_STATE, or 0 to save 16 bits. From 0 on, nothing is written before the state has reached
-// LEAST_STATE; so the decoder finds no words left where its state falls below that.
-KERNEL(encode_symbols)(i64 blocks, const i64* begin SIZE(blocks + 1), const u16* code SIZE(LAST(begin)), i64 sharing,
-                       i64 codes, const u32* frequency SIZE(CEIL(blocks, sharing) * codes), const u32* start SIZE(frequency),
-                       i32 from, i64 room, u16* words SIZE(blocks * room), i64* used SIZE(blocks))
+// LEAST_STATE; so the decoder finds no words left where its state falls below that. A work item takes so many blocks `together`.
+KERNEL(encode_symbols)(i64 items, i32 together, i64 blocks, const i64* begin SIZE(blocks + 1), const u16* code SIZE(LAST(begin)),
+                       i64 sharing, i64 codes, const u32* frequency SIZE(CEIL(blocks, sharing) * codes),
+                       const u32* start SIZE(frequency), i32 from, i64 room, u16* words SIZE(blocks * room),
+                       i64* used SIZE(blocks))
 {
-    FOR_EACH(b, blocks) {
-        const u32 *share = frequency + b / sharing * codes, *first = start + b / sharing * codes;
-        u16* out = words + (b + 1) * room;
-        u32 state = (u32)from;
-        for (i64 i = begin[b + 1] - 1; i >= begin[b]; --i) {
-            const u32 f = share[code[i]];
-            const bool full = state >= (u64)f << (32 - PRECISION);
-            out[-1] = (u16)state;   // kept if it is full: a branch would be hard to foresee
-            out -= full;
-            state = full ? state >> 16 : state;
-            state = (state / f << PRECISION) + state % f + first[code[i]];
+    FOR_EACH(item, items) {
+        const i64 b = item * together;
+        const i32 several = (i32)(blocks - b < together ? blocks - b : together);
+        const u32 *share[IN_TURNS], *first[IN_TURNS];
+        u16* out[IN_TURNS];
+        for (i32 k = 0; k < several; ++k) {
+            share[k] = frequency + (b + k) / sharing * codes;
+            first[k] = start + (b + k) / sharing * codes;
+            out[k] = words + (b + k + 1) * room;
         }
-        *--out = (u16)state;
-        *--out = (u16)(state >> 16);
-        used[b] = words + (b + 1) * room - out;
+        if (several == 3) encode_in_turns(3, begin + b, code, share, first, from, out);
+        else if (several == 2) encode_in_turns(2, begin + b, code, share, first, from, out);
+        else encode_in_turns(1, begin + b, code, share, first, from, out);
+        for (i32 k = 0; k < several; ++k) used[b + k] = words + (b + k + 1) * room - out[k];
     }
 }
 

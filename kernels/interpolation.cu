@@ -100,16 +100,16 @@ DEVICE ALWAYS_INLINE Expectation expect(const Pass& pass, const Grid& grid, cons
 }
 
 // What is seen of chosen targets of a pass, for fitting its weights: a column for each number, in units of the bound. First how
-// far the value is from the middle, and the middle from `mean`; then what the location is made of; then the terms of the scale, as
-// if no earlier target were known. A target with a neighbour outside the grid, or with numbers that are not finite, has zeros,
-// which no fit notices.
+// far the value is from the middle, and the middle from `mean`; then what the location is made of, and the deviations of earlier
+// targets, of which none is known yet; in the last columns the terms of the scale. A target with a neighbour outside the grid, or
+// with numbers that are not finite, has zeros, which no fit notices.
 KERNEL(survey_targets)(i64 n, const i64* target SIZE(n), const i64* description SIZE(32), const i64* shape SIZE(4), double mean,
                        double bound, const real* original SIZE(value), const real* value SIZE(deviation),
                        const real* deviation SIZE(>= 1), double* seen SIZE(n * 24))
 {
+    const Grid grid = grid_of(shape, value, deviation);
+    const Pass pass = pass_at(description, 0);
     FOR_EACH(i, n) {
-        const Grid grid = grid_of(shape, value, deviation);
-        const Pass pass = pass_at(description, 0);
         const Place place = place_of(pass, grid, target[i]);
         Survey found = survey_of(pass, grid, place, pass.odd);
         look_back(pass, grid, place, 0, pass.odd, &found);
@@ -142,14 +142,14 @@ KERNEL(survey_earlier)(i64 n, const i64* target SIZE(n), const i64* description 
                        const i64* shape SIZE(4), double step, const real* original SIZE(value),
                        const real* value SIZE(deviation), const real* deviation SIZE(>= 1), double* seen SIZE(n * 24))
 {
+    const Grid grid = grid_of(shape, value, deviation);
+    const Pass pass = pass_at(description, 0);
     FOR_EACH(i, n) {
         if (seen[OF_SCALE * n + i] == 0) continue;
-        const Grid grid = grid_of(shape, value, deviation);
-        const Pass pass = pass_at(description, 0);
         const Place place = place_of(pass, grid, target[i]);
         const double instead = seen[(OF_SCALE + 4) * n + i] / (2 * pass.odd);
         double beginning = 0, layers = 0;
-        i32 next = OF_EARLIER;
+        i32 next = 1 + 2 * pass.odd + pass.pairs;
         for (i32 a = 0; a < AXES; ++a) {
             if (pass.count[a] < 2) continue;
             Place before = place;
@@ -278,14 +278,26 @@ KERNEL(quantise_targets)(i64 items, i32 together, i64 blocks, const i64* begin S
     }
 }
 
+// How many bits follow these symbols; without branches, so that a processor takes several at once.
+WIDE DEVICE i64 bits_after_all(const u16* code, i64 n)
+{
+    i64 sum = 0;
+    for (i64 from = 0; from < n; from += RUN) {
+        const i32 some = n - from < RUN ? (i32)(n - from) : RUN;
+        i32 bits = 0;
+        for (i32 i = 0; i < some; ++i) {
+            const i32 symbol = code[from + i] % SYMBOLS, below = symbol < DIRECT ? 0 : (symbol - DIRECT + 8) / 8;
+            bits += symbol == ESCAPE ? VALUE_BITS : below + (symbol > 0);
+        }
+        sum += bits;
+    }
+    return sum;
+}
+
 // How many bits follow the symbols of each block.
 KERNEL(count_rest)(i64 blocks, const i64* begin SIZE(blocks + 1), const u16* code SIZE(LAST(begin)), i64* bits SIZE(blocks))
 {
-    FOR_EACH(b, blocks) {
-        i64 sum = 0;
-        for (i64 t = begin[b]; t < begin[b + 1]; ++t) sum += bits_after(code[t] % SYMBOLS);
-        bits[b] = sum;
-    }
+    FOR_EACH(b, blocks) bits[b] = bits_after_all(code + begin[b], begin[b + 1] - begin[b]);
 }
 
 DEVICE u32 mixed(u32 sum, u64 bits) { return (sum ^ (u32)(bits >> 32) ^ (u32)bits) * 0x9e3779b1u + (sum >> 15); }
@@ -305,14 +317,20 @@ KERNEL(write_rest)(i64 blocks, const i64* begin SIZE(blocks + 1), i64 passes, co
             const i64 to = begin[b + 1] < pass_begin[k + 1] ? begin[b + 1] : pass_begin[k + 1];
             if (from >= to) continue;
             const Pass pass = pass_at(description, k);
+            const i32 axis = axis_of_rows(pass);
+            const i64 pace = pass.step[axis] * grid.stride[axis];
             Place place = place_of(pass, grid, from - pass_begin[k]);
-            for (i64 t = from; t < to; ++t, go_on(pass, grid, &place)) {
-                const u64 bits = bits_of(value[place.at]);
-                const i32 symbol = code[t] % SYMBOLS;
-                const i64 far = number[t] < 0 ? -(i64)number[t] : number[t];
-                if (symbol == ESCAPE) put_value(&writer, bits);
-                else put(&writer, (u64)(far << 1 | (number[t] < 0)), bits_after(symbol));
-                sum = mixed(sum, bits);
+            i32 n;
+            for (i64 t = from; t < to; t += n, go_along(pass, grid, axis, n, &place)) {
+                n = run_length(pass, axis, place, t, to);
+                for (i32 i = 0; i < n; ++i) {
+                    const u64 bits = bits_of(value[place.at + i * pace]);
+                    const i32 symbol = code[t + i] % SYMBOLS, residual = number[t + i];
+                    const i64 far = residual < 0 ? -(i64)residual : residual;
+                    if (symbol == ESCAPE) put_value(&writer, bits);
+                    else put(&writer, (u64)(far << 1 | (residual < 0)), bits_after(symbol));
+                    sum = mixed(sum, bits);
+                }
             }
         }
         if (writer.count > 0) *writer.to = (u32)writer.held;

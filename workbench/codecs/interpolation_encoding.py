@@ -182,9 +182,13 @@ class _Encoder:
             sample = self._sample(of, target)
             if sample.usable < LEAST_SAMPLED:
                 return start, False
-            linear = of.targets >= MANY and self.sampled == SAMPLED   # a trial is quicker without
-            located = [sample.located(start), *([Weights.linear(of, start)] if linear else [])]
-            tried = [self._foreseen(sample, target, each, start) for each in located]
+            rough = sample.roughly(start)
+            self._look_back(sample, target, rough)
+            tried = [(*sample.foreseen(sample.located(start, rough)), sample.bits(start))]
+            if of.targets >= MANY and self.sampled == SAMPLED:   # a trial is quicker without
+                linear = Weights.linear(of, start)
+                self._look_back(sample, target, linear)
+                tried.append((*sample.foreseen(linear), sample.bits(start)))
             found, self.rate, before = min(tried, key=lambda one: one[1])
             saved = (before - self.rate) * of.targets
         return (found, True) if saved > 8 * len(found.stored(of)) else (start, False)
@@ -198,15 +202,12 @@ class _Encoder:
         )
         return Sample(of, seen)
 
-    def _foreseen(
-        self, sample: Sample, target: np.ndarray, located: Weights, start: Weights
-    ) -> tuple[Weights, float, float]:
-        """The rest of the weights for this location, the bits of a value, and those with the weights at the start."""
+    def _look_back(self, sample: Sample, target: np.ndarray, weights: Weights) -> None:
+        """Add to what is seen of these targets the deviations that earlier ones have from locations with these weights."""
         backend.kernel("interpolation", "survey_earlier", self.value.dtype)(
-            len(target), target, sample.of.description, self._for_kernel(located), self.shape, self.step, self.original,
+            len(target), target, sample.of.description, self._for_kernel(weights), self.shape, self.step, self.original,
             self.value, self.deviation, sample.seen.reshape(-1),
         )
-        return *sample.foreseen(located), sample.bits(start)
 
     def _for_kernel(self, weights: Weights) -> np.ndarray:
         return weights.for_kernel(self.mean, self.step / 2, self.value.dtype)

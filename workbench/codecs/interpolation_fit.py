@@ -23,7 +23,6 @@ from workbench.codecs.interpolation_grid import AXES, PAIRS, Pass
 WEIGHTS = backend.constant("interpolation.cuh", "WEIGHTS")
 SURVEY = backend.constant("interpolation.cuh", "SURVEY")
 OF_SCALE = backend.constant("interpolation.cuh", "OF_SCALE")
-OF_EARLIER = backend.constant("interpolation.cuh", "OF_EARLIER")
 UNIT = 2.0**-12              # of the weights of a location
 SCALE_UNIT = 2.0**-6         # of the root of the weights of a scale, except of the first
 TERMS = backend.constant("interpolation_fit.cu", "TERMS")   # of a scale: 1, three kinds of differences, four of deviations
@@ -166,7 +165,8 @@ class Sample:
     @property
     def earlier(self) -> np.ndarray:
         """The deviations of earlier targets: a column for each axis with several."""
-        return self.seen[OF_EARLIER : OF_EARLIER + len(self.of.lined)]
+        begin = 2 + len(_columns(self.of))
+        return self.seen[begin : begin + len(self.of.lined)]
 
     @functools.cached_property
     def usable(self) -> int:
@@ -179,29 +179,37 @@ class Sample:
         moved = _combined(self.terms, numbers[_columns(self.of)])
         return self.offset + self.middle - numbers[0] * (self.middle + moved)
 
-    def bits(self, weights: Weights, deviation: np.ndarray | None = None) -> float:
+    def bits(self, weights: Weights) -> float:
         """The bits of a value on average, if residuals have a Laplace distribution with these scales."""
-        found, own = np.empty(1), weights.location[_lines(self.of)] * UNIT
-        deviation = self.deviation(weights) if deviation is None else deviation
+        found, numbers = np.empty(1), weights.location * UNIT
+        shrink, used = numbers[0], numbers[_used(self.of)]
+        used[0] = shrink - 1                              # of the middle
+        used[1 : 1 + len(_columns(self.of))] *= shrink
         backend.kernel("interpolation_fit", "fit_bits")(
-            1, len(deviation), len(own), self.earlier.reshape(-1), deviation, self.scale.reshape(-1), own, weights.of_scale,
-            found,
+            1, len(self.offset), len(used), self.seen[1 : 1 + len(used)].reshape(-1), self.offset, self.scale.reshape(-1),
+            used, weights.of_scale, found,
         )
-        return float(found[0]) * len(deviation) / self.usable
+        return float(found[0]) * len(self.offset) / self.usable
 
-    def located(self, start: Weights) -> Weights:
-        """Weights of the location for which deviations are small, found from this start."""
-        location, fewest = start.location * UNIT, self.bits(start)
+    def roughly(self, start: Weights) -> Weights:
+        """The weights of a location for which deviations are small, if scales are as with the weights at the start."""
+        location = start.location * UNIT
         location[0], location[_lines(self.of)] = 1, 0
-        _, scale = self._fitted(self.terms[:0], self.deviation(start), start.of_scale)
+        location[_columns(self.of)], _ = self._fitted(self.terms, self.offset, start.of_scale)
+        return Weights.rounded(location, start.of_scale)
+
+    def located(self, start: Weights, rough: Weights) -> Weights:
+        """The same, with the scales of rough weights; these, or those at the start, where they are better."""
+        location = rough.location * UNIT
+        _, scale = self._fitted(self.terms[:0], self.deviation(rough), start.of_scale)
         location[_columns(self.of)], scale = self._fitted(self.terms, self.offset, scale)
-        return self._shrunk(*self._better(Weights.rounded(location, scale), start, fewest))
+        return self._shrunk(*self._better(Weights.rounded(location, scale), start, self.bits(start)))
 
     def foreseen(self, start: Weights) -> tuple[Weights, float]:
         """The same weights of other passes, with those of earlier targets and of the scale that suit them; and the bits."""
-        location, deviation = start.location * UNIT, self.deviation(start)
-        location[_lines(self.of)], scale = self._fitted(self.earlier, deviation, start.of_scale)
-        return self._better(Weights.rounded(location, scale), start, self.bits(start, deviation))
+        location = start.location * UNIT
+        location[_lines(self.of)], scale = self._fitted(self.earlier, self.deviation(start), start.of_scale)
+        return self._better(Weights.rounded(location, scale), start, self.bits(start))
 
     def _better(self, found: Weights, best: Weights, fewest: float) -> tuple[Weights, float]:
         """The weights that take fewer bits."""
