@@ -184,7 +184,7 @@ class _Encoder:
                 return start, False
             rough = sample.roughly(start)
             self._look_back(sample, target, rough)
-            tried = [(*sample.foreseen(sample.located(start, rough)), sample.bits(start))]
+            tried = [(*sample.foreseen(sample.located(rough)), sample.bits(start))]
             if of.targets >= MANY and self.sampled == SAMPLED:   # a trial is quicker without
                 linear = Weights.linear(of, start)
                 self._look_back(sample, target, linear)

@@ -192,18 +192,16 @@ class Sample:
         return float(found[0]) * len(self.offset) / self.usable
 
     def roughly(self, start: Weights) -> Weights:
-        """The weights of a location for which deviations are small, if scales are as with the weights at the start."""
+        """Weights of a location for which deviations are small, found from this start, and the scale of what is left."""
         location = start.location * UNIT
         location[0], location[_lines(self.of)] = 1, 0
-        location[_columns(self.of)], _ = self._fitted(self.terms, self.offset, start.of_scale)
-        return Weights.rounded(location, start.of_scale)
-
-    def located(self, start: Weights, rough: Weights) -> Weights:
-        """The same, with the scales of rough weights; these, or those at the start, where they are better."""
-        location = rough.location * UNIT
-        _, scale = self._fitted(self.terms[:0], self.deviation(rough), start.of_scale)
+        _, scale = self._fitted(self.terms[:0], self.deviation(start), start.of_scale)
         location[_columns(self.of)], scale = self._fitted(self.terms, self.offset, scale)
-        return self._shrunk(*self._better(Weights.rounded(location, scale), start, self.bits(start)))
+        return Weights.rounded(location, scale)
+
+    def located(self, start: Weights) -> Weights:
+        """The same if they are better than those at the start, and nearer to the mean where that saves bits."""
+        return self._shrunk(*self._better(self.roughly(start), start, self.bits(start)))
 
     def foreseen(self, start: Weights) -> tuple[Weights, float]:
         """The same weights of other passes, with those of earlier targets and of the scale that suit them; and the bits."""
