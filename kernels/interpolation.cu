@@ -278,17 +278,21 @@ KERNEL(quantise_targets)(i64 items, i32 together, i64 blocks, const i64* begin S
     }
 }
 
-// How many bits follow these symbols; without branches, so that a processor takes several at once.
+// The same as `bits_after` without branches: where steps do not wait for each other, that takes less time.
+DEVICE ALWAYS_INLINE i32 bits_after_any(i32 symbol)
+{
+    const i32 octaves = (symbol - DIRECT + 8) >> 3;
+    return symbol == ESCAPE ? VALUE_BITS : (octaves > 0 ? octaves : 0) + (symbol > 0);
+}
+
+// How many bits follow these symbols.
 WIDE DEVICE i64 bits_after_all(const u16* code, i64 n)
 {
     i64 sum = 0;
     for (i64 from = 0; from < n; from += RUN) {
         const i32 some = n - from < RUN ? (i32)(n - from) : RUN;
         i32 bits = 0;
-        for (i32 i = 0; i < some; ++i) {
-            const i32 symbol = code[from + i] % SYMBOLS, below = symbol < DIRECT ? 0 : (symbol - DIRECT + 8) / 8;
-            bits += symbol == ESCAPE ? VALUE_BITS : below + (symbol > 0);
-        }
+        for (i32 i = 0; i < some; ++i) bits += bits_after_any(code[from + i] % SYMBOLS);
         sum += bits;
     }
     return sum;
@@ -328,7 +332,7 @@ KERNEL(write_rest)(i64 blocks, const i64* begin SIZE(blocks + 1), i64 passes, co
                     const i32 symbol = code[t + i] % SYMBOLS, residual = number[t + i];
                     const i64 far = residual < 0 ? -(i64)residual : residual;
                     if (symbol == ESCAPE) put_value(&writer, bits);
-                    else put(&writer, (u64)(far << 1 | (residual < 0)), bits_after(symbol));
+                    else put(&writer, (u64)(far << 1 | (residual < 0)), bits_after_any(symbol));
                     sum = mixed(sum, bits);
                 }
             }
