@@ -99,6 +99,22 @@ DEVICE ALWAYS_INLINE Expectation expect(const Pass& pass, const Grid& grid, cons
     return found;
 }
 
+// What is seen from a place, and its location with these weights: a processor has straight code for each number of odd axes.
+DEVICE Survey survey_at(const Pass& pass, const Grid& grid, const Place& place)
+{
+    if (!ON_CPU) return survey_of(pass, grid, place, pass.odd);
+    if (pass.odd == 1) return survey_of(pass, grid, place, 1);
+    if (pass.odd == 2) return survey_of(pass, grid, place, 2);
+    return survey_of(pass, grid, place, pass.odd);
+}
+
+DEVICE real location_at(const Pass& pass, const Grid& grid, const Place& place, const real* weight)
+{
+    if (ON_CPU && pass.odd == 1) return locate(survey_of(pass, grid, place, 1), weight, 1, pass.pairs);
+    if (ON_CPU && pass.odd == 2) return locate(survey_of(pass, grid, place, 2), weight, 2, pass.pairs);
+    return locate(survey_of(pass, grid, place, pass.odd), weight, pass.odd, pass.pairs);
+}
+
 // What is seen of chosen targets of a pass, for fitting its weights: a column for each number, in units of the bound. First how
 // far the value is from the middle, and the middle from `mean`; then what the location is made of, and the deviations of earlier
 // targets, of which none is known yet; in the last columns the terms of the scale. A target with a neighbour outside the grid, or
@@ -111,7 +127,7 @@ KERNEL(survey_targets)(i64 n, const i64* target SIZE(n), const i64* description 
     const Pass pass = pass_at(description, 0);
     FOR_EACH(i, n) {
         const Place place = place_of(pass, grid, target[i]);
-        Survey found = survey_of(pass, grid, place, pass.odd);
+        Survey found = survey_at(pass, grid, place);
         look_back(pass, grid, place, 0, pass.odd, &found);
         double number[SURVEY], size = 0;
         for (i32 k = 0; k < SURVEY; ++k) number[k] = 0;
@@ -158,7 +174,7 @@ KERNEL(survey_earlier)(i64 n, const i64* target SIZE(n), const i64* description 
             const bool there = place.x[a] > pass.first[a];
             double away = 0;
             if (there) {
-                const real location = locate(survey_of(pass, grid, before, pass.odd), weight, pass.odd, pass.pairs);
+                const real location = location_at(pass, grid, before, weight);
                 away = rint(((double)original[before.at] - (double)location) / step);
                 if (!(fabs(away) < 1e150)) away = 0;   // not finite
             }
