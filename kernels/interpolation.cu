@@ -165,7 +165,7 @@ KERNEL(survey_earlier)(i64 n, const i64* target SIZE(n), const i64* description 
         const Place place = place_of(pass, grid, target[i]);
         const double instead = seen[(OF_SCALE + 4) * n + i] / (2 * pass.odd);
         double beginning = 0, layers = 0;
-        i32 next = 1 + 2 * pass.odd + pass.pairs;
+        i64 next = 1 + 2 * (i64)pass.odd + pass.pairs;
         for (i32 a = 0; a < AXES; ++a) {
             if (pass.count[a] < 2) continue;
             Place before = place;
