@@ -152,27 +152,46 @@ DEVICE ALWAYS_INLINE u32 pushed(u32 state, u32 share, u32 first, u16** out)
     return (state / share << PRECISION) + state % share + first;
 }
 
-// The symbols of so many blocks, which take turns: a processor works on one while it waits for the others. It is called with
-// `blocks` as a literal.
-DEVICE ALWAYS_INLINE void encode_in_turns(i32 blocks, const i64* begin, const u16* code, const u32* const* share,
-                                          const u32* const* first, i32 from, u16** out)
+// Where the symbols of all blocks are, their tables, and where words go: see `encode_symbols`.
+struct Symbols {
+    const i64* begin;
+    const u16* code;
+    i64 sharing, codes;
+    const u32 *frequency, *start;
+    u32 from;
+    i64 room;
+    u16* words;
+    i64* used;
+};
+
+// The symbols of so many blocks from `b` on, which take turns: a processor works on one while it waits for the others. It is
+// called with `blocks` as a literal.
+DEVICE ALWAYS_INLINE void encode_in_turns(const Symbols& all, i32 blocks, i64 b)
 {
     u32 state[IN_TURNS];
+    const u32 *share[IN_TURNS], *first[IN_TURNS];
+    u16* out[IN_TURNS];
+    const i64* begin = all.begin + b;
     i64 common = begin[1] - begin[0];
-    for (i32 b = 0; b < blocks; ++b) {
-        state[b] = (u32)from;
-        common = begin[b + 1] - begin[b] < common ? begin[b + 1] - begin[b] : common;
+    UNROLL for (i32 k = 0; k < blocks; ++k) {
+        const i64 table = (b + k) / all.sharing * all.codes;
+        state[k] = all.from;
+        share[k] = all.frequency + table;
+        first[k] = all.start + table;
+        out[k] = all.words + (b + k + 1) * all.room;
+        common = begin[k + 1] - begin[k] < common ? begin[k + 1] - begin[k] : common;
     }
-    for (i64 k = 1; k <= common; ++k)
-        UNROLL for (i32 b = 0; b < blocks; ++b) {
-            const u16 next = code[begin[b + 1] - k];
-            state[b] = pushed(state[b], share[b][next], first[b][next], out + b);
+    for (i64 i = 1; i <= common; ++i)
+        UNROLL for (i32 k = 0; k < blocks; ++k) {
+            const u16 next = all.code[begin[k + 1] - i];
+            state[k] = pushed(state[k], share[k][next], first[k][next], out + k);
         }
-    for (i32 b = 0; b < blocks; ++b) {
-        for (i64 i = begin[b + 1] - common - 1; i >= begin[b]; --i)
-            state[b] = pushed(state[b], share[b][code[i]], first[b][code[i]], out + b);
-        *--out[b] = (u16)state[b];
-        *--out[b] = (u16)(state[b] >> 16);
+    UNROLL for (i32 k = 0; k < blocks; ++k) {
+        for (i64 i = begin[k + 1] - common - 1; i >= begin[k]; --i)
+            state[k] = pushed(state[k], share[k][all.code[i]], first[k][all.code[i]], out + k);
+        *--out[k] = (u16)state[k];
+        *--out[k] = (u16)(state[k] >> 16);
+        all.used[b + k] = all.words + (b + k + 1) * all.room - out[k];
     }
 }
 
@@ -186,19 +205,11 @@ KERNEL(encode_symbols)(i64 items, i32 together, i64 blocks, const i64* begin SIZ
                        i64* used SIZE(blocks))
 {
     FOR_EACH(item, items) {
-        const i64 b = item * together;
-        const i32 several = (i32)(blocks - b < together ? blocks - b : together);
-        const u32 *share[IN_TURNS], *first[IN_TURNS];
-        u16* out[IN_TURNS];
-        for (i32 k = 0; k < several; ++k) {
-            share[k] = frequency + (b + k) / sharing * codes;
-            first[k] = start + (b + k) / sharing * codes;
-            out[k] = words + (b + k + 1) * room;
-        }
-        if (several == 3) encode_in_turns(3, begin + b, code, share, first, from, out);
-        else if (several == 2) encode_in_turns(2, begin + b, code, share, first, from, out);
-        else encode_in_turns(1, begin + b, code, share, first, from, out);
-        for (i32 k = 0; k < several; ++k) used[b + k] = words + (b + k + 1) * room - out[k];
+        const Symbols all = {begin, code, sharing, codes, frequency, start, (u32)from, room, words, used};
+        const i64 b = item * together, end = b + together < blocks ? b + together : blocks;
+        if (ON_CPU && end - b == 3) encode_in_turns(all, 3, b);
+        else if (ON_CPU && end - b == 2) encode_in_turns(all, 2, b);
+        else for (i64 k = b; k < end; ++k) encode_in_turns(all, 1, k);
     }
 }
 

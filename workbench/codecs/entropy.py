@@ -31,7 +31,7 @@ CONTEXTS = 64
 PRECISION = 12
 MOST_COMPONENTS = 3
 LEAST_STATE = 2**16
-IN_TURNS = backend.constant("entropy.cu", "IN_TURNS")   # blocks that a thread of a CPU codes in turns, which takes less time
+IN_TURNS = backend.constant("entropy.cu", "IN_TURNS")   # blocks that a thread of a CPU codes in turns, to save time
 SAMPLED = 8                  # one block in this many is sampled for the contexts that occur
 RARE = 1 / 1024              # the contexts at both ends that hold less than this share of the numbers,
 FEW = 4000                   # or fewer than this many, use the table of their neighbour
@@ -384,7 +384,8 @@ def words_of(
     slots, used = xp.empty(blocks * room, xp.uint16), xp.empty(blocks, xp.int64)
     together = 1 if xp is not np else min(max(blocks // backend.threads(), 1), IN_TURNS)
     backend.kernel("entropy", "encode_symbols")(
-        -(-blocks // together), together, blocks, xp.asarray(begin), code, sharing, codes, table, start, state, room, slots, used
+        -(-blocks // together), together, blocks, xp.asarray(begin), code, sharing, codes, table, start, state, room, slots,
+        used,
     )
     first = starts(backend.to_host(used))
     words = xp.empty(int(first[-1]), xp.uint16)
