@@ -32,10 +32,11 @@ BOUNDS = (1e-2, 1e-3)   # of the range of the values
 LEAST_GAIN, MOST_LOSS = 1.18, 1.02   # how much smaller than SZ3 on average, and how much larger in any case
 MOST_DECIBELS = 1.5     # of the PSNR below that of SZ3, in any case
 LEAST_OVER_BEST = 1.2   # how much smaller than the best peer of each case, on average
-QUALITIES = (45, 60, 75, 90)   # PSNR in dB, at which sizes are compared, too
+QUALITIES = (45, 52, 60, 75, 90)   # PSNR in dB, at which sizes are compared, too
 LEAST_AT_EQUAL_PSNR = 1.0      # how much smaller than SPERR on average, at equal PSNR
-LEAST_SPEED = 20        # MB/s each way
-MOST_MEMORY = 12        # times the chunk
+LEAST_ENCODE, LEAST_DECODE = 45, 120   # MB/s
+MOST_MEMORY = 3         # times the chunk, to encode
+LEAST_FAST, MOST_FAST = 300, 1.15      # MB/s to encode with what `speed="fast"` chooses, and its size beside SZ3's
 LEAST_WITH_MODEL, MOST_WITH_MODEL = 1.28, 1.01   # the same gain with a trained model, and the most beside none
 MOST_BESIDE_SPERR = 1.0   # the size with a model, on the temperature at the first bound
 LEAST_MODEL_SPEED = 4   # MB/s each way
@@ -51,7 +52,7 @@ CODECS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "ZFP": ("zfp", {}),
     "interpolation": ("interpolation", {}),
 }
-OURS = "interpolation"
+OURS, FAST = "interpolation", "staged, speed=\"fast\""
 REAL_FIELDS: Mapping[str, tuple[str, Mapping[str, Any], int | None]] = {
     "vorticity 512²": ("sperr_fields/vorticity.512_512", {"shape": (512, 512)}, None),
     "vorticity 41 x 128²": ("sperr_fields/vorticity.128_128_41", {"shape": (41, 128, 128)}, None),
@@ -91,7 +92,7 @@ def main() -> None:
         figures = [
             *sizes(folder, most, options.hpez),
             *equal_quality(folder, most, QUALITIES[:1] if quick else QUALITIES),
-            *speed(1 if quick else options.repeats, 2**16 if quick else 2**20),
+            *speed(folder, most, 1 if quick else options.repeats, 2**16 if quick else 2**20),
             *models(folder, most, 100 if quick else STEPS),
             *noise(),
             *autoregression(128 if quick else 1024, 100 if quick else STEPS),
@@ -240,40 +241,59 @@ def models(folder: Path, most: int, steps: int) -> list[Figure]:
     return found + [Figure("with a model: temperature beside SPERR", each, MOST_BESIDE_SPERR) for each in beside_sperr]
 
 
-def speed(repeats: int, count: int) -> list[Figure]:
-    """MB/s of processor time each way, and memory, on one chunk of an archive."""
+def chunks(folder: Path, most: int, count: int) -> Iterator[tuple[str, np.ndarray]]:
+    """Chunks of an archive whose speeds are measured: two made-up ones with so many values, and the real fields in 3D."""
     side = round(count ** (1 / 3))
     smooth = wb.synthetic.gaussian_field((side, side, side), seed=1).values.astype(np.float64)
-    values = np.ascontiguousarray(sum(np.cumsum(smooth, axis=axis) for axis in range(3)), np.float32)
-    tolerance = Tolerance(absolute=1e-3 * float(np.ptp(values)))
-    ready = {label: codec.tuned(values, tolerance) for label, codec in codecs().items()}
-    encoded = {label: codec.encode(values, tolerance) for label, codec in ready.items()}
-    runs: dict[str, list[Callable[[], object]]] = {
-        label: [partial(codec.encode, values, tolerance), partial(codec.decode, encoded[label], values.shape, values.dtype)]
-        for label, codec in ready.items()
-    }
-    times: dict[str, list[list[float]]] = {label: [[], []] for label in runs}
-    for _ in range(repeats + 1):
-        for label, both in runs.items():
-            for way, run in enumerate(both):
+    yield f"cumulated noise, {side}³", np.ascontiguousarray(sum(np.cumsum(smooth, axis=a) for a in range(3)), np.float32)
+    yield f"Gaussian, k^-4, {side}³", wb.synthetic.gaussian_field((side, side, side), spectrum=4.0, seed=2).values
+    yield from ((name, values) for name, values in fields(folder, most) if values.ndim == 3 and values.size > 2**19)
+
+
+def speed(folder: Path, most: int, repeats: int, count: int) -> list[Figure]:
+    """MB/s of processor time each way, memory and sizes, on chunks of an archive."""
+    rows: list[list[object]] = []
+    ours: list[tuple[float, float, float]] = []
+    fast: list[tuple[float, float]] = []
+    for name, values in chunks(folder, most, count):
+        tolerance = Tolerance(absolute=BOUNDS[1] * float(np.ptp(values)))
+        named = {**codecs(), FAST: wb.codecs.get("staged")}
+        tried = {label: codec.tuned(values, tolerance) for label, codec in named.items()}
+        encoded = {label: codec.encode(values, tolerance) for label, codec in tried.items()}
+        runs: dict[str, list[Callable[[], object]]] = {
+            label: [
+                partial(codec.encode, values, tolerance), partial(codec.decode, encoded[label], values.shape, values.dtype)
+            ]
+            for label, codec in tried.items()
+        }
+        times = processor_times(runs, repeats)
+        ways = {label: [values.nbytes / 1e6 / statistics.median(way) for way in both] for label, both in times.items()}
+        bits = {label: 8 * len(data) / values.size for label, data in encoded.items()}
+        rows += [[name, label, *(f"{way:.0f}" for way in ways[label]), f"{bits[label]:.3f}"] for label in tried]
+        ours.append((ways[OURS][0], ways[OURS][1], timing.peak_bytes(runs[OURS][0]) / values.nbytes))
+        fast.append((ways[FAST][0], bits[FAST] / min(size for label, size in bits.items() if label.startswith("SZ3"))))
+    print(f"## Chunks of an archive, float32, bound {BOUNDS[1]:g} of the range: MB/s\n")
+    print(timing.table(["chunk", "codec", "encode", "decode", "bits per value"], rows))
+    return [
+        Figure("encode, slowest chunk [MB/s]", min(each[0] for each in ours), LEAST_ENCODE, most=False),
+        Figure("decode, slowest chunk [MB/s]", min(each[1] for each in ours), LEAST_DECODE, most=False),
+        Figure("memory of arrays to encode, in chunks", max(each[2] for each in ours), MOST_MEMORY),
+        Figure("fast: encode, slowest chunk [MB/s]", min(each[0] for each in fast), LEAST_FAST, most=False),
+        Figure("fast: size beside SZ3's best, worst chunk", max(each[1] for each in fast), MOST_FAST),
+    ]
+
+
+def processor_times(runs: Mapping[str, list[Callable[[], object]]], repeats: int) -> dict[str, list[list[float]]]:
+    """The times of so many runs of each, which take turns; the first of all are not counted."""
+    times: dict[str, list[list[float]]] = {label: [[] for _ in ways] for label, ways in runs.items()}
+    for counted in range(repeats + 1):
+        for label, ways in runs.items():
+            for way, run in enumerate(ways):
                 start = time.process_time()
                 run()
-                times[label][way].append(time.process_time() - start)
-    megabytes = values.nbytes / 1e6
-    rows: list[list[object]] = [
-        [label, *(f"{megabytes / statistics.median(way[1:]):.0f}" for way in ways)] for label, ways in times.items()
-    ]
-    print(f"## One chunk of {side}³ values, float32, bound 1e-3 of the range: MB/s\n")
-    print(timing.table(["codec", "encode", "decode"], rows))
-    chunk = values.nbytes
-    peaks = [timing.peak_bytes(run) / chunk for run in runs[OURS]]
-    print(f"Memory beside the values: {peaks[0]:.1f} times the chunk to encode, {peaks[1]:.1f} times to decode.\n")
-    ways = [megabytes / statistics.median(way[1:]) for way in times[OURS]]
-    return [
-        Figure("encode [MB/s]", ways[0], LEAST_SPEED, most=False),
-        Figure("decode [MB/s]", ways[1], LEAST_SPEED, most=False),
-        Figure("memory, in chunks", max(peaks), MOST_MEMORY),
-    ]
+                if counted:
+                    times[label][way].append(time.process_time() - start)
+    return times
 
 
 def noise() -> list[Figure]:

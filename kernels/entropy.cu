@@ -140,29 +140,76 @@ KERNEL(count_codes)(i64 all_parts, i64 parts, i64 n, i64 piece, const u16* code 
     }
 }
 
+static const i32 IN_TURNS = 3;   // blocks that a work item codes in turns, at most
+
+// The state of rANS after one more symbol, which has this share and is the first of these slots.
+DEVICE ALWAYS_INLINE u32 pushed(u32 state, u32 share, u32 first, u16** out)
+{
+    const bool full = state >= (u64)share << (32 - PRECISION);
+    (*out)[-1] = (u16)state;   // kept if it is full: a branch would be hard to foresee
+    *out -= full;
+    state = full ? state >> 16 : state;
+    return (state / share << PRECISION) + state % share + first;
+}
+
+// Where the symbols of all blocks are, their tables, and where words go: see `encode_symbols`.
+struct Symbols {
+    const i64* begin;
+    const u16* code;
+    i64 sharing, codes;
+    const u32 *frequency, *start;
+    u32 from;
+    i64 room;
+    u16* words;
+    i64* used;
+};
+
+// The symbols of so many blocks from `b` on, which take turns: a processor works on one while it waits for the others. It is
+// called with `blocks` as a literal.
+DEVICE ALWAYS_INLINE void encode_in_turns(const Symbols& all, i32 blocks, i64 b)
+{
+    u32 state[IN_TURNS];
+    const u32 *share[IN_TURNS], *first[IN_TURNS];
+    u16* out[IN_TURNS];
+    const i64* begin = all.begin + b;
+    i64 common = begin[1] - begin[0];
+    UNROLL for (i32 k = 0; k < blocks; ++k) {
+        const i64 table = (b + k) / all.sharing * all.codes;
+        state[k] = all.from;
+        share[k] = all.frequency + table;
+        first[k] = all.start + table;
+        out[k] = all.words + (b + k + 1) * all.room;
+        common = begin[k + 1] - begin[k] < common ? begin[k + 1] - begin[k] : common;
+    }
+    for (i64 i = 1; i <= common; ++i)
+        UNROLL for (i32 k = 0; k < blocks; ++k) {
+            const u16 next = all.code[begin[k + 1] - i];
+            state[k] = pushed(state[k], share[k][next], first[k][next], out + k);
+        }
+    UNROLL for (i32 k = 0; k < blocks; ++k) {
+        for (i64 i = begin[k + 1] - common - 1; i >= begin[k]; --i)
+            state[k] = pushed(state[k], share[k][all.code[i]], first[k][all.code[i]], out + k);
+        *--out[k] = (u16)state[k];
+        *--out[k] = (u16)(state[k] >> 16);
+        all.used[b + k] = all.words + (b + k + 1) * all.room - out[k];
+    }
+}
+
 // rANS works like a stack: the last symbol goes in first. Each block fills its slot of `room` words from the end. As many
 // blocks as `sharing` says, one after the other, share a table of `codes` entries. `from` is the state at first, which the
 // decoder is left with: LEAST_STATE, or 0 to save 16 bits. From 0 on, nothing is written before the state has reached
-// LEAST_STATE; so the decoder finds no words left where its state falls below that.
-KERNEL(encode_symbols)(i64 blocks, const i64* begin SIZE(blocks + 1), const u16* code SIZE(LAST(begin)), i64 sharing,
-                       i64 codes, const u32* frequency SIZE(CEIL(blocks, sharing) * codes), const u32* start SIZE(frequency),
-                       i32 from, i64 room, u16* words SIZE(blocks * room), i64* used SIZE(blocks))
+// LEAST_STATE; so the decoder finds no words left where its state falls below that. A work item takes so many blocks `together`.
+KERNEL(encode_symbols)(i64 items, i32 together, i64 blocks, const i64* begin SIZE(blocks + 1), const u16* code SIZE(LAST(begin)),
+                       i64 sharing, i64 codes, const u32* frequency SIZE(CEIL(blocks, sharing) * codes),
+                       const u32* start SIZE(frequency), i32 from, i64 room, u16* words SIZE(blocks * room),
+                       i64* used SIZE(blocks))
 {
-    FOR_EACH(b, blocks) {
-        const u32 *share = frequency + b / sharing * codes, *first = start + b / sharing * codes;
-        u16* out = words + (b + 1) * room;
-        u32 state = (u32)from;
-        for (i64 i = begin[b + 1] - 1; i >= begin[b]; --i) {
-            const u32 f = share[code[i]];
-            const bool full = state >= (u64)f << (32 - PRECISION);
-            out[-1] = (u16)state;   // kept if it is full: a branch would be hard to foresee
-            out -= full;
-            state = full ? state >> 16 : state;
-            state = (state / f << PRECISION) + state % f + first[code[i]];
-        }
-        *--out = (u16)state;
-        *--out = (u16)(state >> 16);
-        used[b] = words + (b + 1) * room - out;
+    FOR_EACH(item, items) {
+        const Symbols all = {begin, code, sharing, codes, frequency, start, (u32)from, room, words, used};
+        const i64 b = item * together, end = b + together < blocks ? b + together : blocks;
+        if (ON_CPU && end - b == 3) encode_in_turns(all, 3, b);
+        else if (ON_CPU && end - b == 2) encode_in_turns(all, 2, b);
+        else for (i64 k = b; k < end; ++k) encode_in_turns(all, 1, k);
     }
 }
 

@@ -5,7 +5,8 @@
 static const i32 AXES = 4, PAIRS = 3;
 static const i32 DESCRIPTION = 32;     // numbers that describe a pass: see `pass_at`
 static const i32 WEIGHTS = 24;         // of a pass: see `locate`, `foreseen` and `context_of`
-static const i32 SURVEY = 24;          // what `survey_targets` writes about a target
+static const i32 SURVEY = 24;          // what `survey_targets` writes about a target:
+static const i32 OF_SCALE = 16;        // where the terms of its scale begin
 static const i32 QUARTERS = (127 - 4) * 4;   // the quarter octave of a float's scale that has context 0: 1/16 of the bound
 
 namespace {

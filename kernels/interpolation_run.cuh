@@ -37,11 +37,17 @@ struct Run {
 
 }  // namespace
 
-DEVICE Row row_of(const Pass& pass, const Grid& grid, const real* weight)
+// The axis of rows: the one along which targets are numbered fastest.
+DEVICE i32 axis_of_rows(const Pass& pass)
 {
     i32 k = AXES - 1;
     while (k > 0 && pass.count[pass.order[k]] < 2) --k;
-    const i32 a = pass.order[k];
+    return pass.order[k];
+}
+
+DEVICE Row row_of(const Pass& pass, const Grid& grid, const real* weight)
+{
+    const i32 a = axis_of_rows(pass);
     const bool layered = pass.step[a] == 1;
     return {a, pass.step[a] * grid.stride[a], weight[12 + a], weight[layered ? 23 : 22], layered};
 }
@@ -189,18 +195,18 @@ WIDE DEVICE_ONCE void look_along(const Pass& pass, const Grid& grid, const Row& 
 }
 
 // The targets from `t` to `end` that stand in a row, at most `RUN`.
-DEVICE i32 run_length(const Pass& pass, const Row& row, const Place& place, i64 t, i64 end)
+DEVICE i32 run_length(const Pass& pass, i32 axis, const Place& place, i64 t, i64 end)
 {
-    const i64 left = pass.count[row.axis] - (place.x[row.axis] - pass.first[row.axis]) / pass.step[row.axis];
+    const i64 left = pass.count[axis] - (place.x[axis] - pass.first[axis]) / pass.step[axis];
     const i64 n = left < end - t ? left : end - t;
     return (i32)(n < RUN ? n : RUN);
 }
 
 // Go on by `n` targets in a row, to the next one where it ends.
-DEVICE void go_along(const Pass& pass, const Grid& grid, const Row& row, i32 n, Place* place)
+DEVICE void go_along(const Pass& pass, const Grid& grid, i32 axis, i32 n, Place* place)
 {
-    place->x[row.axis] += (n - 1) * pass.step[row.axis];
-    place->at += (n - 1) * row.pace;
+    place->x[axis] += (n - 1) * pass.step[axis];
+    place->at += (n - 1) * pass.step[axis] * grid.stride[axis];
     go_on(pass, grid, place);
 }
 
@@ -261,7 +267,7 @@ struct Walk {
 DEVICE_ONCE void open_run(const Pass& pass, const Grid& grid, const Row& row, const real* weight, Walk* walk)
 {
     walk->i = 0;
-    walk->n = run_length(pass, row, walk->place, walk->t, walk->end);
+    walk->n = run_length(pass, row.axis, walk->place, walk->t, walk->end);
     walk->there = walk->t > walk->begin && walk->place.x[row.axis] > pass.first[row.axis];
     if (!walk->there) walk->deviation = 0;
     look_at_run(pass, grid, row, walk->place, walk->t - walk->begin, walk->n, weight, &walk->run);
@@ -298,7 +304,7 @@ DEVICE void close_run(const Pass& pass, const Grid& grid, const Row& row, const 
 {
     if (walk->i < walk->n) return;
     walk->t += walk->n;
-    go_along(pass, grid, row, walk->n, &walk->place);
+    go_along(pass, grid, row.axis, walk->n, &walk->place);
     if (walk->t < walk->end) open_run(pass, grid, row, weight, walk);
 }
 

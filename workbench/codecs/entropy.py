@@ -31,6 +31,7 @@ CONTEXTS = 64
 PRECISION = 12
 MOST_COMPONENTS = 3
 LEAST_STATE = 2**16
+IN_TURNS = backend.constant("entropy.cu", "IN_TURNS")   # blocks that a thread of a CPU codes in turns, to save time
 SAMPLED = 8                  # one block in this many is sampled for the contexts that occur
 RARE = 1 / 1024              # the contexts at both ends that hold less than this share of the numbers,
 FEW = 4000                   # or fewer than this many, use the table of their neighbour
@@ -381,8 +382,10 @@ def words_of(
     codes = table.size // -(-blocks // sharing)
     room = int(np.diff(begin).max(initial=0)) * PRECISION // 16 + 4   # no symbol takes more than PRECISION bits
     slots, used = xp.empty(blocks * room, xp.uint16), xp.empty(blocks, xp.int64)
+    together = 1 if xp is not np else min(max(blocks // backend.threads(), 1), IN_TURNS)
     backend.kernel("entropy", "encode_symbols")(
-        blocks, xp.asarray(begin), code, sharing, codes, table, start, state, room, slots, used
+        -(-blocks // together), together, blocks, xp.asarray(begin), code, sharing, codes, table, start, state, room, slots,
+        used,
     )
     first = starts(backend.to_host(used))
     words = xp.empty(int(first[-1]), xp.uint16)

@@ -178,35 +178,36 @@ class _Encoder:
         if of.targets < 4 * LEAST_SAMPLED or not self.sampled:
             return start, False
         with np.errstate(all="ignore"):   # weights that are not finite are never better
-            located = self._located(of, start)
-            if not located:
+            target = _spread_out(of.targets, self.sampled * (MORE if self.rate < RARE else 1))
+            sample = self._sample(of, target)
+            if sample.usable < LEAST_SAMPLED:
                 return start, False
-            found, self.rate, before = min((self._foreseen(of, each, start) for each in located), key=lambda one: one[1])
+            rough = sample.roughly(start)
+            self._look_back(sample, target, rough)
+            tried = [(*sample.foreseen(sample.located(rough)), sample.bits(start))]
+            if of.targets >= MANY and self.sampled == SAMPLED:   # a trial is quicker without
+                linear = Weights.linear(of, start)
+                self._look_back(sample, target, linear)
+                tried.append((*sample.foreseen(linear), sample.bits(start)))
+            found, self.rate, before = min(tried, key=lambda one: one[1])
             saved = (before - self.rate) * of.targets
         return (found, True) if saved > 8 * len(found.stored(of)) else (start, False)
 
-    def _located(self, of: Pass, start: Weights) -> list[Weights]:
-        """The weights of a location that are tried; none where too few targets can be seen."""
-        sample = self._sample(of, start)
-        if len(sample.offset) < LEAST_SAMPLED:
-            return []
-        linear = of.targets >= MANY and self.sampled == SAMPLED   # a trial is quicker without
-        return [sample.located(start), *([Weights.linear(of, start)] if linear else [])]
-
-    def _foreseen(self, of: Pass, located: Weights, start: Weights) -> tuple[Weights, float, float]:
-        """The rest of the weights for this location, the bits of a value, and those with the weights at the start."""
-        sample = self._sample(of, located)   # with the deviations from this location
-        return *sample.foreseen(located), sample.bits(start)
-
-    def _sample(self, of: Pass, weights: Weights) -> Sample:
-        """What is seen of some targets."""
-        target = _spread_out(of.targets, self.sampled * (MORE if self.rate < RARE else 1))
+    def _sample(self, of: Pass, target: np.ndarray) -> Sample:
+        """What is seen of these targets."""
         seen = np.empty((SURVEY, len(target)))
         backend.kernel("interpolation", "survey_targets", self.value.dtype)(
-            len(target), target, of.description, self._for_kernel(weights), self.shape, self.step, self.original,
-            self.value, self.deviation, seen.reshape(-1),
+            len(target), target, of.description, self.shape, self.mean, self.step / 2, self.original, self.value,
+            self.deviation, seen.reshape(-1),
         )
-        return Sample.of_survey(of, seen, self.mean, self.step / 2)
+        return Sample(of, seen)
+
+    def _look_back(self, sample: Sample, target: np.ndarray, weights: Weights) -> None:
+        """Add to what is seen of these targets the deviations that earlier ones have from locations with these weights."""
+        backend.kernel("interpolation", "survey_earlier", self.value.dtype)(
+            len(target), target, sample.of.description, self._for_kernel(weights), self.shape, self.step, self.original,
+            self.value, self.deviation, sample.seen.reshape(-1),
+        )
 
     def _for_kernel(self, weights: Weights) -> np.ndarray:
         return weights.for_kernel(self.mean, self.step / 2, self.value.dtype)

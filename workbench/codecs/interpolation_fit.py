@@ -22,11 +22,11 @@ from workbench.codecs.interpolation_grid import AXES, PAIRS, Pass
 
 WEIGHTS = backend.constant("interpolation.cuh", "WEIGHTS")
 SURVEY = backend.constant("interpolation.cuh", "SURVEY")
+OF_SCALE = backend.constant("interpolation.cuh", "OF_SCALE")
 UNIT = 2.0**-12              # of the weights of a location
 SCALE_UNIT = 2.0**-6         # of the root of the weights of a scale, except of the first
 TERMS = backend.constant("interpolation_fit.cu", "TERMS")   # of a scale: 1, three kinds of differences, four of deviations
 LEAST_SCALE = 0.02           # in units of the bound
-ROUNDS = 2                   # of least squares, each with the scales of the one before
 MOST_SHRINK = 0.97           # nearer to 1, nothing is tried
 PLAINER = 1.005              # a plainer location may take so much more, on the sample
 
@@ -137,23 +137,41 @@ def _used(of: Pass) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """What was seen of some targets of a pass, in units of the bound; `terms`, `earlier` and `scale` column by column."""
+    """What was seen of some targets of a pass, in units of the bound, as `survey_targets` writes it: column by column."""
 
     of: Pass
-    offset: np.ndarray     # of each value from the middle between its neighbours
-    middle: np.ndarray     # that middle, from the mean of the field
-    terms: np.ndarray      # of the location, a column for each number that is used
-    earlier: np.ndarray    # the deviations of earlier targets, a column for each axis with several
-    scale: np.ndarray      # of the scale
+    seen: np.ndarray
 
-    @classmethod
-    def of_survey(cls, of: Pass, seen: np.ndarray, mean: float, bound: float) -> Sample:
-        """The part of what `survey_targets` wrote that has neighbours on both sides along the odd axes, and is finite."""
-        with np.errstate(all="ignore"):
-            seen = seen.take(np.flatnonzero(seen[19]), axis=1)
-            scale = np.concatenate([np.ones((1, seen.shape[1])), seen[12:15] / bound, seen[15:19]])
-            location, earlier = seen[1 + _columns(of)] / bound, 2 * seen[20 + np.array(of.lined, np.int64)]
-            return cls(of, seen[0] / bound, (seen[1] - mean) / bound, location, earlier, scale)
+    @property
+    def offset(self) -> np.ndarray:
+        """How far each value is from the middle between its neighbours."""
+        return self.seen[0]
+
+    @property
+    def middle(self) -> np.ndarray:
+        """How far that middle is from the mean of the field."""
+        return self.seen[1]
+
+    @property
+    def terms(self) -> np.ndarray:
+        """What a location is made of: a column for each number that is used."""
+        return self.seen[2 : 2 + len(_columns(self.of))]
+
+    @property
+    def scale(self) -> np.ndarray:
+        """What a scale is made of."""
+        return self.seen[OF_SCALE : OF_SCALE + TERMS]
+
+    @property
+    def earlier(self) -> np.ndarray:
+        """The deviations of earlier targets: a column for each axis with several."""
+        begin = 2 + len(_columns(self.of))
+        return self.seen[begin : begin + len(self.of.lined)]
+
+    @functools.cached_property
+    def usable(self) -> int:
+        """How many targets have neighbours on both sides, and finite numbers; the others have zeros."""
+        return int(np.count_nonzero(self.scale[0]))
 
     def deviation(self, weights: Weights) -> np.ndarray:
         """How far each value is from its location."""
@@ -163,35 +181,37 @@ class Sample:
 
     def bits(self, weights: Weights) -> float:
         """The bits of a value on average, if residuals have a Laplace distribution with these scales."""
-        found, own = np.empty(1), weights.location[_lines(self.of)] * UNIT
+        found, numbers = np.empty(1), weights.location * UNIT
+        shrink, used = numbers[0], numbers[_used(self.of)]
+        used[0] = shrink - 1                              # of the middle
+        used[1 : 1 + len(_columns(self.of))] *= shrink
         backend.kernel("interpolation_fit", "fit_bits")(
-            1, len(self.offset), len(own), self.earlier.reshape(-1), self.deviation(weights), self.scale.reshape(-1), own,
-            weights.of_scale, found,
+            1, len(self.offset), len(used), self.seen[1 : 1 + len(used)].reshape(-1), self.offset, self.scale.reshape(-1),
+            used, weights.of_scale, found,
         )
-        return float(found[0])
+        return float(found[0]) * len(self.offset) / self.usable
 
-    def located(self, start: Weights) -> Weights:
-        """Weights of the location for which deviations are small, found from this start."""
-        location, best, fewest = start.location * UNIT, start, self.bits(start)
+    def roughly(self, start: Weights) -> Weights:
+        """Weights of a location for which deviations are small, found from this start, and the scale of what is left."""
+        location = start.location * UNIT
         location[0], location[_lines(self.of)] = 1, 0
         _, scale = self._fitted(self.terms[:0], self.deviation(start), start.of_scale)
-        for _ in range(ROUNDS):
-            location[_columns(self.of)], scale = self._fitted(self.terms, self.offset, scale)
-            found = Weights.rounded(location, scale)
-            if (bits := self.bits(found)) < fewest:
-                best, fewest = found, bits
-        return self._shrunk(best, fewest)
+        location[_columns(self.of)], scale = self._fitted(self.terms, self.offset, scale)
+        return Weights.rounded(location, scale)
+
+    def located(self, start: Weights) -> Weights:
+        """The same if they are better than those at the start, and nearer to the mean where that saves bits."""
+        return self._shrunk(*self._better(self.roughly(start), start, self.bits(start)))
 
     def foreseen(self, start: Weights) -> tuple[Weights, float]:
         """The same weights of other passes, with those of earlier targets and of the scale that suit them; and the bits."""
-        location, scale, best, fewest = start.location * UNIT, start.of_scale, start, self.bits(start)
-        deviation = self.deviation(start)
-        for _ in range(ROUNDS):
-            location[_lines(self.of)], scale = self._fitted(self.earlier, deviation, scale)
-            found = Weights.rounded(location, scale)
-            if (bits := self.bits(found)) < fewest:
-                best, fewest = found, bits
-        return best, fewest
+        location = start.location * UNIT
+        location[_lines(self.of)], scale = self._fitted(self.earlier, self.deviation(start), start.of_scale)
+        return self._better(Weights.rounded(location, scale), start, self.bits(start))
+
+    def _better(self, found: Weights, best: Weights, fewest: float) -> tuple[Weights, float]:
+        """The weights that take fewer bits."""
+        return (found, bits) if (bits := self.bits(found)) < fewest else (best, fewest)
 
     def _fitted(self, columns: np.ndarray, wanted: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Weights of columns with which their sum is near what is wanted, and those of a scale that suits what is left."""

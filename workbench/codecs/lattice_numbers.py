@@ -33,7 +33,8 @@ FASTER = 1.3             # times as many bytes as the smallest, at most, does th
 FASTEST, SMALLEST = 0, 6 | lzma.PRESET_EXTREME   # the presets
 RUN, LEAST_AGAIN = 16, 0.1  # or where more than such a share of runs of so many numbers occurs again,
 TAKEN_BITS = 6           # among one run in 2^6
-LOOKED_BACK = 2**22      # bytes, in which LZMA looks for the same ones
+LOOKED_BACK = 2**22      # bytes, in which LZMA looks for the same ones;
+LEAST_BACK = 2**12       # in fewer where there are fewer, as tables for more take time and memory
 MOST_LISTED = 4096       # numbers of a palette,
 LISTED_IN = 16           # at least so many times as many numbers
 MOST_SPAN = 2**20        # between the smallest and the largest, so that a table finds those that occur
@@ -185,12 +186,13 @@ def _narrowed(numbers: np.ndarray) -> tuple[bytes, np.ndarray]:
 def _lzma(narrow: np.ndarray, preset: int) -> bytes:
     """The numbers under LZMA, the first bytes of all, then the second ..."""
     shuffled = np.ascontiguousarray(narrow.view(np.uint8).reshape(-1, narrow.itemsize).T)
-    return lzma.compress(shuffled.tobytes(), lzma.FORMAT_RAW, filters=[_filter(preset)])
+    looked_back = min(max(shuffled.size, LEAST_BACK), LOOKED_BACK)
+    return lzma.compress(shuffled.tobytes(), lzma.FORMAT_RAW, filters=[_filter(preset, looked_back)])
 
 
-def _filter(preset: int) -> dict[str, int]:
+def _filter(preset: int, looked_back: int = LOOKED_BACK) -> dict[str, int]:
     """What LZMA is told: its stream has no header that would say it."""
-    return {"id": lzma.FILTER_LZMA1, "preset": preset, "dict_size": LOOKED_BACK, "lc": 3, "lp": 0, "pb": 0}
+    return {"id": lzma.FILTER_LZMA1, "preset": preset, "dict_size": looked_back, "lc": 3, "lp": 0, "pb": 0}
 
 
 _fill = streamed("lzma", lambda: lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=[_filter(SMALLEST)]))

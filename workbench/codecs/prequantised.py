@@ -63,12 +63,11 @@ class Prequantised(InPieces):
     def _encode_piece(self, values: np.ndarray, tolerance: Tolerance) -> bytes:
         if values.dtype.kind != "f":
             return self._encode_integers(values, tolerance)
-        valid = np.isfinite(values)
-        whole = bool(valid.all())
-        given = values if whole else repeated(values, valid)
+        valid = None if np.isfinite(values).all() else np.isfinite(values)   # it takes room
+        given = values if valid is None else repeated(values, valid)
         step = lattice_step(tolerance.absolute_for(given), largest_magnitude(given), values.dtype)
         numbers = lattice_numbers(given, step)
-        if whole:
+        if valid is None:
             return _HEADER.pack(numbers.itemsize, step) + pack_numbers(numbers, self.level)
         wide = numbers.astype(np.int64)
         return _HEADER.pack(wide.itemsize, step) + pack_with_gaps(np.where(valid, wide, GAP), wide, self.level)
