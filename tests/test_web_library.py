@@ -1,4 +1,4 @@
-"""The kernels in WebAssembly give the bits of the host library: launches of public calls, recorded and run again in Node."""
+"""The kernels in WebAssembly give the bits of the host library: launches of public calls are recorded, and run in Node."""
 
 import json
 import shutil
@@ -50,7 +50,8 @@ class Record:
     def written(self, folder: Path) -> list[str]:
         """The paths of the two files that `replay.js` reads."""
         text, data = folder / "launches.json", folder / "arrays"
-        text.write_text(json.dumps({"declared": declared(), "launches": self.launches}))
+        declared = web_library.declarations(web_library.all_kernels())
+        text.write_text(json.dumps({"declared": declared, "launches": self.launches}))
         data.write_bytes(b"".join(self.arrays))
         return [str(text), str(data)]
 
@@ -76,8 +77,8 @@ class Recorded:
         names = {id(v): p.name for p, v in zip(self.kernel.parameters[1:], given, strict=True)}
         places = {key: place for place, key in enumerate(arrays)}
         rows = [
-            {"name": names[key], "type": NAMES[a.dtype], "length": a.size, "before": start, "after": self.record.bytes_of(a)}
-            for (key, a), start in zip(arrays.items(), before, strict=True)
+            {"name": names[key], "type": NAMES[a.dtype], "length": a.size, "before": at, "after": self.record.bytes_of(a)}
+            for (key, a), at in zip(arrays.items(), before, strict=True)
         ]
         kinds = [p.type for p in self.kernel.parameters[1:]]
         self.record.launches.append({
@@ -90,13 +91,6 @@ def _argument(value: Any, kind: str, places: dict[int, int]) -> Any:
     if isinstance(value, np.ndarray):
         return {"row": places[id(value)]}
     return float(value) if kind == "double" else {"whole": str(int(value))}
-
-
-def declared() -> dict[str, list[tuple[str, bool]]]:
-    return {
-        name: [(p.type, p.pointer) for p in parameters]
-        for source in web_library.all_kernels() for name, parameters in backend.declared(source).items()
-    }
 
 
 def recorded() -> Record:

@@ -2,14 +2,13 @@
 
 WebAssembly has IEEE arithmetic without contraction, so a page computes the bits of the other machines
 (`tests/test_web_library.py`). A module asks its page for nothing: it has no imports, and one thread. Few users have this
-compiler, so the module with the kernels of `workbench/lab/live` is part of the package, with a hash of what it was built from.
+compiler, so the module with the kernels of `workbench/lab/live` is part of the package, with a hash of its sources.
 
     python -m workbench.web_library     # after a change of these kernels
 """
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import itertools
 import os
@@ -45,7 +44,7 @@ OF_PAGE = {
         "cell_keys", "start_cells", "start_blocks", "link", "label_particles", "bound_pieces", "join_pieces", "dense_keys",
         "reorder_dense", "tree_leaves", "bound_branches", "bound_trunks",
     ),
-    "ordering": ("count_digits", "place_words", "place_by_digit", "count_nested_runs", "count_runs", "place_runs", "gather_rows"),
+    "ordering": ("count_digits", "place_words", "place_by_digit", "count_nested_runs", "place_runs", "gather_rows"),
     "lattice": ("cells_to_keys", "keys_to_positions", "key_gaps"),
     "entropy": ("take_blocks", "classify", "count_codes", "encode_symbols"),
     "extent": ("extent",),
@@ -56,6 +55,16 @@ Chosen = dict[str, tuple[str, ...]]   # names of kernels by file
 def all_kernels() -> Chosen:
     """Every kernel, by file."""
     return {path.stem: tuple(declared_kernels(path.read_text())) for path in sorted(kernel_folder().glob("*.cu"))}
+
+
+def declarations(chosen: Chosen = OF_PAGE) -> dict[str, list[tuple[str, bool]]]:
+    """The type of each parameter of these kernels, and whether it is an array: what a page checks launches against.
+
+    >>> declarations({"ordering": ("join_words",)})
+    {'join_words': [('i64', False), ('i32', False), ('u64', True)]}
+    """
+    every = {name: declared_kernels((kernel_folder() / f"{name}.cu").read_text()) for name in chosen}
+    return {name: [(p.type, p.pointer) for p in every[source][name]] for source in chosen for name in chosen[source]}
 
 
 def source_hash(chosen: Chosen, variants: Iterable[tuple[str, int]]) -> str:
@@ -79,7 +88,7 @@ def why_not() -> str | None:
             run = subprocess.run(command, input="", capture_output=True, text=True)
         except FileNotFoundError:
             return f"kernels for browsers need {COMPILER}, which was not found ({install})"
-    return f"{COMPILER} cannot build for WebAssembly: {run.stderr.strip().splitlines()[0]} ({install})" if run.returncode else None
+    return f"{COMPILER} cannot link for WebAssembly: {run.stderr.splitlines()[0]} ({install})" if run.returncode else None
 
 
 def build(module: Path = MODULE, chosen: Chosen = OF_PAGE, variants: Iterable[tuple[str, int]] = VARIANTS) -> Path:
@@ -114,7 +123,6 @@ def _compile(arguments: list[str]) -> None:
         raise SystemExit(f"kernels did not compile for WebAssembly.\n{shlex.join(command)}\n{run.stderr.strip()}")
 
 
-@functools.cache
 def up_to_date() -> bool:
     """Whether the module of the package was built from the present sources."""
     return source_hash(OF_PAGE, VARIANTS).encode() in MODULE.read_bytes()
