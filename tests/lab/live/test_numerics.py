@@ -114,7 +114,7 @@ def test_groups_of_hard_cases(page: Page, dtype: str) -> None:
 def test_groups_that_one_pair_of_two_dense_cells_joins(page: Page) -> None:
     random, length, expected = np.random.default_rng(8), 0.1, []
     for _ in range(12):
-        positions = 0.3 + 1e-3 * length * random.random((random.integers(200, 5000), 3))
+        positions = 0.32 + 1e-3 * length * random.random((random.integers(200, 5000), 3))
         positions[::2, 0] += 1.002 * length
         positions[random.integers(0, len(positions) // 2) * 2, 0] -= 0.003 * length
         groups = wb.friends_of_friends(wb.Particles(positions, 1.0), length, unit="length")
