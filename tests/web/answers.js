@@ -13,7 +13,7 @@ const [modulePath, casesPath, arraysPath, outPath] = process.argv.slice(2);
 const { declared, cases } = JSON.parse(readFileSync(casesPath, "utf8"));
 const bytes = readFileSync(arraysPath);
 const module = new WebAssembly.Module(readFileSync(modulePath));
-const machines = { float: new Machine(module, declared, "f32"), double: new Machine(module, declared, "f64") };
+const machines = { float: await Machine.of(module, declared), double: await Machine.of(module, declared, "double") };
 const out = [];
 const keep = (array) => out.push(Buffer.from(array.buffer.slice(array.byteOffset, array.byteOffset + array.byteLength)));
 const arrayOf = ({ at, size, type }) => {

@@ -6,7 +6,7 @@ import { Machine } from "./machine.js";
 const [modulePath, recordPath, arraysPath] = process.argv.slice(2);
 const record = JSON.parse(readFileSync(recordPath, "utf8"));
 const bytes = readFileSync(arraysPath);
-const machine = new Machine(new WebAssembly.Module(readFileSync(modulePath)), record.declared);
+const machine = await Machine.of(new WebAssembly.Module(readFileSync(modulePath)), record.declared);
 const [compared, differences] = [{}, []];
 
 const seen = (row) => new Uint8Array(machine.memory.buffer, row.at, row.values.byteLength);
@@ -18,7 +18,8 @@ for (const { kernel, items, given, arrays } of record.launches) {
       seen(row).set(bytes.subarray(before, before + row.values.byteLength));
       return row;
     });
-    machine.launch(kernel, items, ...given.map((each) => (typeof each === "number" ? each : "row" in each ? rows[each.row] : BigInt(each.whole))));
+    const argument = (each) => (typeof each === "number" ? each : "row" in each ? rows[each.row] : BigInt(each.whole));
+    machine.launch(kernel, items, ...given.map(argument));
     rows.forEach((row, number) => {
       const [here, { after, name }] = [seen(row), arrays[number]];
       let wrong = 0;

@@ -29,11 +29,14 @@ class Row {
 }
 
 export class Machine {
-  constructor(module, declared, real = "f32", dimensions = 3) {
-    const { exports } = new WebAssembly.Instance(module);
-    const variant = `${real}_${dimensions}d`;
-    Object.assign(this, { exports, declared, variant, memory: exports.memory, free: exports.__heap_base.value });
-    this.real = { f32: "float", f64: "double" }[real];
+  // The machine for positions of this type, with the kernels of a compiled module.
+  static async of(module, declared, real = "float") {
+    return new Machine(await WebAssembly.instantiate(module), declared, real);
+  }
+
+  constructor({ exports }, declared, real) {
+    const variant = { float: "f32_3d", double: "f64_3d" }[real];
+    Object.assign(this, { exports, declared, real, variant, memory: exports.memory, free: exports.__heap_base.value });
     exports._initialize();
   }
 
