@@ -1,1 +1,1 @@
-"""A page for browsers that computes by itself: the kernels are in it, compiled to WebAssembly (`workbench/web_library.py`)."""
+"""A page that computes in the browser, with the kernels in it, compiled to WebAssembly (`workbench/web_library.py`)."""

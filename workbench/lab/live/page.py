@@ -1,8 +1,8 @@
 """One HTML file with the kernels, data and scripts: it needs no server, and asks none.
 
-Its scripts are plain ES modules, those of `front/` beside this file and the pictures of the panels. An import map names them,
-with their texts in it, so that a file that is opened from a disk may import them, too. A Content-Security-Policy forbids
-every request.
+Its scripts are plain ES modules, those of `front/` beside this file and the pictures of the panels. An import map names
+them, with their texts in it, so that a file that is opened from a disk may import them, too. A Content-Security-Policy
+forbids every request.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ from workbench.lab.canvas import WORDS
 
 FRONT = Path(__file__).parent / "front"
 TYPES = {"float32": "float", "float64": "double", "int32": "i32"}
-POLICY = "default-src 'none'; script-src 'unsafe-inline' 'wasm-unsafe-eval' data:; style-src 'unsafe-inline'; img-src data: blob:"
+POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline' 'wasm-unsafe-eval' data:; style-src 'unsafe-inline'; "
+    "img-src data: blob:"
+)
 FIRST = "live.js"
 
 _IMPORT = re.compile(r'\bfrom "\./([\w.]+)"')

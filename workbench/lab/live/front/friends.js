@@ -99,8 +99,7 @@ export function friendsOfFriends(machine, positions, box, length) {
     const grid = gridOf(length, box, ...(box ? [] : extent(machine, positions)));
     const parts = sortedCells(machine, positions, grid);
     const { sorted, order, first, rank, firstCell, blockKey, occupied, cells, blocks } = parts;
-    const [parent, open] = [machine.array("i32", cells), machine.array("i32", cells)];
-    parent.values.forEach((_, cell, all) => (all[cell] = cell));
+    const [parent, open] = [machine.places(cells), machine.array("i32", cells)];
     const integers = (values) => machine.array("i64", values.map(BigInt));
     const walls = [machine.array("double", grid.periods), integers(grid.along), integers(grid.bits)];
     const reach = machine.array("u64", cachedReach(grid.sides, length));
@@ -112,7 +111,7 @@ export function friendsOfFriends(machine, positions, box, length) {
     if (open.values.some(Boolean)) unite(buildTrees(machine, parts, open));
     const labels = machine.array("i64", order.length);
     machine.launch("label_particles", 1, order.length, cells, first, order, rank, parent, labels);
-    return labels.halves.filter((_, place) => place % 2 === 0);
+    return labels.toInt32();
   });
 }
 

@@ -9,6 +9,7 @@ import { Refused } from "./refusal.js";
 
 const TYPES = { float: Float32Array, double: Float64Array, i32: Int32Array };
 const LINKED = 0.2; // mean spacings
+const LEAST = 20; // members of a halo
 const MOST_PARTICLES = 3_000_000;
 
 function bytesOf(text) {
@@ -101,7 +102,7 @@ function positionsOf(positions, text) {
   });
   const length = LINKED * Math.cbrt(lengths.reduce((a, b) => a * b, 1) / count);
   if (!(length > 0)) throw new Refused("these particles lie in a plane, on a line or in one point: give the length of a box");
-  return { positions, box, length };
+  return { positions, box, length, least: LEAST };
 }
 
 // Panels follow the theme of JupyterLab; this page, that of the system, and its own button.

@@ -18,9 +18,12 @@ class Row {
     return new TYPES[this.type](this.machine.memory.buffer, this.at, this.length);
   }
 
-  // The lower halves of numbers of 64 bits that are below 2^31: a stride of two.
-  get halves() {
-    return new Int32Array(this.machine.memory.buffer, this.at, 2 * this.length);
+  // A copy of numbers of 64 bits that are below 2^31.
+  toInt32() {
+    const halves = new Int32Array(this.machine.memory.buffer, this.at, 2 * this.length);
+    const numbers = new Int32Array(this.length);
+    for (let place = 0; place < numbers.length; place++) numbers[place] = halves[2 * place];
+    return numbers;
   }
 
   number(place) {
@@ -49,8 +52,16 @@ export class Machine {
     const missing = this.free - this.memory.buffer.byteLength;
     if (missing > 0) this.memory.grow(Math.ceil(missing / PAGE));
     const row = new Row(this, named, at, length);
-    if (given.length === undefined) row.values.fill(named.endsWith("64") ? 0n : 0);
+    if (given.length === undefined) new Uint8Array(this.memory.buffer, at, this.free - at).fill(0);
     else row.values.set(given);
+    return row;
+  }
+
+  // The numbers from 0 on.
+  places(length) {
+    const row = this.array("i32", length);
+    const { values } = row;
+    for (let place = 0; place < length; place++) values[place] = place;
     return row;
   }
 

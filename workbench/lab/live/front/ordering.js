@@ -6,18 +6,15 @@ export const bitLength = (number) => (number < 2 ** 32 ? 32 - Math.clz32(number)
 
 // Where the numbers of each digit begin: the exclusive running sum of how many there are.
 function firstOfDigits(machine, source, shift, digits) {
-  const first = machine.array("i64", digits);
-  machine.launch("count_digits", 1, source.length, source, shift, digits, first);
-  const halves = first.halves;
-  for (let digit = 0, sum = 0; digit < digits; digit++) [halves[2 * digit], sum] = [sum, sum + halves[2 * digit]];
-  return first;
+  const counts = machine.array("i64", digits);
+  machine.launch("count_digits", 1, source.length, source, shift, digits, counts);
+  return machine.array("i64", starts(counts.toInt32()).subarray(0, digits));
 }
 
 // Sorts keys (u64, less than 2^bits) in place; the stable order (i32) that sorts them.
 export function sortByKey(machine, key, bits) {
   const count = key.length;
-  const order = machine.array("i32", count);
-  order.values.forEach((_, place, all) => (all[place] = place));
+  const order = machine.places(count);
   machine.scope(() => {
     const passes = 2 * Math.ceil(bits / (2 * MOST_DIGIT_BITS));
     const digitBits = Math.ceil(bits / Math.max(passes, 1));

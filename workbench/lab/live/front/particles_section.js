@@ -10,18 +10,17 @@ import { circlesOf, haloMarks, Maps } from "./pictures.js";
 import { Refused } from "./refusal.js";
 import { Section } from "./section.js";
 
-const LEAST = 20; // members of a halo
 const [SMALLEST, LARGEST] = [0.001, 1]; // bounds, in linking lengths
 
 export class ParticlesSection extends Section {
-  // `given`: positions, box (or null), unit, length, rungs (bounds at which halos were kept, when the page was made).
+  // `given`: positions, box (or null), unit, length (of links), least (members of a halo), start (a bound), rungs (bounds at which halos were kept, when the page was made).
   constructor(parent, title, subject, common, machine, given) {
     super(parent, title, subject, common);
     Object.assign(this, { machine, ...given });
     this.row = machine.array("real", given.positions); // for as long as the section exists
     this.count = given.positions.length / 3;
     this.labels = friendsOfFriends(machine, this.row, this.box, this.length);
-    this.halos = halosOf(this.labels, LEAST);
+    this.halos = halosOf(this.labels, this.least);
     this.circles = circlesOf(this.halos, this.positions, this.box);
     const [lower, upper] = extent(machine, this.row);
     Object.assign(this, { lower, upper });
@@ -62,7 +61,7 @@ export class ParticlesSection extends Section {
       if (rung) move(values.values, rung);
       const labels = friendsOfFriends(this.machine, values, this.box, this.length);
       const bytes = rung?.bytes ?? sizeOf(this.machine, key, lattice);
-      this.found = { ...matched(this.halos, labels, LEAST), bytes, rung, decoded: values.values.slice() };
+      this.found = { ...matched(this.halos, labels, this.least), bytes, rung, decoded: values.values.slice() };
       this.found.same = rung && labels.every((label, particle) => label === this.labels[particle]);
     });
     this.tell();
@@ -83,7 +82,7 @@ export class ParticlesSection extends Section {
     this.note.textContent = rung
       ? `Kept at ${this.rungs.length} bounds when this page was made: the size is that of the archive, in which ${counted(rung.index.length)} ` +
         "particles were moved, within the bound. The groups were found again just now, in this page."
-      : `Halos are friends-of-friends groups of at least ${LEAST} particles at a linking length of ${shown(this.length)} ${this.unit}. ` +
+      : `Halos are friends-of-friends groups of at least ${this.least} particles at a linking length of ${shown(this.length)} ${this.unit}. ` +
         "The size is that of the built-in codec in free order, with an estimate of its tables (within 1% and 30 bytes).";
   }
 

@@ -80,8 +80,10 @@ export class Maps {
     const [width, height] = this.grid(window);
     const counts = countsOf(positions, window, width, height);
     const [low, high] = [this.low, this.high].map((end) => Math.log(end * this.area(window)));
-    const levels = Uint8Array.from(counts, (count) =>
-      count && Math.min(255, Math.max(1, Math.round(((Math.log(count) - low) * 255) / (high - low)))));
+    const levelOf = (count) => count && Math.min(255, Math.max(1, Math.round(((Math.log(count) - low) * 255) / (high - low))));
+    const few = Array.from({ length: 256 }, (_, count) => levelOf(count));
+    const levels = new Uint8Array(counts.length);
+    for (let i = 0; i < levels.length; i++) levels[i] = few[counts[i]] ?? levelOf(counts[i]);
     const unit = this.unit ? `particles per (${this.unit})²` : "particles per area";
     const ends = { colours: "density", low: this.low, high: this.high, logarithmic: true, unit };
     return pane(title, levels, width, height, window, { ...ends, axes: axesOf(this.unit, "all along z") });
