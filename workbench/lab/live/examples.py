@@ -21,7 +21,7 @@ LINKED = 0.2                                        # mean spacings
 KEPT = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3)      # bounds at which clusters are kept, in linking lengths
 FEWER = (0.05, 0.1, 0.2)                            # the same for data of others, which may be large
 LEAST = 20                                          # members of a halo
-MOST_VALUES = 2**24                                 # or coordinates: in the page, each takes 5 or 11 letters
+MOST_VALUES, MOST_PARTICLES = 2**24, 2_000_000      # as in front/npy.js and live.js
 TITLE = "Lossbench: what an error bound does"
 ABOUT = (
     "Drag an error bound. What you see is computed in this page, by the kernels of Lossbench compiled to WebAssembly: "
@@ -75,9 +75,9 @@ def particles_example(
 ) -> dict[str, Any]:
     """Particles as the page takes them, with the moves that keep their clusters at bounds of so many linking lengths."""
     positions = backend.to_host(particles.positions)
-    if particles.dimensions != 3 or positions.size > MOST_VALUES:
+    if particles.dimensions != 3 or len(positions) > MOST_PARTICLES:
         raise WorkbenchError(
-            f"a live page takes at most {MOST_VALUES // 3:,} particles in three dimensions; got {particles!r}: take some"
+            f"a live page takes at most {MOST_PARTICLES:,} particles in three dimensions; got {particles!r}: take some"
         )
     length = absolute_linking_length(particles, LINKED) if length is None else length
     bare = Particles(positions, particles.box)

@@ -18,7 +18,8 @@ export class FieldSection extends Section {
     this.slice = shape.length > 2 ? Math.floor(shape[0] / 2) : 0;
     const span = this.range.high - this.range.low || this.range.largest || 1;
     this.original = valuePicture("original", this.cut(values), this.plane, this.range);
-    this.control = new BoundControl(this.controls, "error bound of each value", unit, () => this.soon(() => this.update()));
+    const changed = () => this.soon(() => this.update());
+    this.control = new BoundControl(this.controls, "error bound of each value", unit, changed);
     this.histogram = element("figure", "wb-live-histogram", this.below);
     this.control.offer({ least: SMALLEST * span, most: LARGEST * span }, start ?? FIRST * span);
     this.update();
@@ -33,7 +34,7 @@ export class FieldSection extends Section {
     const { bound } = this.control;
     const step = stepFor(this.type, this.range.largest, bound);
     if (!step) {
-      this.answer.textContent = "This bound is too small for this page: more than 2³¹ steps would be needed.";
+      this.answer.textContent = "This bound is too small for this page, which takes 2³¹ steps from zero.";
       return;
     }
     const [numbers, found] = rounded(this.values, step);
@@ -41,11 +42,14 @@ export class FieldSection extends Section {
     const errors = errorsOf(this.values, found, bound, BINS);
     const { count } = this.range;
     const width = 8 * this.values.BYTES_PER_ELEMENT;
-    this.answer.textContent = `${shown((8 * bytes) / count, 3)} bits a value, ${shown((width * count) / 8 / bytes, 3)} times smaller. ` +
-      `The largest error is ${shown(errors.most)}, a typical one (root mean square) ${shown(errors.typical)} ${this.unit}`.trim() + ".";
-    const missing = count < this.values.length ? ` ${counted(this.values.length - count)} values are missing; where, is not counted.` : "";
-    const where = this.shape.length > 2 ? `Slice ${this.slice} of ${this.shape[0]} along the first axis is shown; figures are for all. ` : "";
-    this.note.textContent = `${where}Values are those of the codec “prequantised”; its size is estimated, on fields of the tests within 2%.${missing}`;
+    const size = `${((8 * bytes) / count).toFixed(2)} bits a value, ${shown((width * count) / 8 / bytes, 3)} times smaller`;
+    const typical = `a typical one (root mean square) ${shown(errors.typical)} ${this.unit}`.trim();
+    this.answer.textContent = `${size}. The largest error is ${shown(errors.most)}, ${typical}.`;
+    this.note.textContent = [
+      this.shape.length > 2 ? `Slice ${this.slice} of ${this.shape[0]} along the first axis is shown; figures are for all.` : "",
+      "Values are those of the codec “prequantised”; its size is estimated, within 2% on the fields that it was tested with.",
+      count < this.values.length ? `${counted(this.values.length - count)} values are missing; where, is not in the size.` : "",
+    ].filter(Boolean).join(" ");
     this.found = this.cut(found);
     const pictures = [
       this.original, valuePicture("decoded", this.found, this.plane, this.range),
@@ -57,7 +61,8 @@ export class FieldSection extends Section {
 
   drawHistogram(often, bound) {
     const most = Math.max(1, ...often);
-    const svg = drawn("svg", null, { viewBox: "0 0 640 120", role: "img", "aria-label": "how often each error occurs, from minus the bound to the bound" });
+    const label = "how often each error occurs, from minus the bound to the bound";
+    const svg = drawn("svg", null, { viewBox: "0 0 640 120", role: "img", "aria-label": label });
     often.forEach((count, bin) => {
       const height = (90 * count) / most;
       drawn("rect", svg, { x: bin * 10 + 0.5, y: 95 - height, width: 9, height });
@@ -71,6 +76,7 @@ export class FieldSection extends Section {
     const at = Math.floor(y) * this.plane[1] + Math.floor(x);
     const [original, found] = [this.cut(this.values)[at], this.found[at]];
     if (original === undefined) return { values: [], place: "" };
-    return { values: [original, found, found - original].map((value) => shown(value, 6)), place: `value [${Math.floor(y)}, ${Math.floor(x)}]` };
+    const values = [original, found, found - original].map((value) => shown(value, 6));
+    return { values, place: `value [${Math.floor(y)}, ${Math.floor(x)}]` };
   }
 }

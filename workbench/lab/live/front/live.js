@@ -1,6 +1,6 @@
 // The page: its data and the kernels are in it, and nothing leaves it.
 
-import { element } from "./dom.js";
+import { counted, element } from "./dom.js";
 import { FieldSection } from "./field_section.js";
 import { Machine } from "./machine.js";
 import { read } from "./npy.js";
@@ -10,7 +10,9 @@ import { Refused } from "./refusal.js";
 const TYPES = { float: Float32Array, double: Float64Array, i32: Int32Array };
 const LINKED = 0.2; // mean spacings
 const LEAST = 20; // members of a halo
-const MOST_PARTICLES = 3_000_000;
+const MOST_PARTICLES = 2_000_000;
+const OWN = "An .npy file of NumPy, float32 or float64: a field of two or three axes, or positions of shape (N, 3). It is read in " +
+  "this page, and nothing leaves it. Choose a file, or drop one here.";
 
 function bytesOf(text) {
   const decoded = atob(text);
@@ -52,15 +54,15 @@ class Live {
 
   addOwn() {
     element("h2", "", this.own, "Your own file");
-    element("p", "wb-note", this.own, "An .npy file of NumPy, float32 or float64: a field of two or three axes, or positions of shape (N, 3). " +
-      "It is read in this page, and nothing leaves it. Choose a file, or drop one here.");
+    element("p", "wb-note", this.own, OWN);
     const row = element("div", "wb-control-row", this.own);
     const input = element("input", "", row, { type: "file", accept: ".npy", ariaLabel: "an .npy file" });
     const label = element("label", "wb-control-name", row, "length of the periodic box, of positions (empty: open) ");
     this.box = element("input", "", label, { type: "text", inputMode: "decimal" });
     const kind = element("label", "wb-control-name", row, "shape (N, 3) is ");
     this.kind = element("select", "", kind);
-    for (const [value, text] of [["particles", "positions"], ["field", "a field"]]) element("option", "", this.kind, { value, textContent: text });
+    for (const [value, textContent] of [["particles", "positions"], ["field", "a field"]])
+      element("option", "", this.kind, { value, textContent });
     this.said = element("p", "wb-error", this.own, { role: "alert" });
     const again = () => input.files[0] && this.take(input.files[0]);
     for (const control of [input, this.box, this.kind]) control.addEventListener("change", again);
@@ -75,29 +77,45 @@ class Live {
 
   async take(file) {
     this.said.textContent = "";
-    this.ownPlace.replaceChildren();
+    this.clear();
     try {
       const { values, shape, type } = read(await file.arrayBuffer());
       const particles = shape.length === 2 && shape[1] === 3 && this.kind.value === "particles";
-      const common = { title: file.name, subject: `${particles ? "positions" : "a field"} of shape (${shape.join(", ")}), ${8 * values.BYTES_PER_ELEMENT} bits a number` };
-      const more = particles ? positionsOf(values, this.box.value) : { values, shape };
-      await this.show({ kind: particles ? "particles" : "field", ...common, type, unit: "", ...more }, this.ownPlace);
+      const subject = `${particles ? "positions" : "a field"} of shape (${shape.join(", ")}), ${type === "float" ? 32 : 64} bits a number`;
+      const more = particles ? positionsOf(values, this.box.value) : { values: fieldOf(values), shape };
+      const example = { kind: particles ? "particles" : "field", title: file.name, subject, type, unit: "", ...more };
+      this.shown = await this.show(example, this.ownPlace);
     } catch (error) {
-      this.ownPlace.replaceChildren();
-      this.said.textContent = error instanceof Refused || error instanceof RangeError ? `${file.name}: ${error.message}.` : `${error}`;
+      this.clear();
+      this.said.textContent = `${file.name}: ${error.message}.`;
       if (!(error instanceof Refused)) throw error;
     }
   }
+
+  clear() {
+    this.shown?.canvas.close();
+    this.shown = null;
+    this.ownPlace.replaceChildren();
+  }
+}
+
+function fieldOf(values) {
+  if (values.every(Number.isNaN)) throw new Refused("all values of this field are missing (NaN)");
+  return values;
 }
 
 function positionsOf(positions, text) {
   const count = positions.length / 3;
-  if (count > MOST_PARTICLES) throw new Refused(`this page takes up to ${MOST_PARTICLES.toLocaleString("en")} particles; this file has ${count.toLocaleString("en")}`);
+  if (count > MOST_PARTICLES)
+    throw new Refused(`this page takes up to ${counted(MOST_PARTICLES)} particles; this file has ${counted(count)}`);
   if (positions.some(Number.isNaN)) throw new Refused("positions must be finite; some are NaN");
   const box = checkedBox(positions, text);
   const lengths = box ?? [0, 1, 2].map((axis) => {
     let [low, high] = [Infinity, -Infinity];
-    for (let i = axis; i < positions.length; i += 3) [low, high] = [Math.min(low, positions[i]), Math.max(high, positions[i])];
+    for (let i = axis; i < positions.length; i += 3) {
+      low = Math.min(low, positions[i]);
+      high = Math.max(high, positions[i]);
+    }
     return high - low;
   });
   const length = LINKED * Math.cbrt(lengths.reduce((a, b) => a * b, 1) / count);
@@ -117,6 +135,7 @@ function followTheme() {
 followTheme();
 const given = JSON.parse(document.getElementById("given").textContent);
 new Live(document.getElementById("live"), given).start().catch((error) => {
-  element("p", "wb-error", document.getElementById("live"), { role: "alert", textContent: `This page could not start: ${error.message ?? error}` });
+  const textContent = `This page could not start: ${error.message ?? error}`;
+  element("p", "wb-error", document.getElementById("live"), { role: "alert", textContent });
   throw error;
 });

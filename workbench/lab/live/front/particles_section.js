@@ -27,7 +27,8 @@ export class ParticlesSection extends Section {
     const side = (axis) => (this.box ? [0, this.box[axis]] : wide(lower[axis], upper[axis]));
     this.frame = [...side(0), ...side(1)];
     this.maps = new Maps(this.positions, this.frame, this.unit);
-    this.control = new BoundControl(this.controls, "error bound of each coordinate", this.unit, () => this.soon(() => this.update()));
+    const changed = () => this.soon(() => this.update());
+    this.control = new BoundControl(this.controls, "error bound of each coordinate", this.unit, changed);
     if (this.rungs?.length) this.offerKept();
     this.offer(this.start ?? this.length / 10);
     this.update();
@@ -50,12 +51,12 @@ export class ParticlesSection extends Section {
 
   update() {
     const { bound } = this.control;
+    const lattice = fitted(this.machine.real, this.box, this.lower, this.upper, bound);
+    if (!lattice) {
+      this.answer.textContent = "This bound is too small for this page, which takes 2²¹ cells along an axis and whole spacings of the numbers.";
+      return;
+    }
     this.machine.scope(() => {
-      const lattice = fitted(this.machine.real, this.box, this.lower, this.upper, bound);
-      if (!lattice) {
-        this.answer.textContent = "This bound is too small for this page; the library keeps such values exactly.";
-        return;
-      }
       const [key, values] = decoded(this.machine, this.row, lattice);
       const rung = this.kept?.checked ? this.rungs.find((each) => each.bound === bound) : null;
       if (rung) move(values.values, rung);
@@ -72,16 +73,17 @@ export class ParticlesSection extends Section {
     const { status, lost, bytes, rung, same } = this.found;
     const [split, merged] = [SPLIT, MERGED].map((kind) => status.reduce((sum, each) => sum + (each === kind), 0));
     const all = counted(status.length);
-    const bits = `${shown((8 * bytes) / this.count, 3)} bits a particle`;
-    const smaller = `${shown(this.positions.byteLength / bytes, 3)} times smaller than the ${8 * this.positions.BYTES_PER_ELEMENT}-bit numbers`;
+    const bits = `${((8 * bytes) / this.count).toFixed(2)} bits a particle`;
+    const width = 8 * this.positions.BYTES_PER_ELEMENT;
+    const smaller = `${shown(this.positions.byteLength / bytes, 3)} times smaller than numbers of ${width} bits`;
     const lostOnes = lost.reduce((sum, each) => sum + each, 0);
     const broken = `${counted(split + merged)} of ${all} halos are broken: ${counted(split)} split, ${counted(merged)} merged; ` +
       `${counted(lostOnes)} are lost, as they match no halo any more.`;
     const kept = same ? `All ${all} halos are kept, and every smaller group, particle for particle.` : broken;
     this.answer.textContent = `${rung ? kept : broken} ${bits}, ${smaller}.`;
     this.note.textContent = rung
-      ? `Kept at ${this.rungs.length} bounds when this page was made: the size is that of the archive, in which ${counted(rung.index.length)} ` +
-        "particles were moved, within the bound. The groups were found again just now, in this page."
+      ? `Kept at ${this.rungs.length} bounds when this page was made: the size is that of the archive, in which ` +
+        `${counted(rung.index.length)} particles were moved, within the bound. The groups were found again just now, in this page.`
       : `Halos are friends-of-friends groups of at least ${this.least} particles at a linking length of ${shown(this.length)} ${this.unit}. ` +
         "The size is that of the built-in codec in free order, with an estimate of its tables (within 1% and 30 bytes).";
   }
@@ -103,12 +105,14 @@ export class ParticlesSection extends Section {
   }
 
   read(x, y) {
-    const near = this.canvas.panes.map(({ sent, levels }) => {
-      const [left, right, bottom, top] = sent.window;
-      const [column, row] = [Math.floor(((x - left) / (right - left)) * sent.width), Math.floor(((top - y) / (top - bottom)) * sent.height)];
-      return levels[row * sent.width + column] ? "" : "no particle";
+    const values = this.canvas.panes.map(({ sent: { counts, window, width, height } }) => {
+      const [left, right, bottom, top] = window;
+      const column = Math.floor(((x - left) / (right - left)) * width);
+      const row = Math.floor(((top - y) / (top - bottom)) * height);
+      const inside = column >= 0 && column < width && row >= 0 && row < height;
+      return inside ? `${counts[row * width + column]} particles` : "";
     });
-    return { values: near, place: "" };
+    return { values, place: "" };
   }
 }
 
@@ -124,6 +128,7 @@ export function checkedBox(positions, text) {
   const length = Number(text);
   if (!(length > 0 && Number.isFinite(length))) throw new Refused(`the length of the box must be a positive number; got ${text}`);
   for (const x of positions)
-    if (!(x >= 0 && x < length)) throw new Refused(`in a periodic box, coordinates must be from 0 to below its length, ${length}; one is ${x}`);
+    if (!(x >= 0 && x < length))
+      throw new Refused(`in a periodic box, coordinates must be from 0 to below its length, ${length}; one is ${x}`);
   return [length, length, length];
 }

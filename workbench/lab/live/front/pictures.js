@@ -52,7 +52,8 @@ function countsOf(positions, [left, right, bottom, top], width, height) {
   for (let i = 0; i < positions.length; i += 3) {
     const column = Math.min(width - 1, Math.floor((positions[i] - left) * across));
     const row = Math.min(height - 1, Math.floor((positions[i + 1] - bottom) * up));
-    if (column >= 0 && row >= 0 && positions[i] <= right && positions[i + 1] <= top) counts[(height - 1 - row) * width + column] += 1;
+    const inside = column >= 0 && row >= 0 && positions[i] <= right && positions[i + 1] <= top;
+    if (inside) counts[(height - 1 - row) * width + column] += 1;
   }
   return counts;
 }
@@ -80,13 +81,14 @@ export class Maps {
     const [width, height] = this.grid(window);
     const counts = countsOf(positions, window, width, height);
     const [low, high] = [this.low, this.high].map((end) => Math.log(end * this.area(window)));
-    const levelOf = (count) => count && Math.min(255, Math.max(1, Math.round(((Math.log(count) - low) * 255) / (high - low))));
+    const scale = 255 / (high - low);
+    const levelOf = (count) => count && Math.min(255, Math.max(1, Math.round((Math.log(count) - low) * scale)));
     const few = Array.from({ length: 256 }, (_, count) => levelOf(count));
     const levels = new Uint8Array(counts.length);
     for (let i = 0; i < levels.length; i++) levels[i] = few[counts[i]] ?? levelOf(counts[i]);
     const unit = this.unit ? `particles per (${this.unit})²` : "particles per area";
     const ends = { colours: "density", low: this.low, high: this.high, logarithmic: true, unit };
-    return pane(title, levels, width, height, window, { ...ends, axes: axesOf(this.unit, "all along z") });
+    return pane(title, levels, width, height, window, { ...ends, counts, axes: axesOf(this.unit, "all along z") });
   }
 }
 
@@ -122,6 +124,7 @@ export function haloMarks(halos, circles, status) {
     const own = Array.from({ length: drawn }, (_, place) => place).filter((place) => status[place] === kind);
     const titles = own.map((place) => `halo ${place + 1}: ${halos.first[place + 1] - halos.first[place]} members, ${label}`);
     const places = Float32Array.from(own.flatMap((place) => [...circles.subarray(3 * place, 3 * place + 3)]));
-    return { shape: "circles", places, colour, label, width: 1.4, dash, opacity, near: false, ids: Int32Array.from(own), titles };
+    const look = { shape: "circles", colour, label, width: 1.4, dash, opacity, near: false };
+    return { ...look, places, ids: Int32Array.from(own), titles };
   });
 }
