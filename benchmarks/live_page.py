@@ -72,7 +72,7 @@ def first_picture(browser: Browser, address: str) -> tuple[Page, float]:
     """The page, and the milliseconds from its start until all of it is drawn."""
     live = browser.new_page(viewport={"width": 1280, "height": 900})
     live.goto(address)
-    live.wait_for_function("performance.getEntriesByName('first picture').length", timeout=120_000)
+    live.locator("#live[data-ready]").wait_for(timeout=120_000)
     return live, float(live.evaluate("performance.getEntriesByName('first picture')[0].duration"))
 
 

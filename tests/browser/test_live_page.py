@@ -52,7 +52,7 @@ def live(browser: Browser, file: Path) -> Iterator[Page]:
     inside = "data:", file.as_uri()
     opened.on("request", lambda asked: None if asked.url.startswith(inside) else wrong.append(asked.url))
     opened.goto(file.as_uri())
-    opened.wait_for_function("performance.getEntriesByName('first picture').length")
+    expect(opened.locator("#live")).to_have_attribute("data-ready", "true")
     yield opened
     context.close()
     assert wrong == []

@@ -38,6 +38,7 @@ class Live {
     for (const example of this.given.examples) await this.show(example, this.main);
     this.addOwn();
     performance.measure("first picture", { start: 0 });
+    this.root.dataset.ready = "true";
   }
 
   async show({ kind, title, subject, ...example }, parent) {
@@ -118,8 +119,9 @@ function positionsOf(positions, text) {
     }
     return high - low;
   });
-  const length = LINKED * Math.cbrt(lengths.reduce((a, b) => a * b, 1) / count);
-  if (!(length > 0)) throw new Refused("these particles lie in a plane, on a line or in one point: give the length of a box");
+  if (Math.min(...lengths) === 0) throw new Refused("these particles lie in a plane, on a line or in one point: give the length of a box");
+  const length = (LINKED * lengths.reduce((product, each) => product * Math.cbrt(each), 1)) / Math.cbrt(count);
+  if (!(length > 1e-100 && length < 1e100)) throw new Refused("this page takes linking lengths from 1e-100 to 1e100, in the unit of the positions");
   return { positions, box, length, least: LEAST };
 }
 
