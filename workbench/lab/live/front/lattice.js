@@ -7,6 +7,8 @@ const [AXIS_BITS, MOST_CELL_BITS] = [21, 52]; // of each axis in a key; of a cel
 const [BLOCK, SAMPLED, CONTEXTS, SYMBOLS, PRECISION] = [1024, 8, 64, 256, 12];
 const [RARE, FEW, NEAR_INTEGER] = [1 / 1024, 4000, 1e-9];
 
+const sum = (numbers) => numbers.reduce((before, each) => before + each, 0);
+
 // The distance from a number (zero or more) to the next larger one of its type.
 export function spacing(type, number) {
   const [Type, Whole, one] = type === "float" ? [Float32Array, Uint32Array, 1] : [Float64Array, BigUint64Array, 1n];
@@ -61,7 +63,8 @@ export function sizeOf(machine, key, lattice) {
     const [code, bits] = classified(machine, gaps, model);
     const often = histogram(machine, code);
     const frequency = frequenciesOf(often);
-    const begin = machine.array("i64", Array.from({ length: blocks + 1 }, (_, block) => BigInt(Math.min(block * BLOCK, count))));
+    const begins = Array.from({ length: blocks + 1 }, (_, block) => BigInt(Math.min(block * BLOCK, count)));
+    const begin = machine.array("i64", begins);
     const [room, table] = [Math.floor((Math.min(BLOCK, count) * PRECISION) / 16) + 4, machine.array("u32", frequency)];
     const [words, used] = [machine.array("u16", blocks * room), machine.array("i64", blocks)];
     const slots = machine.array("u32", slotsOf(frequency));
@@ -90,12 +93,12 @@ function modelOf(machine, gaps) {
     const octave = Math.min(meanOctave(sample.values.filter((_, place) => place % stride === 0)), CONTEXTS - 1);
     const [code] = classified(machine, sample, { octave, lowest: 0, highest: CONTEXTS - 1 });
     const often = histogram(machine, code);
-    const counts = Array.from({ length: CONTEXTS }, (_, c) => often.subarray(c * SYMBOLS, (c + 1) * SYMBOLS).reduce((a, b) => a + b, 0));
-    const total = counts.reduce((a, b) => a + b, 0);
+    const counts = Array.from({ length: CONTEXTS }, (_, c) => sum(often.subarray(c * SYMBOLS, (c + 1) * SYMBOLS)));
+    const total = sum(counts);
     const least = Math.min(Math.max(RARE * total, (FEW * size) / gaps.length), (total - 1) / 2);
     const until = (list) => {
-      let [sum, place] = [0, 0];
-      while (place < list.length && (sum += list[place]) <= least) place += 1;
+      let [before, place] = [0, 0];
+      while (place < list.length && (before += list[place]) <= least) place += 1;
       return place;
     };
     const [lowest, highest] = [until(counts), CONTEXTS - 1 - until([...counts].reverse())];
@@ -105,7 +108,7 @@ function modelOf(machine, gaps) {
 
 // The mean of log2(number + 1), rounded down; exact where rounding could decide.
 function meanOctave(numbers) {
-  const mean = numbers.reduce((sum, each) => sum + Math.log2(Number(each) + 1), 0) / numbers.length;
+  const mean = sum(Array.from(numbers, (each) => Math.log2(Number(each) + 1))) / numbers.length;
   if (Math.abs(mean - Math.round(mean)) > NEAR_INTEGER) return Math.floor(mean);
   const product = [...numbers].reduce((all, each) => all * (each + 1n), 1n);
   return Math.floor((product.toString(2).length - 1) / numbers.length);
@@ -130,10 +133,10 @@ function frequenciesOf(counts) {
   const frequency = new Uint32Array(counts.length);
   for (let at = 0; at < counts.length; at += SYMBOLS) {
     const [row, seen] = [frequency.subarray(at, at + SYMBOLS), counts.subarray(at, at + SYMBOLS)];
-    const total = seen.reduce((a, b) => a + b, 0);
+    const total = sum(seen);
     if (!total) continue;
     seen.forEach((each, symbol) => (row[symbol] = Math.max(Math.floor((each * 2 ** PRECISION) / total), each > 0)));
-    for (let excess; (excess = row.reduce((a, b) => a + b, -(2 ** PRECISION))); ) {
+    for (let excess; (excess = sum(row) - 2 ** PRECISION); ) {
       const largest = row.indexOf(Math.max(...row));
       row[largest] -= Math.min(excess, row[largest] - 1);
     }

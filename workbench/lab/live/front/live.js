@@ -11,8 +11,8 @@ const TYPES = { float: Float32Array, double: Float64Array, i32: Int32Array };
 const LINKED = 0.2; // mean spacings
 const LEAST = 20; // members of a halo
 const MOST_PARTICLES = 2_000_000;
-const OWN = "An .npy file of NumPy, float32 or float64: a field of two or three axes, or positions of shape (N, 3). It is read in " +
-  "this page, and nothing leaves it. Choose a file, or drop one here.";
+const OWN = "An .npy file of NumPy, float32 or float64: a field of two or three axes, or positions of shape (N, 3). " +
+  "It is read in this page, and nothing leaves it. Choose a file, or drop one here.";
 
 function bytesOf(text) {
   const decoded = atob(text);
@@ -82,7 +82,8 @@ class Live {
     try {
       const { values, shape, type } = read(await file.arrayBuffer());
       const particles = shape.length === 2 && shape[1] === 3 && this.kind.value === "particles";
-      const subject = `${particles ? "positions" : "a field"} of shape (${shape.join(", ")}), ${type === "float" ? 32 : 64} bits a number`;
+      const what = particles ? "positions" : "a field";
+      const subject = `${what} of shape (${shape.join(", ")}), ${8 * values.BYTES_PER_ELEMENT} bits a number`;
       const more = particles ? positionsOf(values, this.box.value) : { values: fieldOf(values), shape };
       const example = { kind: particles ? "particles" : "field", title: file.name, subject, type, unit: "", ...more };
       this.shown = await this.show(example, this.ownPlace);
@@ -119,9 +120,11 @@ function positionsOf(positions, text) {
     }
     return high - low;
   });
-  if (Math.min(...lengths) === 0) throw new Refused("these particles lie in a plane, on a line or in one point: give the length of a box");
+  if (Math.min(...lengths) === 0)
+    throw new Refused("these particles lie in a plane, on a line or in one point: give the length of a box");
   const length = (LINKED * lengths.reduce((product, each) => product * Math.cbrt(each), 1)) / Math.cbrt(count);
-  if (!(length > 1e-100 && length < 1e100)) throw new Refused("this page takes linking lengths from 1e-100 to 1e100, in the unit of the positions");
+  if (!(length > 1e-100 && length < 1e100))
+    throw new Refused("this page takes linking lengths from 1e-100 to 1e100, in the unit of the positions");
   return { positions, box, length, least: LEAST };
 }
 

@@ -34,14 +34,15 @@ export function matched(halos, labels, least) {
     for (const other of others) {
       const most = best < 0 ? 0 : shared[best];
       if (shared[other] > most || (shared[other] === most && other < best)) best = other;
-      const owner = owners.get(other);
-      if (!owner || shared[other] > owner[1] || (shared[other] === owner[1] && halo < owner[0])) owners.set(other, [halo, shared[other]]);
+      const [owner, part] = owners.get(other) ?? [halo, 0];
+      if (shared[other] > part || (shared[other] === part && halo < owner)) owners.set(other, [halo, shared[other]]);
     }
     const kept = shared[best];
     for (const other of others) shared[other] = 0;
     return [best, kept, own.length];
   });
-  const status = Uint8Array.from(counterparts, ([best, kept, size]) => (kept < size ? SPLIT : kept === sizes[best] ? INTACT : MERGED));
+  const statusOf = ([best, kept, size]) => (kept < size ? SPLIT : kept === sizes[best] ? INTACT : MERGED);
+  const status = Uint8Array.from(counterparts, statusOf);
   const lost = counterparts.map(([best], place) => sizes[best] < least || owners.get(best)[0] !== halos.labels[place]);
   return { status, lost };
 }

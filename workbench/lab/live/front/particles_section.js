@@ -13,7 +13,8 @@ import { Section } from "./section.js";
 const [SMALLEST, LARGEST] = [0.001, 1]; // bounds, in linking lengths
 
 export class ParticlesSection extends Section {
-  // `given`: positions, box (or null), unit, length (of links), least (members of a halo), start (a bound), rungs (bounds at which halos were kept, when the page was made).
+  // `given`: positions, box (or null), unit, length (of links), least (members of a halo), start (a bound), rungs (bounds at
+  // which halos were kept when the page was made).
   constructor(parent, title, subject, common, machine, given) {
     super(parent, title, subject, common);
     Object.assign(this, { machine, ...given });
@@ -53,7 +54,7 @@ export class ParticlesSection extends Section {
     const { bound } = this.control;
     const lattice = fitted(this.machine.real, this.box, this.lower, this.upper, bound);
     if (!lattice) {
-      this.answer.textContent = "This bound is too small for this page, which takes 2²¹ cells along an axis and whole spacings of the numbers.";
+      this.answer.textContent = "This bound is too small for this page, which takes at most 2²¹ cells along an axis.";
       return;
     }
     this.machine.scope(() => {
@@ -84,7 +85,7 @@ export class ParticlesSection extends Section {
     this.note.textContent = rung
       ? `Kept at ${this.rungs.length} bounds when this page was made: the size is that of the archive, in which ` +
         `${counted(rung.index.length)} particles were moved, within the bound. The groups were found again just now, in this page.`
-      : `Halos are friends-of-friends groups of at least ${this.least} particles at a linking length of ${shown(this.length)} ${this.unit}. ` +
+      : `Halos are friends-of-friends groups of at least ${this.least} particles, linked up to ${shown(this.length)} ${this.unit}. ` +
         "The size is that of the built-in codec in free order, with an estimate of its tables (within 1% and 30 bytes).";
   }
 
@@ -126,7 +127,8 @@ const wide = (low, high) => (high > low ? [low, high] : [low - 0.5, low + 0.5]);
 export function checkedBox(positions, text) {
   if (!text.trim()) return null;
   const length = Number(text);
-  if (!(length > 0 && Number.isFinite(length))) throw new Refused(`the length of the box must be a positive number; got ${text}`);
+  if (!(length > 0 && Number.isFinite(length)))
+    throw new Refused(`the length of the box must be a positive number; got ${text}`);
   for (const x of positions)
     if (!(x >= 0 && x < length))
       throw new Refused(`in a periodic box, coordinates must be from 0 to below its length, ${length}; one is ${x}`);
