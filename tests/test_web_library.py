@@ -144,6 +144,7 @@ def test_every_kernel_gives_the_bits_of_the_host_library(tmp_path: Path) -> None
     found = replayed(module, record, tmp_path)
     assert found["differences"] == []
     assert {name for names in chosen.values() for name in names} - set(found["compared"]) == set()
+    del record.launches[:-1]
     record.arrays[-1] = bytes([record.arrays[-1][0] ^ 1]) + record.arrays[-1][1:]   # one bit of what the last one wrote
     assert [text.split(" differs in ")[1] for text in replayed(module, record, tmp_path)["differences"]] == [
         f"1 of {len(record.arrays[-1])} bytes"

@@ -8,9 +8,8 @@ from pathlib import PurePath
 from workbench.cli.leftovers import clear_leftovers
 from workbench.cli.notes import show_notes
 from workbench.cli.progress import Progress, add_quiet
-from workbench.cli.source import KINDS, add_file, add_trust, open_data
+from workbench.cli.source import KINDS, add_file, add_trust, open_data, print_result
 from workbench.cli.target import add_overwrite, new_file, require_free
-from workbench.cli.visible import visible
 from workbench.lab.live.examples import ABOUT, TITLE, example_of, random_field, universe
 from workbench.lab.live.page import page
 
@@ -46,7 +45,8 @@ def run(options: argparse.Namespace) -> int:
             data = open_data(options)
             progress(None, "preparing the page")
             examples = [example_of(data, PurePath(options.file).name)]
+    text = page(examples, TITLE, ABOUT).encode()
     with new_file(options.out, options.overwrite, options.file) as file:
-        file.write(page(examples, TITLE, ABOUT).encode())
-    print(f"wrote {visible(options.out)}: open it in a browser")
+        file.write(text)
+    print_result({"page": options.out, "bytes": len(text)}, options.json)
     return 0

@@ -1,5 +1,6 @@
 """What the live page takes, and who writes one; `tests/browser/test_live_page.py` opens it."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,9 @@ def test_what_a_live_page_cannot_take(field: wb.Field) -> None:
         example_of(Particles([[0.5, 0.5]], 1.0), "flat")
 
 
-def test_panels_and_the_shell_write_such_pages(tmp_path: Path, field: wb.Field) -> None:
+def test_panels_and_the_shell_write_such_pages(
+    tmp_path: Path, field: wb.Field, capsys: pytest.CaptureFixture[str]
+) -> None:
     panel = wb.lab.bounds(field, eb=0.07)
     saved = panel.save_report(tmp_path / "live.html", live=True)
     panel.close()
@@ -36,7 +39,9 @@ def test_panels_and_the_shell_write_such_pages(tmp_path: Path, field: wb.Field) 
     assert '"least": 7' in saved.read_text()
     assert '"start": 0.011' in saved.read_text()
     np.save(tmp_path / "field.npy", field.values)
-    assert main(["page", str(tmp_path / "field.npy"), "-o", str(tmp_path / "shell.html"), "--quiet"]) == 0
+    assert main(["page", str(tmp_path / "field.npy"), "-o", str(tmp_path / "shell.html"), "--json", "--quiet"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told == {"page": str(tmp_path / "shell.html"), "bytes": (tmp_path / "shell.html").stat().st_size}
     assert '"shape": [9, 11]' in (tmp_path / "shell.html").read_text()
 
 
