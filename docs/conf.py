@@ -16,6 +16,8 @@ from sphinx.application import Sphinx
 from workbench import __version__
 from workbench.codecs import Codec
 from workbench.lab import glossary
+from workbench.lab.live.examples import ABOUT, TITLE, random_field, universe
+from workbench.lab.live.page import page
 
 os.environ["LOSSBENCH_STATIC"] = "1"   # panels in notebooks are shown as pictures: a page has no kernel
 
@@ -85,9 +87,18 @@ def add_glossary(app: Sphinx, page: str, source: list[str]) -> None:
         source[0] += "\n```{glossary}\n" + "\n".join(entries) + "```\n"
 
 
+def write_live_page(app: Sphinx, error: Exception | None) -> None:
+    """Write the page that computes in the browser beside the others, of few data where notebooks are not run either."""
+    if error is None and app.builder.format == "html" and app.srcdir == app.confdir:
+        n, size = (64, 512) if nb_execution_mode == "force" else (16, 64)
+        text = page([universe(n), random_field(size)], TITLE, ABOUT)
+        Path(app.outdir, "page.html").write_text(text, encoding="utf-8")
+
+
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
     app.connect("config-inited", copy_notebooks)
+    app.connect("build-finished", write_live_page)
     app.connect("source-read", add_glossary)
     app.connect("autodoc-process-docstring", keep_bars)
     app.connect("autodoc-process-docstring", add_options)

@@ -14,7 +14,7 @@ from conftest import ROOT
 # `__init__` is `import workbench` itself: it may reach for what stands above it when that is used, not before.
 LAYERS = (
     {"errors", "arguments", "children", "declarations", "device_code", "host_library", "backend", "json_values", "memory",
-     "ordering", "progress", "rounding", "slabs", "text_files"},
+     "ordering", "progress", "rounding", "slabs", "text_files", "web_library"},
     {"data", "charts"},
     {"run"},
     {"codecs"},

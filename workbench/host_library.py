@@ -192,7 +192,7 @@ def _compile_changed(arguments: list[str], source: Path, target: Path, kept: Pat
     if not (PACKAGE.parent / "pyproject.toml").is_file():   # an installed package has no place for objects
         _compile(arguments)
         return
-    same = kept / f"{target.stem}-{hashlib.sha256(_with_headers(source).encode()).hexdigest()[:16]}.o"
+    same = kept / f"{target.stem}-{hashlib.sha256(with_headers(source).encode()).hexdigest()[:16]}.o"
     if not same.is_file():
         warnings = _compile(arguments)
         kept.mkdir(parents=True, exist_ok=True)
@@ -205,10 +205,10 @@ def _compile_changed(arguments: list[str], source: Path, target: Path, kept: Pat
         target.write_bytes(same.read_bytes())
 
 
-def _with_headers(source: Path) -> str:
+def with_headers(source: Path) -> str:
     """The text of a file with that of all its headers, in any order."""
     included = re.findall(r'#include "(\w+\.cuh)"', source.read_text())
-    return source.read_text() + "".join(_with_headers(source.with_name(name)) for name in included)
+    return source.read_text() + "".join(with_headers(source.with_name(name)) for name in included)
 
 
 def _replace(made: Path, target: Path) -> None:

@@ -19,7 +19,7 @@ from workbench.cli.failure import UNHEARD, WRONG, Parser, failed
 
 COMMANDS = (
     "demo", "lab", "info", "fof", "compress", "decompress", "convert", "verify", "audit", "stats", "combine", "salvage",
-    "tune", "train", "inject", "caches", "clean", "doctor", "completion",
+    "tune", "train", "inject", "caches", "page", "clean", "doctor", "completion",
 )
 
 

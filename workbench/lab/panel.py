@@ -19,6 +19,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
+from workbench.arguments import flag
 from workbench.errors import WorkbenchError
 from workbench.lab import report
 from workbench.lab.cells import forget, replace_in_cell
@@ -28,6 +29,8 @@ from workbench.lab.engine import Engine, Fields, Results, Stage, Status
 from workbench.lab.history import History
 from workbench.lab.jobs import Job, deliver_to_this_loop
 from workbench.lab.last_picture import LastPicture, static_bundle
+from workbench.lab.live.examples import ABOUT, TITLE
+from workbench.lab.live.page import page as live_page
 from workbench.lab.page import Page
 from workbench.lab.part import Part
 from workbench.lab.turns import Patience, in_turn
@@ -249,15 +252,25 @@ class Panel(ABC, Generic[State]):
         """Stop the running work."""
         self._engine.cancel()
 
-    def save_report(self, path: str | Path | None = None) -> Path:
-        """Write the content as one self-contained HTML file; returns its path."""
-        named, text = self.report()
+    def save_report(self, path: str | Path | None = None, live: bool = False) -> Path:
+        """Write the content as one self-contained HTML file; returns its path.
+
+        With `live`, it is a page that computes in the browser: its reader drags the bound, with nothing installed. The
+        panels of fields, of particles and of clusters have one.
+        """
+        named, text = self.report(live)
         return write_text(named if path is None else path, text, "a report", ".html", ".htm")
 
+    def live_example(self) -> dict[str, Any]:
+        """The data as a live page takes them (`workbench/lab/live/examples.py`)."""
+        raise WorkbenchError(f"the {self.title.lower()} panel has no live page: save its report without live=True")
+
     @in_turn   # drawing charts as texts changes what all plots share
-    def report(self) -> tuple[str, str]:
+    def report(self, live: bool = False) -> tuple[str, str]:
         """A name and the text of the report of what the view shows, or, without a view, of the present results."""
         named = f"lossbench-{self.title.lower()}-{datetime.now():%Y%m%d-%H%M%S}.html"
+        if flag("live", live):
+            return named, live_page([self.live_example()], TITLE, ABOUT)
         shown, code = (self.shown, self.code()) if self._shown is None else (self._shown, self._shown_code)
         return named, report.page(self.title, self.subject, shown, code)
 

@@ -42,6 +42,7 @@ from workbench.lab.description import Reading, Shown
 from workbench.lab.engine import Fields, Results, Stage
 from workbench.lab.grid import GridAxis, grid_of
 from workbench.lab.jobs import Job
+from workbench.lab.live.examples import example_of
 from workbench.lab.panel import Panel
 from workbench.lab.part import Part
 from workbench.lab.saving import SaveArchive
@@ -93,6 +94,11 @@ class BoundsPanel(Panel[BoundsState]):
     def history(self) -> dict[str, Run]:
         """The latest runs of these data."""
         return self.examined(self.state).runs
+
+    def live_example(self) -> dict[str, Any]:
+        """The data, with the present bound if that is an absolute one."""
+        state = self.state
+        return example_of(self.data, self.name, start=state.eb if state.kind == "absolute" else None)
 
     def rows(self) -> Sequence[Row]:
         """The bound and the search for one above, the view below the pictures."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.bounds.sources import require_data
+from workbench.clusters import absolute_linking_length
 from workbench.data import Particles
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute
@@ -26,6 +27,7 @@ from workbench.lab.controls import Button, Choice, LogSlider, Number, Row, Words
 from workbench.lab.description import Reading, Shown
 from workbench.lab.engine import Fields, Results, Stage
 from workbench.lab.jobs import Job
+from workbench.lab.live.examples import example_of
 from workbench.lab.panel import Panel
 from workbench.lab.saving import SaveArchive
 from workbench.lab.turns import in_turn
@@ -121,6 +123,12 @@ class ClustersPanel(Panel[ClustersState]):
         if trace is not None and trace.promised != _promised(state):
             trace = None   # halos are being kept for another state
         return drawing.draw(self.particles, state, halos, breakage, kept, trace)
+
+    def live_example(self) -> dict[str, Any]:
+        """The particles, with the present bound, linking length and smallest halo."""
+        state = self.state
+        length = absolute_linking_length(self.particles, state.linking_length, state.unit)
+        return example_of(self.particles, self.name, length=length, least=state.min_members, start=state.bound)
 
     def code_for(self, state: ClustersState) -> str:
         """Compress, and compare the groups; with the promise if the archive that is shown has it."""
