@@ -4,7 +4,7 @@
 import { bitLength, sortByKey } from "./ordering.js";
 
 const [AXIS_BITS, MOST_CELL_BITS] = [21, 52]; // of each axis in a key; of a cell number
-const [BLOCK, SAMPLED, CONTEXTS, SYMBOLS, PRECISION] = [1024, 8, 64, 256, 12];
+const [BLOCK, SAMPLED, CONTEXTS, SYMBOLS, PRECISION, IN_TURNS] = [1024, 8, 64, 256, 12, 3];
 const [RARE, FEW, NEAR_INTEGER] = [1 / 1024, 4000, 1e-9];
 
 const sum = (numbers) => numbers.reduce((before, each) => before + each, 0);
@@ -68,7 +68,8 @@ export function sizeOf(machine, key, lattice) {
     const [room, table] = [Math.floor((Math.min(BLOCK, count) * PRECISION) / 16) + 4, machine.array("u32", frequency)];
     const [words, used] = [machine.array("u16", blocks * room), machine.array("i64", blocks)];
     const slots = machine.array("u32", slotsOf(frequency));
-    machine.launch("encode_symbols", blocks, begin, code, blocks, frequency.length, table, slots, 0, room, words, used);
+    machine.launch("encode_symbols", Math.ceil(blocks / IN_TURNS), IN_TURNS, blocks, begin, code, blocks, frequency.length, table,
+    slots, 0, room, words, used);
     let bytes = 4 * blocks; // checksums
     used.values.forEach((each, block) => (bytes += 2 * Number(each) + 4 * Math.ceil(Number(bits.values[block]) / 32)));
     return bytes + packedSize(frequency, blocks);
