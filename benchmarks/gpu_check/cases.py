@@ -505,17 +505,17 @@ def _imitations(move: Move, count: int) -> Named:
     error, corner = random.random((2, places)) - 0.5, 5 * random.random((8, places))
     weight, bounds, signs = np.full(places, 1 / places), np.array([0.001, 0.03, 0.5]), np.array([[1, -1] * 4, [1, 0] * 4])
     whole, narrow = random.integers(-9, 9, (4, places)).astype(np.int32), error.astype(np.float32)
-    table = np.empty((3, places), np.uint16), np.empty((3, 2048))
+    table = np.zeros((3, places), np.uint16), np.zeros((3, 2048))
     launched = _launched(move, "imitation")
-    yield "rows", launched("count_rows", 3, 4, places, whole, weight, *table, np.empty(4))
+    yield "rows", launched("count_rows", 3, 4, places, whole, weight, *table, np.zeros(4))
     pairs, halves = np.stack([error, error[::-1]]), np.full((2, 3), 0.5)
     yield "errors", launched("count_errors", 3, 2, 3, places, places, error, narrow, weight, weight, pairs, weight, bounds,
-                             halves, *table, np.empty(36))
+                             halves, *table, np.zeros(36))
     yield "differences", launched("count_differences", 3, 2, 3, 8, places, corner, signs.astype(np.int32), bounds, weight,
-                                  *table, np.empty(6))
+                                  *table, np.zeros(6))
     column, first, split = random.integers(0, 2, 35), np.array([0, 2, 5]), random.random(35).astype(np.float32)
     yield "trees", launched("sum_trees", 2 * places, places, 2, 5, 2, 3, narrow.T.copy(), column, split, random.random(40),
-                            first, np.ones(2), np.empty(2 * places))
+                            first, np.ones(2), np.zeros(2 * places))
     for dtype in (np.float32, np.float64):
         values = (10 * random.random(64 * places) - 5).astype(dtype)
         for name, found in _of_values(move, values, places, random):
@@ -526,18 +526,18 @@ def _of_values(move: Move, values: np.ndarray, places: int, random: np.random.Ge
     """Samples, windows, blocks and patches of these values."""
     wide, there = random.integers(0, 2, places).astype(np.uint8), random.integers(0, values.size, 5 * places)
     launched = _launched(move, "samples", values.dtype)
-    yield "samples", launched("interpolate_samples", places, values.size, values, there, wide, np.empty(2 * places))
-    yield "windows", launched("window_variances", places, 5, values.size, values, there, np.empty(places))
+    yield "samples", launched("interpolate_samples", places, values.size, values, there, wide, np.zeros(2 * places))
+    yield "windows", launched("window_variances", places, 5, values.size, values, there, np.zeros(places))
     lowest, order = np.array([-20, -3, 1], np.int32), np.arange(64, dtype=np.int32)
-    bits = np.empty((3, places), np.int32)
-    known, squares = np.ones(values.size, np.uint8), np.empty((3, places))
+    bits = np.zeros((3, places), np.int32)
+    known, squares = np.ones(values.size, np.uint8), np.zeros((3, places))
     launched = _launched(move, "blocks", values.dtype)
     yield "blocks", launched("cut_blocks", places, 3, 3, values, known, lowest, order, bits, squares)
     many, squares = random.integers(0, 999, (3, places)).astype(np.int32), random.random((3, places))
-    yield "blocks described", launched("describe_blocks", 3, places, many, squares, np.arange(places), np.empty(12))
+    yield "blocks described", launched("describe_blocks", 3, places, many, squares, np.arange(places), np.zeros(12))
     extent, margin, times = np.array([[1, 20, 8], [0, 4, 0], [0, 2, 1]], np.int32)
-    steps, room = np.concatenate([[0], 8 * np.arange(12), np.arange(8)]), np.empty((places, 20, 16), values.dtype)
-    patches, found = np.tile(values, 3)[: 160 * places].copy(), np.empty(96 * places, values.dtype)
+    steps, room = np.concatenate([[0], 8 * np.arange(12), np.arange(8)]), np.zeros((places, 20, 16), values.dtype)
+    patches, found = np.tile(values, 3)[: 160 * places].copy(), np.zeros(96 * places, values.dtype)
     yield "patches", _launched(move, "patches", values.dtype)(
         "divide_patches", places, 160, 20, 96, 96, patches, extent, margin, times, steps, room, found
     )
