@@ -9,7 +9,8 @@ import sys
 import warnings
 from pathlib import Path
 
-sys.modules["workbench"] = None   # whoever imports it gets an ImportError
+for _absent in ("workbench", "dask", "pint", "sparse", "cupy"):   # whoever imports one gets an ImportError
+    sys.modules[_absent] = None
 _entry_points = importlib.metadata.entry_points
 
 

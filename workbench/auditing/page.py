@@ -15,6 +15,7 @@ from workbench.auditing.row import Row, in_place
 from workbench.charts.description import Axis, Chart, Rule, Series
 from workbench.charts.png import as_data_url, png
 from workbench.charts.svg import drawing
+from workbench.charts.table import html_table
 from workbench.data.summary_html import size
 from workbench.metrics.report import MEANINGS
 
@@ -103,9 +104,7 @@ def _sentence(finding: Finding) -> str:
 def _table(rows: Sequence[Row]) -> str:
     """One row for each array."""
     words = [{**row.in_words(), "bits a value": _bits(row)} for row in rows]
-    heads = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in words[0]) if words else ""
-    lines = ["".join(f"<td>{html.escape(text)}</td>" for text in row.values()) for row in words]
-    return f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(f'<tr>{line}</tr>' for line in lines)}</tbody></table>"
+    return html_table(list(words[0]) if words else [], [list(row.values()) for row in words], texts=())
 
 
 def _bits(row: Row) -> str:

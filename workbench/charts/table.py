@@ -8,21 +8,22 @@ from typing import Any
 
 from workbench.errors import WorkbenchError
 
-LEFT = ' style="text-align: left"'
+LEFT, SCOPE = ' style="text-align: left"', ' scope="col"'
 
 
 def html_table(heads: Sequence[str], rows: Iterable[Sequence[str]], texts: Sequence[int] = (0,), title: str = "") -> str:
     """A table, below its title if it has one. The columns `texts` are aligned left. All text is escaped.
 
-    >>> html_table(["site", "ratio"], [["a < b", "2"]])[72:]
+    >>> html_table(["site", "ratio"], [["a < b", "2"]]).partition("</thead>")[2]
     '<tbody><tr><td style="text-align: left">a &lt; b</td><td>2</td></tr></tbody></table>'
     """
-    def row(tag: str, cells: Sequence[str]) -> str:
-        shown = (f"<{tag}{LEFT if place in texts else ''}>{html.escape(cell)}</{tag}>" for place, cell in enumerate(cells))
+    def row(tag: str, cells: Sequence[str], scope: str = "") -> str:
+        starts = (f"<{tag}{scope}{LEFT if place in texts else ''}>" for place in range(len(cells)))
+        shown = (f"{start}{html.escape(cell)}</{tag}>" for start, cell in zip(starts, cells, strict=True))
         return f"<tr>{''.join(shown)}</tr>"
 
     body = "".join(row("td", cells) for cells in rows)
-    table = f"<table><thead>{row('th', heads)}</thead><tbody>{body}</tbody></table>"
+    table = f"<table><thead>{row('th', heads, SCOPE)}</thead><tbody>{body}</tbody></table>"
     return f"<div><strong>{html.escape(title)}</strong>{table}</div>" if title else table
 
 

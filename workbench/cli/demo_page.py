@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
 from itertools import zip_longest
 
 import numpy as np
 
 from workbench import __version__
 from workbench.charts.png import as_data_url, png
+from workbench.charts.table import html_table
 from workbench.cli.demo_comparison import HEADER, SHARE, Comparison
 from workbench.cli.picture import coloured, projected_density
 from workbench.clusters import Catalogue, Groups
@@ -94,12 +94,11 @@ def _map(particles: Particles, halos: Catalogue) -> str:
 
 
 def _table(halos: Catalogue) -> str:
-    rows = ["<tr><th></th><th>particles</th><th>radius [Mpc/h]</th><th>centre [Mpc/h]</th></tr>"]
+    rows = []
     largest = zip(halos.members[:8], halos.radii, halos.centres, strict=False)
     for number, (members, radius, (x, y, z)) in enumerate(largest, start=1):
-        cells = (str(number), f"{members:,}", f"{radius:.2f}", f"{x:.1f}, {y:.1f}, {z:.1f}")
-        rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
-    return f"<table>{''.join(rows)}</table>"
+        rows.append((str(number), f"{members:,}", f"{radius:.2f}", f"{x:.1f}, {y:.1f}, {z:.1f}"))
+    return html_table(["", "particles", "radius [Mpc/h]", "centre [Mpc/h]"], rows, texts=())
 
 
 def _compressed(comparison: Comparison) -> str:
@@ -108,27 +107,18 @@ def _compressed(comparison: Comparison) -> str:
 <p class="lead">Every coordinate may differ by {comparison.bound:.3g} Mpc/h, {SHARE:g} of the linking length; without
 compression a particle takes 96 bits. A halo is broken when it is split (it lost members) or merged (it lost none, but
 gained some); the overhead is the cost of keeping halos, in bits per particle; an error above 1 breaks the bound.</p>
-{_grid([HEADER, *(way.cells() for way in comparison.ways)])}
-<h2>Halos of each size, before and after</h2>{_grid(_halo_counts(comparison))}"""
+{html_table(HEADER, [way.cells() for way in comparison.ways], texts=())}
+<h2>Halos of each size, before and after</h2>{_halo_counts(comparison)}"""
 
 
-def _halo_counts(comparison: Comparison) -> list[tuple[str, ...]]:
+def _halo_counts(comparison: Comparison) -> str:
     """The mass function as a table: bins that double in size, and one column for each way."""
     columns = [comparison.halos, *(way.halos for way in comparison.ways)]
-    rows = [("particles", "original", *(way.name for way in comparison.ways))]
+    heads, rows = ["particles", "original", *(way.name for way in comparison.ways)], []
     for number, counts in enumerate(zip_longest(*columns, fillvalue=0)):
         first = comparison.min_members * 2**number
         rows.append((f"{first:,} to {2 * first - 1:,}", *(f"{count:,}" for count in counts)))
-    return rows
-
-
-def _grid(rows: Sequence[Sequence[str]]) -> str:
-    """A table below its first row."""
-    lines = []
-    for number, row in enumerate(rows):
-        tag = "td" if number else "th"
-        lines.append("<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row) + "</tr>")
-    return f"<table>{''.join(lines)}</table>"
+    return html_table(heads, rows, texts=())
 
 
 def _mass_function(halos: Catalogue) -> str:

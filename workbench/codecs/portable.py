@@ -30,8 +30,7 @@ from workbench.codecs.codec import Codec, CodecFailed, Tolerance, option
 from workbench.codecs.pcodec import INTEGERS
 from workbench.codecs.rounding import before_rounding, largest_magnitude
 
-SHUFFLES = ("shuffle", "bitshuffle", "noshuffle")   # the names in Zarr; numcodecs numbers them
-_NUMBERS = {"noshuffle": 0, "shuffle": 1, "bitshuffle": 2}
+SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")   # the names in Zarr; for numcodecs their places are numbers
 STEPS = np.dtype("<i4")     # numbers on a lattice: divided by a float they are float64 in every version of NumPy
 ROOM = 2.0                  # times the largest value of a sample, up to which a lattice keeps the bound
 _HEADER = 16                # bytes of Blosc, the numbers of which are checked before it sees the rest
@@ -135,7 +134,7 @@ class Portable(Codec):
             numbers = np.diff(numbers, prepend=numbers.dtype.type(0))
         numbers = np.ascontiguousarray(numbers, self._stored(values.dtype))
         with _one_thread(blosc):
-            return blosc.compress(numbers, b"zstd", self.level, _NUMBERS[self.shuffle])
+            return blosc.compress(numbers, b"zstd", self.level, SHUFFLES.index(self.shuffle))
 
     def _numbers(self, values: np.ndarray) -> np.ndarray:
         """The numbers of the lattice that are nearest to these values."""

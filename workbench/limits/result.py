@@ -12,6 +12,7 @@ from typing import Literal, overload
 import numpy as np
 
 from workbench.charts.description import Chart
+from workbench.charts.table import html_table
 from workbench.codecs import Codec
 from workbench.data import Field
 from workbench.data.labelled import is_labelled
@@ -363,10 +364,9 @@ class FieldLimits(RateDistortion):
             model = "does not vary" if fit is None else f"{fit.family}, standard deviation {spread:.4g}"
             doubt = "" if fit is None else str(fit.misfit)
             rows.append([str(region + 1), f"{100 * cells / self.source.size:.1f}%", f"{mean:.4g}", model, doubt])
-        head = "".join(f"<th>{name}</th>" for name in ("region", "share", "mean", "Gaussian model", "misfit"))
-        body = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+        table = html_table(["region", "share", "mean", "Gaussian model", "misfit"], rows, texts=(3, 4))
         warnings = "".join(f"<p>⚠ {html.escape(warning)}</p>" for warning in self.warnings)
-        return f"<p>{html.escape(repr(self))}</p><table><tr>{head}</tr>{body}</table>{warnings}"
+        return f"<p>{html.escape(repr(self))}</p>{table}{warnings}"
 
 
 @overload

@@ -62,10 +62,8 @@ def mean_error(answer: Any, bound: float, count: int) -> Verdict:
         (near(bound), "That is what the bound guarantees, and only if all errors had the same sign. What is typical?"),
         (near(bound / math.sqrt(count)), "Nearly: the rms error of one value is not ξ (lesson 2)."),
         (near(bound / math.sqrt(3)), "That is the rms error of one value. Those of N values mostly cancel in the mean."),
-        (near(bound / math.sqrt(3) / count), "Errors do not cancel so well: their sum grows with the root of N, so "
-                                             "the mean falls with the root of N."),
-        (near(bound / count), "Errors do not cancel so well: their sum grows with the root of N, so the mean falls "
-                              "with the root of N."),
+        *((near(one / count), "Errors do not cancel so well: their sum grows with the root of N, so the mean falls with "
+                              "the root of N.") for one in (bound / math.sqrt(3), bound)),
         (near(bound * math.sqrt(count / 3)), "That is the error of the sum. The mean is the sum divided by N."),
     )
     return MEAN.number(answer, near(truth, 0.05), "", mistakes,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from workbench.archive import Archive
-from workbench.teaching.question import Question, near, required
+from workbench.teaching.question import Question, near, required, worst
 from workbench.teaching.verdict import Verdict
 
 DISTANCE = Question(
@@ -98,9 +98,9 @@ def _about_projection(got: np.ndarray, moved: np.ndarray, original: np.ndarray, 
     for wrong, hint in known:
         if np.allclose(got, wrong, atol=1e-9):
             return hint
-    worst = float(np.abs(got - original).max())
-    if not worst <= bound * (1 + 1e-9):
-        return f"A coordinate is {worst:.3g} from its original, and ξ is {bound:g}."
+    largest = worst(got - original)
+    if largest > bound * (1 + 1e-9):
+        return f"A coordinate is {largest:.3g} from its original, and ξ is {bound:g}."
     return "All are within the bound, but not each is as near as possible to where it was."
 
 
