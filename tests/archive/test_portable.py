@@ -76,7 +76,7 @@ RULES = {"T": wb.Absolute("0.01 K"), "ice": wb.Relative(1e-3), "*": wb.Exact()}
 
 
 @pytest.fixture(scope="module")
-def read_elsewhere(tmp_path_factory):
+def read_by_zarr(tmp_path_factory):
     """What a process finds in all archives of this file that has no package of ours, by their names."""
     folder, suffixes = tmp_path_factory.mktemp("portable"), (".zarr", ".zip")
     for number, (name, (source, bound)) in enumerate(CASES.items()):
@@ -98,9 +98,9 @@ def read_elsewhere(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_values_are_in_their_bound_without_the_package(read_elsewhere, name):
+def test_values_are_in_their_bound_without_the_package(read_by_zarr, name):
     source, bound = CASES[name]
-    found, archive = read_elsewhere(name)
+    found, archive = read_by_zarr(name)
     decoded = archive.decompress()
     assert_same_bits(found["zarr values"], decoded.values)
     assert archive.verify(source).passed
@@ -117,15 +117,15 @@ def test_values_are_in_their_bound_without_the_package(read_elsewhere, name):
         assert_same_bits(found["zarr values"][~finite], source[~finite])
 
 
-def test_a_chunk_in_a_shard_is_read_without_the_package(read_elsewhere):
-    found, archive = read_elsewhere("shards")
+def test_a_chunk_in_a_shard_is_read_without_the_package(read_by_zarr):
+    found, archive = read_by_zarr("shards")
     assert archive.data.layout.shard_shape is not None
     assert_same_bits(found["zarr values"], archive.decompress().values)
 
 
 @pytest.mark.parametrize("name", ["ocean.zarr", "ocean.zip"])
-def test_a_dataset_is_one_to_xarray_alone(read_elsewhere, name):
-    found, archive = read_elsewhere(name)
+def test_a_dataset_is_one_to_xarray_alone(read_by_zarr, name):
+    found, archive = read_by_zarr(name)
     wanted = ocean()
     assert found["coordinates"].tolist() == ["area", "lat", "time"]
     for own in ("basin", "open", "time", "lat", "area"):

@@ -35,8 +35,8 @@ def test_a_lesson_has_three_to_five_exercises_and_no_answer(lesson: str) -> None
     assert len(exercises) == len(SOLUTIONS[lesson]) == sum(text.count("### Exercise") for text in cells)
     assert all("check." in code for code in exercises)
     text = "\n".join(cells).replace(" ", "")
-    told = [answer for answer in SOLUTIONS[lesson] if len(answer) > 16 and answer.replace(" ", "") in text]
-    assert told == []
+    given = [answer for answer in SOLUTIONS[lesson] if len(answer) > 16 and answer.replace(" ", "") in text]
+    assert given == []
 
 
 # Lesson 1.

@@ -40,8 +40,8 @@ def test_panels_and_the_shell_write_such_pages(
     assert '"start": 0.011' in saved.read_text()
     np.save(tmp_path / "field.npy", field.values)
     assert main(["page", str(tmp_path / "field.npy"), "-o", str(tmp_path / "shell.html"), "--json", "--quiet"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told == {"page": str(tmp_path / "shell.html"), "bytes": (tmp_path / "shell.html").stat().st_size}
+    printed = json.loads(capsys.readouterr().out)
+    assert printed == {"page": str(tmp_path / "shell.html"), "bytes": (tmp_path / "shell.html").stat().st_size}
     assert '"shape": [9, 11]' in (tmp_path / "shell.html").read_text()
 
 

@@ -43,8 +43,8 @@ WINDOWS = 256
 FEW = 512              # to choose between orders of axes
 LEVELS = 6             # of grid refinement that are told apart,
 FIRST_LEVELS = 2       # and to choose between orders of axes
-TOLD = np.array([0.5, 0.9, 0.99])   # quantiles of the size of errors
-WINDOWS_TOLD = (0.1, 0.5, 0.9)   # quantiles of the variance in windows: calm, usual and stormy ones
+QUANTILES = np.array([0.5, 0.9, 0.99])   # of the size of errors
+QUANTILES_OF_WINDOWS = (0.1, 0.5, 0.9)   # of the variance in windows: calm, usual and stormy ones
 
 
 @dataclass(eq=False)
@@ -65,11 +65,11 @@ class Errors:
     @functools.cached_property
     def sizes(self) -> np.ndarray:
         """The median, the 90th and the 99th percentile of their size, one column for each predictor."""
-        found = np.empty((len(TOLD), len(self.here)))
+        found = np.empty((len(QUANTILES), len(self.here)))
         for column, errors in enumerate(self.here):
             size = np.abs(errors)
             order = size.argsort()
-            places = self.weight[order].cumsum().searchsorted(TOLD)
+            places = self.weight[order].cumsum().searchsorted(QUANTILES)
             found[:, column] = size[order[np.minimum(places, size.size - 1)]]
         return found
 
@@ -185,7 +185,7 @@ class Survey:
     @functools.cached_property
     def storminess(self) -> np.ndarray:
         """The standard deviation in calm, usual and stormy windows."""
-        found: np.ndarray = np.sqrt(np.sort(self.variances)[[int(share * WINDOWS) for share in WINDOWS_TOLD]])
+        found: np.ndarray = np.sqrt(np.sort(self.variances)[[int(share * WINDOWS) for share in QUANTILES_OF_WINDOWS]])
         return found
 
     @functools.cached_property

@@ -84,11 +84,11 @@ def particles_example(
     return {
         "kind": "particles", "title": title, "subject": subject, "positions": positions, "length": length, "least": least,
         "box": None if bare.box is None else list(map(float, bare.box)), "unit": unit_of_length(particles.metadata),
-        "start": start, "rungs": [_rung(bare, share * length, length) for share in kept],
+        "start": start, "archives": [_archive(bare, share * length, length) for share in kept],
     }
 
 
-def _rung(particles: Particles, bound: float, length: float) -> dict[str, Any]:
+def _archive(particles: Particles, bound: float, length: float) -> dict[str, Any]:
     """The size of an archive with clusters kept, and where it differs from the lattice of the bound."""
     archive = compress(particles, Absolute(bound), order="free", keep=[KeepClusters(length, unit="length")])
     found = np.empty_like(particles.positions)

@@ -20,25 +20,25 @@ export class BoundControl {
   }
 
   // The range of bounds, or the only ones; and the one to begin with.
-  offer({ least, most, rungs = null }, bound) {
-    Object.assign(this, { least, most, rungs });
-    this.slider.max = rungs ? rungs.length - 1 : STEPS;
-    this.entry.disabled = Boolean(rungs);
-    this.show(rungs ? this.boundAt(this.nearest(bound)) : bound);
+  offer({ least, most, only = null }, bound) {
+    Object.assign(this, { least, most, only });
+    this.slider.max = only ? only.length - 1 : STEPS;
+    this.entry.disabled = Boolean(only);
+    this.show(only ? this.boundAt(this.nearest(bound)) : bound);
   }
 
   boundAt(step) {
-    return this.rungs ? this.rungs[step] : this.least * (this.most / this.least) ** (step / STEPS);
+    return this.only ? this.only[step] : this.least * (this.most / this.least) ** (step / STEPS);
   }
 
   nearest(bound) {
     const away = (step) => Math.abs(Math.log(this.boundAt(step) / bound));
-    return this.rungs.reduce((best, _, step) => (away(step) < away(best) ? step : best), 0);
+    return this.only.reduce((best, _, step) => (away(step) < away(best) ? step : best), 0);
   }
 
   show(bound) {
     this.bound = bound;
-    const step = this.rungs ? this.nearest(bound) : (STEPS * Math.log(bound / this.least)) / Math.log(this.most / this.least);
+    const step = this.only ? this.nearest(bound) : (STEPS * Math.log(bound / this.least)) / Math.log(this.most / this.least);
     this.slider.value = step;
     this.entry.value = String(Number(bound.toPrecision(4)));
     this.slider.setAttribute("aria-valuetext", shown(bound));

@@ -47,8 +47,9 @@ class Live {
     const [values, type] = ArrayBuffer.isView(data) ? [data, example.type] : [arrayOf(data), data.type];
     if (kind === "field") return new FieldSection(parent, title, subject, common, { ...example, values, type });
     const machine = await Machine.of(this.module, this.given.declared, type);
-    const rungs = example.rungs?.map((rung) => ({ ...rung, index: arrayOf(rung.index), positions: arrayOf(rung.positions) }));
-    return new ParticlesSection(parent, title, subject, common, machine, { ...example, positions: values, rungs });
+    const unpacked = (one) => ({ ...one, index: arrayOf(one.index), positions: arrayOf(one.positions) });
+    const archives = example.archives?.map(unpacked);
+    return new ParticlesSection(parent, title, subject, common, machine, { ...example, positions: values, archives });
   }
 
   // A file of the reader's own.

@@ -23,9 +23,9 @@ export function read(buffer) {
   if (!(kind in TYPES))
     throw new Refused(`this page takes float32 and float64; the array is ${kind ?? "of another type"}: use .astype("float32")`);
   const shape = tuple.split(",").map((each) => each.trim()).filter(Boolean).map(Number);
-  const [count, told] = [shape.reduce((a, b) => a * b, 1), `(${shape.join(", ")})`];
+  const [count, extents] = [shape.reduce((a, b) => a * b, 1), `(${shape.join(", ")})`];
   if (shape.length < 2 || shape.length > 3 || !count)
-    throw new Refused(`this page takes fields of two or three axes, and positions of shape (N, 3); this array has shape ${told}`);
+    throw new Refused(`this page takes fields of two or three axes, and positions of shape (N, 3); this array has shape ${extents}`);
   if (count > MOST)
     throw new Refused(`this page takes up to ${listed(MOST)} values; this array has ${listed(count)}: save a part of it`);
   if (/'fortran_order':\s*True/.test(header))
@@ -33,7 +33,7 @@ export function read(buffer) {
   const size = TYPES[kind].BYTES_PER_ELEMENT;
   if (start + length + count * size !== bytes.length)
     throw new Refused(
-      `an array of shape ${told} has ${count * size} bytes; this file has ${bytes.length - start - length}: ` +
+      `an array of shape ${extents} has ${count * size} bytes; this file has ${bytes.length - start - length}: ` +
       "it is cut short or damaged");
   const data = buffer.slice(start + length);
   if (order === ">") new Uint8Array(data).forEach((_, at, all) => at % size === 0 && all.subarray(at, at + size).reverse());

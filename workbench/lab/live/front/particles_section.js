@@ -13,8 +13,8 @@ import { Section } from "./section.js";
 const [SMALLEST, LARGEST] = [0.001, 1]; // bounds, in linking lengths
 
 export class ParticlesSection extends Section {
-  // `given`: positions, box (or null), unit, length (of links), least (members of a halo), start (a bound), rungs (bounds at
-  // which halos were kept when the page was made).
+  // `given`: positions, box (or null), unit, length (of links), least (members of a halo), start (a bound), archives (of
+  // some bounds, in which clusters are kept).
   constructor(parent, title, subject, common, machine, given) {
     super(parent, title, subject, common);
     Object.assign(this, { machine, ...given });
@@ -30,7 +30,7 @@ export class ParticlesSection extends Section {
     this.maps = new Maps(this.positions, this.frame, this.unit);
     const changed = () => this.soon(() => this.update());
     this.control = new BoundControl(this.controls, "error bound of each coordinate", this.unit, changed);
-    if (this.rungs?.length) this.offerKept();
+    if (this.archives?.length) this.offerKept();
     this.offer(this.start ?? this.length / 10);
     this.update();
   }
@@ -46,8 +46,8 @@ export class ParticlesSection extends Section {
   }
 
   offer(bound) {
-    const rungs = this.kept?.checked ? this.rungs.map((rung) => rung.bound) : null;
-    this.control.offer({ least: SMALLEST * this.length, most: LARGEST * this.length, rungs }, bound);
+    const only = this.kept?.checked ? this.archives.map(({ bound }) => bound) : null;
+    this.control.offer({ least: SMALLEST * this.length, most: LARGEST * this.length, only }, bound);
   }
 
   update() {
@@ -59,19 +59,19 @@ export class ParticlesSection extends Section {
     }
     this.machine.scope(() => {
       const [key, values] = decoded(this.machine, this.row, lattice);
-      const rung = this.kept?.checked ? this.rungs.find((each) => each.bound === bound) : null;
-      if (rung) move(values.values, rung);
+      const archive = this.kept?.checked ? this.archives.find((each) => each.bound === bound) : null;
+      if (archive) move(values.values, archive);
       const labels = friendsOfFriends(this.machine, values, this.box, this.length);
-      const bytes = rung?.bytes ?? sizeOf(this.machine, key, lattice);
-      this.found = { ...matched(this.halos, labels, this.least), bytes, rung, decoded: values.values.slice() };
-      this.found.same = rung && labels.every((label, particle) => label === this.labels[particle]);
+      const bytes = archive?.bytes ?? sizeOf(this.machine, key, lattice);
+      this.found = { ...matched(this.halos, labels, this.least), bytes, archive, decoded: values.values.slice() };
+      this.found.same = archive && labels.every((label, particle) => label === this.labels[particle]);
     });
     this.tell();
     this.look();
   }
 
   tell() {
-    const { status, lost, bytes, rung, same } = this.found;
+    const { status, lost, bytes, archive, same } = this.found;
     const [split, merged] = [SPLIT, MERGED].map((kind) => status.reduce((sum, each) => sum + (each === kind), 0));
     const all = counted(status.length);
     const bits = `${((8 * bytes) / this.count).toFixed(2)} bits a particle`;
@@ -81,10 +81,11 @@ export class ParticlesSection extends Section {
     const broken = `${counted(split + merged)} of ${all} halos are broken: ${counted(split)} split, ${counted(merged)} merged; ` +
       `${counted(lostOnes)} are lost, as they match no halo any more.`;
     const kept = same ? `All ${all} halos are kept, and every smaller group, particle for particle.` : broken;
-    this.answer.textContent = `${rung ? kept : broken} ${bits}, ${smaller}.`;
-    this.note.textContent = rung
-      ? `Kept at ${this.rungs.length} bounds when this page was made: the size is that of the archive, in which ` +
-        `${counted(rung.index.length)} particles were moved, within the bound. The groups were found again just now, in this page.`
+    this.answer.textContent = `${archive ? kept : broken} ${bits}, ${smaller}.`;
+    this.note.textContent = archive
+      ? `Kept at ${this.archives.length} bounds when this page was made: the size is that of the archive, in which ` +
+        `${counted(archive.index.length)} particles were moved, within the bound. ` +
+        "The groups were found again just now, in this page."
       : `Halos are friends-of-friends groups of at least ${this.least} particles, linked up to ${shown(this.length)} ${this.unit}. ` +
         "The size is that of the built-in codec in free order, with an estimate of its tables (within 1% and 30 bytes).";
   }
@@ -99,8 +100,8 @@ export class ParticlesSection extends Section {
     const name = `${window}`;
     if (this.seen !== name) this.original = this.maps.picture("original", this.positions, window);
     this.seen = name;
-    const { status, rung } = this.found;
-    const pictures = [this.original, this.maps.picture(rung ? "halos kept" : "decoded", this.found.decoded, window)];
+    const { status, archive } = this.found;
+    const pictures = [this.original, this.maps.picture(archive ? "halos kept" : "decoded", this.found.decoded, window)];
     const before = this.before ??= haloMarks(this.halos, this.circles, new Uint8Array(status.length));
     this.draw(pictures, [before, haloMarks(this.halos, this.circles, status)], this.frame, this.window ?? []);
   }
