@@ -95,6 +95,17 @@ def test_the_same_promise(field: wb.Field) -> None:
     assert "half" in promises.same_promise(spread / 2000, field, 1e-3).text
 
 
+def test_a_bound_that_was_overwritten_is_named(field: wb.Field, archive: wb.Archive) -> None:
+    for bound in (wb.Absolute(XI), "wide", ..., 0):
+        for check in (
+            lambda bound: promises.steps(1, field, bound), lambda bound: promises.halving(1, field, bound),
+            lambda bound: science.typical_error(1, field, archive, bound), lambda bound: science.gradient(1, bound, 0.1),
+            lambda bound: limits.price(1, np.arange(9), 1.0, bound),
+        ):
+            with pytest.raises(wb.WorkbenchError, match="the bound must be positive"):
+                check(bound)
+
+
 # Lesson 2.
 
 def test_typical_errors_and_gradients(field: wb.Field, archive: wb.Archive) -> None:

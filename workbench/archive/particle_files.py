@@ -17,7 +17,7 @@ from workbench.archive.archive import Archive
 from workbench.archive.collection.loss_in_files import with_loss_in_words
 from workbench.backend import to_host
 from workbench.data.particles import Particles
-from workbench.data.readers.hdf5_snapshots import COLUMNS, DESCRIPTIONS
+from workbench.data.readers.hdf5_snapshots import COLUMNS, TYPES
 from workbench.data.readers.libraries import library
 from workbench.data.readers.tables import IDS, POSITIONS
 from workbench.data.triclinic import KEY
@@ -25,7 +25,6 @@ from workbench.errors import WorkbenchError
 
 SUFFIXES = (".hdf5", ".h5")
 SUFFIXED = "HDF5 snapshot"     # how the format of a source ends that has this layout
-TYPES = 7
 DARK_MATTER = 1
 UNITS_OF_SWIFT = "Unit length in cgs (U_L)"
 
@@ -79,7 +78,7 @@ def _rows_of_types(archive: Archive, count: int) -> dict[int, slice]:
     metadata = archive.attributes["metadata"]
     kinds, counts = metadata.get("particle_type", DARK_MATTER), metadata.get("particle_counts", {})
     if not isinstance(kinds, list):
-        kind = kinds if isinstance(kinds, int) and 0 <= kinds < TYPES else DARK_MATTER
+        kind = kinds if isinstance(kinds, int) and kinds in TYPES else DARK_MATTER
         return {kind: slice(0, count)}
     sizes = [counts.get(str(kind), 0) if isinstance(counts, Mapping) else 0 for kind in kinds]
     if archive.reordered or sum(sizes) != count:
@@ -93,8 +92,8 @@ def _header(particles: Particles, metadata: Mapping[str, Any], counts: Mapping[i
     """The header: that of the source, but for what is about this file."""
     stated = metadata.get("header")
     known = dict(stated) if isinstance(stated, Mapping) and _is_snapshot(metadata) else {}
-    numbers = [counts.get(kind, 0) for kind in range(TYPES)]
-    masses = [0.0] * TYPES
+    numbers = [counts.get(kind, 0) for kind in TYPES]
+    masses = [0.0] * len(TYPES)
     if isinstance(particles.masses, float):
         for kind in counts:
             masses[kind] = particles.masses
@@ -117,13 +116,13 @@ def _descriptions(metadata: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """The groups of the source that describe it."""
     if not _is_snapshot(metadata):
         return {}
-    _, cosmology, units, code = DESCRIPTIONS[0], metadata.get("cosmology"), metadata.get("units"), metadata["format"]
+    cosmology, units = metadata.get("cosmology"), metadata.get("units")
     found: dict[str, Mapping[str, Any]] = {}
     if isinstance(cosmology, Mapping) and cosmology:
         found["Cosmology"] = cosmology
     if isinstance(units, Mapping) and not set(units) <= set(metadata.get("header", ())):
         found["InternalCodeUnits" if UNITS_OF_SWIFT in units else "Units"] = units
-    name = str(code).removesuffix(SUFFIXED).strip()
+    name = str(metadata["format"]).removesuffix(SUFFIXED).strip()
     return found | ({"Code": {"Code": name}} if name not in ("", "Gadget") else {})
 
 

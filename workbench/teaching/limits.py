@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench.arguments import positive
 from workbench.teaching.answers import number
 from workbench.teaching.question import Question, about, near, required
 from workbench.teaching.verdict import Verdict
@@ -133,7 +134,8 @@ def rate(answer: Any, sigma: float, rms: float) -> Verdict:
 
 def price(answer: Any, numbers: Any, sigma: float, bound: float) -> Verdict:
     """The bits per value by which rounded noise is above Shannon's rate at the same mean square error."""
-    truth = entropy(required(numbers, np.ndarray, "the rounded noise")) - math.log2(sigma / (bound / math.sqrt(3)))
+    rms = positive("the bound", bound) / math.sqrt(3)
+    truth = entropy(required(numbers, np.ndarray, "the rounded noise")) - math.log2(sigma / rms)
     mistakes = (
         (about(truth + math.log2(math.sqrt(3)), 0.03),
          "That takes ξ for the rms error. The rms error is smaller: ξ divided by the root of 3."),

@@ -52,8 +52,8 @@ def steps(answer: Any, field: Field, bound: float) -> Verdict:
     >>> steps(4, Field(np.linspace(0, 16, 99)), 0.5)   # 16 steps of width 1
     ✓ Right. Each step is 2ξ = 1 wide, so there are 16 of them.
     """
-    values = values_of(field)
-    count = float(np.ptp(values)) / (2 * positive("the bound", bound))
+    values, bound = values_of(field), positive("the bound", bound)
+    count = float(np.ptp(values)) / (2 * bound)
     least, whole = math.log2(count), math.ceil(math.log2(count))
     mistakes = (
         ((least + 0.98, whole + 1.02), "One bit too many. This counts steps as wide as ξ; but a step may reach ξ to "
@@ -142,7 +142,7 @@ def halving(answer: Any, field: Field, bound: float) -> Verdict:
     >>> halving("twice", Field(np.arange(4096.0)), 0.5).text
     "The answer is one number; got 'twice'."
     """
-    size = values_of(field).size
+    size, bound = values_of(field).size, positive("the bound", bound)
     if missing(answer):   # before anything is compressed
         return HALVING.waiting()
     whole, half = (8 * compress(field, Absolute(eb)).nbytes / size for eb in (bound, bound / 2))

@@ -9,6 +9,7 @@ import numpy as np
 
 from workbench.archive import Archive
 from workbench.archive.compress import compress
+from workbench.arguments import positive
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute
@@ -54,7 +55,7 @@ def typical_error(answer: Any, field: Field, archive: Archive, bound: float) -> 
     >>> typical_error(0.1 / 2, noise, compress(noise, Absolute(0.1)), bound=0.1).text
     'That is the mean of |e|. The rms weighs large errors more.'
     """
-    original = values_of(field)
+    original, bound = values_of(field), positive("the bound", bound)
     decoded = required(archive, Archive, "the archive").decompress().values
     truth = float(np.sqrt(np.mean((decoded - original) ** 2)))
     mistakes = (
@@ -75,6 +76,7 @@ def gradient(answer: Any, bound: float, spacing: float) -> Verdict:
     >>> gradient(0.1, bound=0.1, spacing=1.0).text
     'That lets one of the two values be wrong. Both may be, in opposite directions.'
     """
+    bound, spacing = positive("the bound", bound), positive("the spacing", spacing)
     truth = 2 * bound / spacing
     mistakes = (
         (near(bound / spacing), "That lets one of the two values be wrong. Both may be, in opposite directions."),
