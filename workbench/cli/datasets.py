@@ -109,23 +109,23 @@ def print_table(rows: list[dict[str, str]]) -> None:
 
 def _described(name: str, member: Any, is_coordinate: bool) -> dict[str, Any]:
     dimensions, units = member.metadata.get("dimensions", []), member.metadata.get("units", "")
+    values = _values(member)
     return {
         "name": name, "dimensions": list(dimensions), "shape": list(member.shape), "dtype": _type_of(member.values.dtype),
-        "units": str(units), "coordinate": is_coordinate, **_range(member), **({} if is_coordinate else _start(member)),
+        "units": str(units), "coordinate": is_coordinate, **_range(values),
+        **({} if is_coordinate else _start(member, values)),
     }
 
 
-def _start(member: Any) -> dict[str, float | None]:
+def _start(member: Any, values: np.ndarray | None) -> dict[str, float | None]:
     """The bound to begin with, of an array of floating-point numbers; None of one that is not read."""
     if np.dtype(member.values.dtype).kind != "f" or int(np.prod(member.shape)) < LEAST:
         return {}
-    values = _values(member)
     return {"start_with": None if values is None else beginning_of_values(values)}
 
 
-def _range(member: Any) -> dict[str, Any]:
-    """The smallest and the largest value of an array of few numbers; others are not read."""
-    values = _values(member)
+def _range(values: np.ndarray | None) -> dict[str, Any]:
+    """The smallest and the largest of some numbers."""
     if values is None or values.dtype.kind not in "fiu":
         return {}
     finite = values[np.isfinite(values)]
