@@ -176,6 +176,8 @@ def test_what_the_profile_cannot_do_is_refused():
             wb.compress(values, bound, **{"profile": "portable", **options})
     with pytest.raises(WorkbenchError, match="got particles"):
         wb.compress(wb.Particles(RANDOM.random((10, 3))), bound, profile="portable")
+    with pytest.raises(WorkbenchError, match="at most 134,217,728 values"):
+        Portable().in_chunks((2**28,))
     with pytest.raises(WorkbenchError, match=r"'halos': .*got particles"):
         wb.compress({"halos": wb.Particles(RANDOM.random((10, 3)))}, bound, profile="portable")
 
@@ -212,6 +214,15 @@ def test_documents_that_contradict_the_codec_are_refused(tmp_path):
     ):
         with pytest.raises(WorkbenchError, match=r"values in zarr.json"):
             type(layout).from_metadata("values", {**json.loads(json.dumps(stated)), **change})
+
+
+def test_a_chunk_that_is_larger_than_its_array_is_refused_before_it_is_decoded():
+    layout = wb.compress(np.arange(10.0), wb.Absolute(0.01), profile="portable").data.layout
+    stated = json.loads(json.dumps(layout.metadata()))
+    stated["chunk_grid"]["configuration"]["chunk_shape"] = [2**27]
+    stated["attributes"]["lossbench:codec"]["codec"]["chunk"] = [2**27]
+    with pytest.raises(WorkbenchError, match="must not be larger than the array"):
+        type(layout).from_metadata("values", stated)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])

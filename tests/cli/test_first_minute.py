@@ -65,14 +65,17 @@ def test_halos_are_kept_where_the_file_is_of_a_universe(run: Run, tmp_path: Path
         (["compress", "a.nc", "b.zip", "--order", ""], {"keep", "free"}),
         (["tune", "a.nc", "--codec", "interp"], {"interpolation"}),
         (["completion", "f"], {"fish"}),
-        (["verify", "here"], {"here.zip"}),
+        (["tune", "a.nc", "--codec", "=", "interp"], {"interpolation"}),   # as bash takes --codec=interp
+        (["fof", "a.nc", "--box", "="], set()),
+        (["verify", "here"], set()),   # the shell has the names of files
     ],
 )
 def test_bash_completes(run: Run, tmp_path: Path, typed: list[str], offered: set[str]) -> None:
     (tmp_path / "here.zip").touch()
     words = " ".join(map(shlex.quote, ["workbench", *typed]))
     script = f"""{run("completion", "bash").out}
-COMP_WORDS=({words}); COMP_CWORD={len(typed)}; _workbench; printf '%s\\n' "${{COMPREPLY[@]}}" """
+COMP_WORDS=({words}); COMP_CWORD={len(typed)}; _workbench
+printf '%s\\n' "${{COMPREPLY[@]}}"; complete -p workbench | grep -q -- '-o default'"""
     shown = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert set(shown.stdout.split()) == offered
 

@@ -91,6 +91,9 @@ class ArrayLayout:
         if self.bare and self._portable.chunk != self.chunk_shape:
             got = f"{self.chunk_shape} in Zarr, {self._portable.chunk} in the codec"
             raise WorkbenchError(f"the chunks of {self.name} must have one shape; got {got}")
+        if self.bare and any(chunk > size for chunk, size in zip(self.chunk_shape, self.shape, strict=True)):
+            got = f"chunks of {self.chunk_shape} in {self.shape}"   # all of a chunk is decoded
+            raise WorkbenchError(f"a chunk of {self.name} must not be larger than the array; got {got}")
 
     def _checked_shards(self, given: Any) -> tuple[int, ...]:
         shape = _sizes("shard shape", given)

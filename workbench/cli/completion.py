@@ -1,7 +1,7 @@
 """`workbench completion SHELL`: the script that lets a shell complete commands, options and their values.
 
 The script is made from the parsers of the commands, so it knows what they know; it contains words alone and starts no
-Python when a key is pressed. Where no word fits, the shell completes the names of files.
+Python when a key is pressed. Where no word fits, the shell completes the names of files itself, and quotes spaces.
 """
 
 from __future__ import annotations
@@ -79,6 +79,8 @@ def bash(commands: Mapping[str, Words]) -> str:
 _workbench() {{
     local current="${{COMP_WORDS[COMP_CWORD]}}" previous="${{COMP_WORDS[COMP_CWORD-1]}}"
     local command="${{COMP_WORDS[1]}}" words=""
+    [ "$previous" != "=" ] || previous="${{COMP_WORDS[COMP_CWORD-2]}}"   # bash takes --codec=sz3 for three words
+    [ "$current" != "=" ] || current=""
     if [ "$COMP_CWORD" -eq 1 ]; then
         COMPREPLY=($(compgen -W {shlex.quote(' '.join([*commands, '--version', '--help']))} -- "$current"))
         return
@@ -91,14 +93,9 @@ _workbench() {{
 {options}
         esac
     fi
-    if [ -n "$words" ]; then
-        COMPREPLY=($(compgen -W "$words" -- "$current"))
-    else
-        COMPREPLY=($(compgen -f -- "$current"))
-        compopt -o filenames 2> /dev/null
-    fi
+    COMPREPLY=($(compgen -W "$words" -- "$current"))
 }}
-complete -F _workbench workbench"""
+complete -o default -F _workbench workbench"""
 
 
 def zsh(commands: Mapping[str, Words]) -> str:

@@ -29,6 +29,7 @@ from workbench.codecs.bitround import bits_within, rounded
 from workbench.codecs.codec import Codec, CodecFailed, Tolerance, option
 from workbench.codecs.pcodec import INTEGERS
 from workbench.codecs.rounding import before_rounding, largest_magnitude
+from workbench.errors import WorkbenchError
 
 SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")   # the names in Zarr; for numcodecs their places are numbers
 STEPS = np.dtype("<i4")     # numbers on a lattice: divided by a float they are float64 in every version of NumPy
@@ -72,7 +73,10 @@ class Portable(Codec):
     chunk: tuple[int, ...] = option((), "the shape of the chunks, to which smaller ones are filled up")
 
     def in_chunks(self, shape: tuple[int, ...]) -> Self:
-        """The codec for an array that has chunks of this shape."""
+        """The codec for an array that has chunks of this shape; Blosc refuses those of 2 GiB."""
+        if math.prod(shape) > self.most_values:
+            most = f"at most {self.most_values:,} values"
+            raise WorkbenchError(f"a portable chunk must have {most}; got {shape}: give smaller chunks")
         return dataclasses.replace(self, chunk=tuple(shape))
 
     def rounding(self) -> Self:
