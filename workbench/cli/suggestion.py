@@ -136,8 +136,9 @@ def with_archive(file: str) -> dict[str, str]:
 def _target(file: str) -> str:
     """The archive's path: in this folder, named after the file.
 
-    >>> _target("../snapshot_099.hdf5"), _target("runs/*.hdf5"), _target("fields.zarr/"), _target("store.zip")
+    >>> _target("../snapshot_099.hdf5"), _target("runs/*.hdf5"), _target("fields.zarr/"), _target("./-x.nc")
     ('snapshot_099.zip', 'small.zip', 'fields.zip', 'small.zip')
     """
     stem, suffix = PurePath(file).stem, PurePath(file).suffix
-    return "small.zip" if not stem or suffix == ".zip" or any(mark in stem for mark in "*?[") else f"{stem}.zip"
+    unfit = not stem or stem.startswith("-") or any(mark in stem for mark in "*?[")   # an option, or a pattern
+    return "small.zip" if unfit or suffix == ".zip" else f"{stem}.zip"
