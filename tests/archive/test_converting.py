@@ -9,6 +9,7 @@ import workbench as wb
 from archive import samples
 from archive.samples import CODECS, assert_same_bits
 from workbench.archive import choice, sharding
+from workbench.archive.collection.loss_in_files import state_losses
 from workbench.archive.derivation import checksum_of
 from workbench.archive.frame import Damaged
 from workbench.errors import WorkbenchError
@@ -107,6 +108,19 @@ def test_members_of_a_dataset_are_converted_and_exact_ones_stay_exact(tmp_path):
         assert new["name"].decompress().values.tolist() == ["a", None, "ccc"]
         assert new["T"].certificate["values"].limit.value == pytest.approx(0.01 * (1 + how.get("extra", 0)))
         assert new["n"].certificate.history
+
+
+def test_files_of_an_archive_that_was_encoded_anew_claim_no_rounded_mantissas():
+    pytest.importorskip("numcodecs")
+    values, bound = samples.field((20, 30), np.float32), wb.PointwiseRelative(1e-3)
+    for codec in ("interpolation", "portable"):
+        old = wb.compress({"q": values}, {"q": bound}, **({"profile": codec} if codec == "portable" else {"codec": codec}))
+        for archive in (old, wb.convert(old, profile="portable")):
+            variables = {"q": old.to_xarray()["q"].variable}
+            state_losses(variables, {"q": archive["q"]})
+            stated = variables["q"].attrs
+            assert ("quantization_nsb" in stated) is (codec == "portable" and archive is old)
+            assert "quantization_nsb" in stated or stated["lossy_compression_maximum_error"] == 1e-3
 
 
 def test_many_chunks_are_in_shards_again(monkeypatch):

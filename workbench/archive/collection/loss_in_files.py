@@ -97,10 +97,13 @@ def _states_losses(attributes: Mapping[str, Any]) -> bool:
 
 
 def _is_quantised(archive: Archive, variable: Any) -> bool:
-    """Whether the mantissas of all values have so many bits as their bound needs, of those that CF can state."""
+    """Whether the mantissas of all values have so many bits as their bound needs, of those that CF can state.
+
+    Not of an archive that was encoded anew: it keeps the values of another codec, which need not be rounded.
+    """
     limit, codec = _limit(archive), archive.codec
     rounds = codec.keepbits is None if isinstance(codec, BitRound) else isinstance(codec, Portable) and codec.scale is None
-    rounded = rounds and variable.dtype.kind == "f"
+    rounded = rounds and not archive.certificate.history and variable.dtype.kind == "f"
     return (
         rounded and isinstance(limit, Limit) and limit.relative
         and 1 <= bits_within(limit.value) <= np.finfo(variable.dtype).nmant
