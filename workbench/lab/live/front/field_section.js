@@ -34,7 +34,7 @@ export class FieldSection extends Section {
     const { bound } = this.control;
     const step = stepFor(this.type, this.range.largest, bound);
     if (!step) {
-      this.answer.textContent = "This bound is too small for this page, which takes 2³¹ steps from zero.";
+      this.answer.textContent = "This bound is too small for this page, which takes 2³¹ steps from zero. Pictures are of the one before.";
       return;
     }
     const [numbers, found] = rounded(this.values, step);
