@@ -138,6 +138,9 @@ def _target(file: str) -> str:
 
     >>> _target("../snapshot_099.hdf5"), _target("runs/*.hdf5"), _target("fields.zarr/"), _target("store.zip")
     ('snapshot_099.zip', 'small.zip', 'fields.zip', 'small.zip')
+    >>> _target("m000.full.mpicosmo.50")   # a number is the step, not the format
+    'm000.full.mpicosmo.50.zip'
     """
-    stem, suffix = PurePath(file).stem, PurePath(file).suffix
+    path = PurePath(file)
+    stem, suffix = (path.name, "") if path.suffix[1:].isdigit() else (path.stem, path.suffix)
     return "small.zip" if not stem or suffix == ".zip" or any(mark in stem for mark in "*?[") else f"{stem}.zip"

@@ -150,8 +150,7 @@ def halving(answer: Any, field: Field, bound: float) -> Verdict:
         (about(half, 0.15), "That is what half of the bound takes in all. How many more bits is this than before?"),
         (about(half / whole, 0.02), "That is a ratio of two sizes. How many bits are added?"),
         (about(2, 0.1), "Twice as many steps do not take twice as many bits, nor two bits more."),
-        (about(0.5, 0.1), "With n bits one can count to 2 to the power of n; half a bit would be enough for 1.4 times as many "
-                          "steps."),
+        (about(0.5, 0.1), "Half a bit is enough for 1.4 times as many steps. How many more steps are there?"),
     )
     right = f"Measured on this field: {whole:.2f} bits at ξ = {bound:g}, {half:.2f} at {bound / 2:g}."
     return HALVING.number(answer, about(half - whole, 0.15), "bits", mistakes, right)
