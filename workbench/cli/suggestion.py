@@ -18,6 +18,7 @@ import numpy as np
 from workbench.archive.plausibility import spread_of
 from workbench.bounds import predict
 from workbench.data import Field, Particles
+from workbench.data.readers.leaving import left_out
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute
 
@@ -37,12 +38,21 @@ def suggestion(data: Any, file: str, opening: str = "") -> dict[str, str]:
     bound = beginning(data)
     if bound is None:
         return {}
-    command = f"{compress(file)} --abs {bound:g}{opening}"
+    command = f"{compress(file)} {_rules(data, bound, opening)}"
     if bound == 0:
         return {"start_with": "--abs 0: every value as it is", "next": command}
     if isinstance(data, Particles):
         return {"start_with": _of_particles(bound), "next": command + _for_halos(data)}
     return {"start_with": _of_field(data, bound), "next": command}
+
+
+def _rules(data: Any, bound: float, opening: str) -> str:
+    """The bound; for a variable of a NetCDF file, those beside it, such as coordinates, are kept as they are."""
+    alone = opening or not isinstance(data, Field) or not str(data.metadata.get("format")).startswith("NetCDF")
+    if alone or not any(one.startswith("variable") for one in left_out(data)):
+        return f"--abs {bound:g}{opening}"
+    name = data.metadata.get("path", data.name)   # in a group
+    return f"--abs {shlex.quote(f'{name}={bound:g}')} --exact '*'"
 
 
 def suggestion_for_dataset(arrays: Iterable[Mapping[str, Any]], file: str) -> dict[str, str]:
