@@ -21,6 +21,10 @@ def saved(folder: Path, kind: str) -> Path:
     if kind == "dataset":
         variables = {"T": (("time", "x"), smooth), "n": ("time", np.arange(40))}
         xarray.Dataset(variables, {"time": np.arange(40.0)}).to_netcdf(path := folder / "d.nc")
+    elif kind == "variable":   # in a group, with a scalar beside it
+        path = folder / "v.nc"
+        xarray.Dataset({"mass": 2.0}).to_netcdf(path)
+        xarray.Dataset({"T": (("time", "x"), smooth)}, {"time": np.arange(40.0)}).to_netcdf(path, mode="a", group="inner")
     elif kind == "raw":
         smooth.tofile(path := folder / "field.raw")
     else:
@@ -28,7 +32,7 @@ def saved(folder: Path, kind: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("kind", ["field", "integers", "constant", "dataset", "raw"])
+@pytest.mark.parametrize("kind", ["field", "integers", "constant", "dataset", "variable", "raw"])
 def test_the_suggested_command_works_and_keeps_its_bound(
     run: Run, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

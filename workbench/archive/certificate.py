@@ -59,7 +59,7 @@ class Promise:
         words = "every value exactly as it was, bit for bit" if self.bound is None else self.bound.describe()
         kept = [f"; kept: {_class_of(kind).describe(kind)}" for kind in self.keep]
         if self.derived is not None:
-            words += f", where the original is {self.derived.expression} of those of its sources"
+            words += f", where the original is {self.derived.expression}, of the originals of its sources"
         return f"{self.array}: {words}{''.join(kept)}"
 
     def limit_at(self, place: Slices) -> Limit | None:

@@ -18,6 +18,7 @@ import numpy as np
 from workbench.archive.plausibility import spread_of
 from workbench.bounds import predict
 from workbench.data import Field, Particles
+from workbench.data.readers.leaving import left_out
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute
 
@@ -37,12 +38,21 @@ def suggestion(data: Any, file: str, opening: str = "") -> dict[str, str]:
     bound = beginning(data)
     if bound is None:
         return {}
-    command = f"{compress(file)} --abs {bound:g}{opening}"
+    command = f"{compress(file)} {_rules(data, bound, opening)}"
     if bound == 0:
         return {"start_with": "--abs 0: every value as it is", "next": command}
     if isinstance(data, Particles):
         return {"start_with": _of_particles(bound), "next": command + _for_halos(data)}
     return {"start_with": _of_field(data, bound), "next": command}
+
+
+def _rules(data: Any, bound: float, opening: str) -> str:
+    """The bound; for a variable of a NetCDF file, those beside it, such as coordinates, are kept as they are."""
+    alone = opening or not isinstance(data, Field) or not str(data.metadata.get("format")).startswith("NetCDF")
+    if alone or not any(one.startswith("variable") for one in left_out(data)):
+        return f"--abs {bound:g}{opening}"
+    name = data.metadata.get("path", data.name)   # in a group
+    return f"--abs {shlex.quote(f'{name}={bound:g}')} --exact '*'"
 
 
 def suggestion_for_dataset(arrays: Iterable[Mapping[str, Any]], file: str) -> dict[str, str]:
@@ -138,7 +148,10 @@ def _target(file: str) -> str:
 
     >>> _target("../snapshot_099.hdf5"), _target("runs/*.hdf5"), _target("fields.zarr/"), _target("./-x.nc")
     ('snapshot_099.zip', 'small.zip', 'fields.zip', 'small.zip')
+    >>> _target("m000.full.mpicosmo.50")   # a number is the step, not the format
+    'm000.full.mpicosmo.50.zip'
     """
-    stem, suffix = PurePath(file).stem, PurePath(file).suffix
+    path = PurePath(file)
+    stem, suffix = (path.name, "") if path.suffix[1:].isdigit() else (path.stem, path.suffix)
     unfit = not stem or stem.startswith("-") or any(mark in stem for mark in "*?[")   # an option, or a pattern
     return "small.zip" if unfit or suffix == ".zip" else f"{stem}.zip"

@@ -39,7 +39,7 @@ LOGARITHM = Question(
 )
 BUDGET = Question(
     "Which absolute bound of the density leaves each P(k) within one percent?",
-    "Compress within a bound, run the pipeline on both, and compare: np.abs(pipeline(decoded) / pipeline(density) - "
+    "Compress within a bound, run the pipeline on both, and compare: np.abs(pipeline(decoded) / pipeline(field) - "
     "1).max().",
     "Start with a bound that is surely good enough, and double it until it is not.",
 )

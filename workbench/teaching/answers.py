@@ -17,7 +17,7 @@ UNITS: dict[str, dict[str, float]] = {
 }
 NUMBER = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)\s*(.*?)\s*", re.IGNORECASE)
 MOST_READ = 100   # letters of an answer
-PER = re.compile(r"\s*(?:/|per|a|each)\s*\w+$")   # "bits per value", "bits/particle"
+PER = re.compile(r"\s*(?:/|per|a|each)\s*[^\W\d]\w*$")   # "bits per value", "bits/particle", but not "3/4"
 
 
 def missing(answer: Any) -> bool:
@@ -30,8 +30,8 @@ def number(answer: Any, unit: str = "") -> float | str:
 
     >>> number("1.5 bytes", "bits"), number("12,5 %", "share"), number(np.float32(3))
     (12.0, 0.125, 3.0)
-    >>> number([1, 2])
-    'The answer is one number; got [1, 2].'
+    >>> number([1, 2]), number("3/4")
+    ('The answer is one number; got [1, 2].', "Give the number alone, without '/4'.")
     """
     if isinstance(answer, str):
         return _written(answer, unit)
@@ -53,7 +53,8 @@ def _written(answer: str, unit: str) -> float | str:
     factor = known.get(named) or known.get(PER.sub("", named))
     if factor is None:
         alone = f"Give the number alone, without {found[2]!r}."
-        return f"The answer is asked for in {unit}; got {briefly(answer)}." if unit else alone
+        wanted = "as a share, such as 0.25 or '25 %'" if unit == "share" else f"in {unit}"
+        return f"The answer is asked for {wanted}; got {briefly(answer)}." if unit else alone
     return value * factor if math.isfinite(value) else f"The answer is a finite number; got {value}."
 
 

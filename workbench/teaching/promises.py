@@ -37,7 +37,7 @@ HALVING = Question(
     "How many more bits does half of the bound take?",
     "With half of the bound there are twice as many steps in the same range. How many bits does it take to count "
     "twice as far?",
-    "Drag the bound in the panel from 0.2 to 0.1, and compare the bits per value.",
+    "Drag the bound in the panel from 0.12 to 0.06, and compare the bits per value.",
 )
 SAME = Question(
     "Which absolute bound is the same promise?",
@@ -150,6 +150,7 @@ def halving(answer: Any, field: Field, bound: float) -> Verdict:
         (about(half, 0.15), "That is what half of the bound takes in all. How many more bits is this than before?"),
         (about(half / whole, 0.02), "That is a ratio of two sizes. How many bits are added?"),
         (about(2, 0.1), "Twice as many steps do not take twice as many bits, nor two bits more."),
+        (about(0.5, 0.1), "Half a bit is enough for 1.4 times as many steps. How many more steps are there?"),
     )
     right = f"Measured on this field: {whole:.2f} bits at ξ = {bound:g}, {half:.2f} at {bound / 2:g}."
     return HALVING.number(answer, about(half - whole, 0.15), "bits", mistakes, right)

@@ -112,7 +112,8 @@ class Question:
         try:
             result = function(*arguments)
         except (Exception, SystemExit) as error:   # anything at all may be written in there
-            return self.wrong(f"Your function ended with {type(error).__name__}: {briefly(str(error))[1:-1]}")
+            says = f": {briefly(str(error))[1:-1]}" if str(error) else ""
+            return self.wrong(f"Your function ended with {type(error).__name__}{says}")
         if result is ...:
             return self.waiting()
         if result is None:

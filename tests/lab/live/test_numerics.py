@@ -195,7 +195,7 @@ def test_files_that_are_refused(page: Page) -> None:
         "takes float32 and float64; the array is i8": saved(np.zeros((4, 3), np.int64)),
         "the array is c16": saved(np.zeros((4, 3), complex)),
         "the array is of another type": saved(np.zeros(4, [("a", "f4")])),
-        "this array has shape (5)": saved(np.zeros(5)),
+        "this array has shape (5,)": saved(np.zeros(5)),
         "this array has shape ()": saved(np.array(1.0)),
         "this array has shape (0, 3)": saved(np.zeros((0, 3))),
         "this array has shape (1, 2, 3, 4)": saved(np.zeros((1, 2, 3, 4))),

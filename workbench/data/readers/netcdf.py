@@ -57,7 +57,7 @@ def read(source: Source, *, name: str | None = None, scaled: bool | None = None,
         source.require_room(chosen, variable.size * variable.dtype.itemsize)
         _require_sources(source, chosen)
         found = cf.decoded(variable[...], attributes, scaled, _default_fill(variable))
-        metadata = _metadata(dataset, variable, attributes) | found.metadata
+        metadata = _metadata(dataset, variable, attributes) | found.metadata | ({"path": chosen} if "/" in chosen else {})
         metadata = noted(metadata, named("variable", every.keys() - {chosen}))
     values = backend.read_only(found.values)
     return Field(values, spacing, chosen.rpartition("/")[2], found.mask, metadata)

@@ -64,8 +64,8 @@ def _sources(given: Any, wanted: str | None, options: Mapping[str, Any]) -> tupl
     chosen = [source for source in sources.values() if _holds_particles(source, wanted, options)]
     if not chosen:
         raise WorkbenchError(
-            f"the folder {Path(given).name} has no known format, and none of its {len(paths)} files is a part of a "
-            "snapshot: open one of them"
+            f"the folder {Path(given).name} has no known format, and no file in it is a part of a snapshot: give the "
+            "path of one file"
         )
     for path in paths:
         if path not in sources and alike(path, chosen[0].path):

@@ -61,7 +61,7 @@ def field_example(field: Field, title: str, subject: str, start: float | None = 
     if values.ndim not in (2, 3) or values.dtype.kind != "f" or values.size > MOST_VALUES or not valid.any():
         raise WorkbenchError(
             f"a live page takes fields of two or three axes in float32 or float64, of at most {MOST_VALUES:,} values, not "
-            f"all of them missing; got {field!r}: convert it, or take a part"
+            f"all of them missing; got {field!r}: save what fits, such as np.save(\"part.npy\", field.values[0])"
         )
     return {
         "kind": "field", "title": title, "subject": subject, "values": np.where(valid, values, values.dtype.type(np.nan)),

@@ -43,6 +43,7 @@ export class BoundControl {
     this.entry.value = String(Number(bound.toPrecision(4)));
     this.slider.setAttribute("aria-valuetext", shown(bound));
     this.entry.removeAttribute("aria-invalid");
+    this.entry.setCustomValidity("");
   }
 
   take(bound) {
@@ -52,7 +53,12 @@ export class BoundControl {
 
   type() {
     const bound = Number(this.entry.value);
-    if (Number.isFinite(bound) && bound > 0) this.take(bound);
-    else this.entry.setAttribute("aria-invalid", "true");
+    if (Number.isFinite(bound) && bound > 0) {
+      this.take(bound);
+      return;
+    }
+    this.entry.setAttribute("aria-invalid", "true");
+    this.entry.setCustomValidity(`An error bound is a number above 0, such as 0.02. The page shows ${shown(this.bound)}.`);
+    this.entry.reportValidity();
   }
 }

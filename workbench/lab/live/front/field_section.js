@@ -34,7 +34,8 @@ export class FieldSection extends Section {
     const { bound } = this.control;
     const step = stepFor(this.type, this.range.largest, bound);
     if (!step) {
-      this.answer.textContent = "This bound is too small for this page, which takes 2³¹ steps from zero.";
+      this.answer.textContent = "This bound is too small for this page, which takes 2³¹ steps from zero. " +
+        "The pictures are those of the bound before.";
       return;
     }
     const [numbers, found] = rounded(this.values, step);

@@ -23,7 +23,7 @@ export function read(buffer) {
   if (!(kind in TYPES))
     throw new Refused(`this page takes float32 and float64; the array is ${kind ?? "of another type"}: use .astype("float32")`);
   const shape = tuple.split(",").map((each) => each.trim()).filter(Boolean).map(Number);
-  const [count, extents] = [shape.reduce((a, b) => a * b, 1), `(${shape.join(", ")})`];
+  const [count, extents] = [shape.reduce((a, b) => a * b, 1), `(${shape.join(", ")}${shape.length === 1 ? "," : ""})`];
   if (shape.length < 2 || shape.length > 3 || !count)
     throw new Refused(`this page takes fields of two or three axes, and positions of shape (N, 3); this array has shape ${extents}`);
   if (count > MOST)

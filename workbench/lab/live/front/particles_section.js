@@ -54,7 +54,8 @@ export class ParticlesSection extends Section {
     const { bound } = this.control;
     const lattice = fitted(this.machine.real, this.box, this.lower, this.upper, bound);
     if (!lattice) {
-      this.answer.textContent = "This bound is too small for this page, which takes at most 2²¹ cells along an axis.";
+      this.answer.textContent = "This bound is too small for this page, which takes at most 2²¹ cells along an axis. " +
+        "The pictures are those of the bound before.";
       return;
     }
     this.machine.scope(() => {
@@ -79,14 +80,15 @@ export class ParticlesSection extends Section {
     const smaller = `${shown(this.positions.byteLength / bytes, 3)} times smaller than numbers of ${width} bits`;
     const lostOnes = lost.reduce((sum, each) => sum + each, 0);
     const broken = `${counted(split + merged)} of ${all} halos are broken: ${counted(split)} split, ${counted(merged)} merged; ` +
-      `${counted(lostOnes)} are lost, as they match no halo any more.`;
+      `${counted(lostOnes)} ${lostOnes === 1 ? "is lost, as it matches" : "are lost, as they match"} no halo any more.`;
     const kept = same ? `All ${all} halos are kept, and every smaller group, particle for particle.` : broken;
     this.answer.textContent = `${archive ? kept : broken} ${bits}, ${smaller}.`;
+    const linked = `${shown(this.length)} ${this.unit}`.trim();
     this.note.textContent = archive
       ? `Kept at ${this.archives.length} bounds when this page was made: the size is that of the archive, in which ` +
         `${counted(archive.index.length)} particles were moved, within the bound. ` +
         "The groups were found again just now, in this page."
-      : `Halos are friends-of-friends groups of at least ${this.least} particles, linked up to ${shown(this.length)} ${this.unit}. ` +
+      : `Halos are friends-of-friends groups of at least ${this.least} particles, linked up to ${linked}. ` +
         "The size is that of the built-in codec in free order, with an estimate of its tables (within 1% and 30 bytes).";
   }
 
