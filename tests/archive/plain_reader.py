@@ -9,18 +9,23 @@ import sys
 import warnings
 from pathlib import Path
 
-for _absent in ("workbench", "dask", "pint", "sparse", "cupy"):   # whoever imports one gets an ImportError
-    sys.modules[_absent] = None
-_entry_points = importlib.metadata.entry_points
+
+def hide_ours() -> None:
+    """Make the package, and what others may have beside it, impossible to import; leave out our entry points."""
+    for absent in ("workbench", "dask", "pint", "sparse", "cupy"):   # whoever imports one gets an ImportError
+        sys.modules[absent] = None   # type: ignore[assignment]
+    entry_points = importlib.metadata.entry_points
+
+    def others(**given):
+        found = entry_points(**given)
+        kept = [one for one in found if not one.value.startswith("workbench")] if given else []
+        return importlib.metadata.EntryPoints(kept) if given else found
+
+    importlib.metadata.entry_points = others
 
 
-def _others(**given):
-    found = _entry_points(**given)
-    others = [one for one in found if not one.value.startswith("workbench")] if given else []
-    return importlib.metadata.EntryPoints(others) if given else found
-
-
-importlib.metadata.entry_points = _others
+if __name__ == "__main__":   # pytest imports this file to look for doctests
+    hide_ours()
 
 import numpy as np  # noqa: E402
 import xarray  # noqa: E402

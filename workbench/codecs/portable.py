@@ -56,7 +56,7 @@ class Portable(Codec):
 
     id: ClassVar[str] = "portable"
     title: ClassVar[str] = "Portable: rounded values or a lattice, Blosc, as every Zarr library reads them"
-    look: ClassVar[Look | None] = Look("#5f6f7f", "square", "solid")
+    look: ClassVar[Look | None] = Look("#1651fd", "star")
     module: ClassVar[str | None] = "numcodecs"
     needs_extra: ClassVar[str | None] = "codecs"
     relative: ClassVar[bool] = True
