@@ -12,7 +12,7 @@ from archive import samples
 from archive.samples import assert_equal, assert_same_bits, reopened, resealed
 from combinations import in_pairs
 from workbench.archive import chunk as chunks
-from workbench.archive import reading
+from workbench.archive import frame
 from workbench.archive import region as regions
 from workbench.codecs.curve import Lattice
 from workbench.codecs.lattice import LatticeCodec
@@ -138,7 +138,7 @@ def test_velocities_and_ids_come_with_their_particles(order, tmp_path):
 def decoded(monkeypatch):
     """Which chunks are taken apart, and how many particles of blocks are decoded."""
     seen = defaultdict(list)
-    unpack, positions = reading.frame.unpack, Lattice.positions
+    unpack, positions = frame.unpack, Lattice.positions
 
     def counted(data, where, lazy=()):
         seen["chunks"].append(where)
@@ -148,7 +148,7 @@ def decoded(monkeypatch):
         seen["items"].append(len(keys))
         return positions(self, keys, low, dtype)
 
-    monkeypatch.setattr(reading.frame, "unpack", counted)
+    monkeypatch.setattr(frame, "unpack", counted)
     monkeypatch.setattr(Lattice, "positions", counted_positions)
     return seen
 
