@@ -42,6 +42,18 @@ def test_panels_open_before_the_library_for_charts_is_there():
     assert fresh.stdout.strip() == "[]"
 
 
+def test_all_commands_have_their_help_where_panels_cannot_run(tmp_path):
+    program = "import sys; sys.modules['ipywidgets'] = None; from workbench.cli import main; sys.exit(main({!r}))"
+
+    def run(*arguments):
+        command = [sys.executable, "-c", program.format(list(arguments))]
+        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+
+    assert run("completion", "bash").returncode == 0
+    refused = run("page")
+    assert (refused.returncode, refused.stderr) == (2, "workbench: pages need ipywidgets: pip install 'lossbench[lab]'\n")
+
+
 def test_who_imports_holoviews_first_makes_charts_at_once():
     program = "import holoviews, workbench.lab; print(holoviews.Ellipse(0, 0, 1).opts(line_width=2).label or 'made')"
     fresh = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

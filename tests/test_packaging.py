@@ -132,6 +132,8 @@ def test_the_description_leads_to_files_of_this_version(wheel):
     targets = re.findall(r"(!?)\[[^]]*\]\(([^)#]+)[^)]*\)", description)
     assert len(targets) > 20
     for image, target in targets:
+        if target.startswith("https://mybinder.org/"):   # which takes the newest
+            continue
         base = f"https://github.com/lossbench/lossbench/{'raw' if image else 'blob'}/v{wb.__version__}/"
         assert target.startswith(base), target
         assert (ROOT / target.removeprefix(base)).exists(), target

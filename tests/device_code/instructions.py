@@ -242,6 +242,13 @@ def magnitude(form: Form) -> str:
     return form.set(target, f"magnitude({form.value(a, type)})", type)
 
 
+def with_sign(form: Form) -> str:
+    form.number_of_operands(3)
+    type = form.take(*FLOATS)
+    target, sign, size = form.operands
+    return form.set(target, f"std::copysign({form.value(size, type)}, {form.value(sign, type)})", type)
+
+
 def smaller_or_larger(form: Form) -> str:
     form.number_of_operands(3)
     type = form.take("s16", "u16", "s32", "u32", "s64", "u64", *FLOATS)
@@ -497,7 +504,7 @@ def trap(form: Form) -> str:
 OPCODES: dict[str, Callable[[Form], str]] = {
     "add": add_or_subtract, "sub": add_or_subtract, "mul": multiply, "mad": multiply_add, "fma": fused,
     "div": divide, "rem": remainder, "rcp": reciprocal_or_root, "sqrt": reciprocal_or_root,
-    "neg": negate, "abs": magnitude, "min": smaller_or_larger, "max": smaller_or_larger,
+    "neg": negate, "abs": magnitude, "copysign": with_sign, "min": smaller_or_larger, "max": smaller_or_larger,
     "and": logic, "or": logic, "xor": logic, "not": complement, "shl": shift, "shr": shift,
     "popc": count, "clz": count, "brev": count, "prmt": permute, "bfi": insert_bits, "bfe": extract_bits,
     "shf": funnel_shift, "lop3": any_logic,

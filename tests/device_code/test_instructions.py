@@ -133,6 +133,7 @@ for type in ("f32", "f64"):
         (f"rcp.rn.{type} {{d}}, {{0}};", (type,), type, lambda a, one=one: one(1) / a),
         (f"sqrt.rn.{type} {{d}}, {{0}};", (type,), type, np.sqrt),
         (f"neg.{type} {{d}}, {{0}};", (type,), type, np.negative), (f"abs.{type} {{d}}, {{0}};", (type,), type, np.abs),
+        (f"copysign.{type} {{d}}, {{0}}, {{1}};", (type, type), type, lambda sign, size: np.copysign(size, sign)),
         (f"min.{type} {{d}}, {{0}}, {{1}};", (type, type), type, lambda a, b: least(a, b, -1)),
         (f"max.{type} {{d}}, {{0}}, {{1}};", (type, type), type, lambda a, b: least(a, b, 1)),
         (f"cvt.rmi.{type}.{type} {{d}}, {{0}};", (type,), type, np.floor),
@@ -210,7 +211,7 @@ def test_floating_point(kernels, number):
     expected = np.array(expected, WIDTHS[result])
     np.testing.assert_array_equal(np.signbit(found)[found == found], np.signbit(expected)[found == found])
     np.testing.assert_array_equal(found, expected)
-    if result == "f32" and code.split(".")[0] not in ("neg", "abs"):   # one NaN alone; other rules are none of PTX's
+    if result == "f32" and code.split(".")[0] not in ("neg", "abs", "copysign"):   # one NaN alone; no other rule is PTX's
         assert set(found[np.isnan(found)].view(np.uint32)) <= {0x7FFFFFFF}
 
 

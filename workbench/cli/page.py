@@ -10,8 +10,7 @@ from workbench.cli.notes import show_notes
 from workbench.cli.progress import Progress, add_quiet
 from workbench.cli.source import KINDS, add_file, add_trust, open_data, print_result
 from workbench.cli.target import add_overwrite, new_file, require_free
-from workbench.lab.live.examples import ABOUT, TITLE, example_of, random_field, universe
-from workbench.lab.live.page import page
+from workbench.errors import WorkbenchError
 
 
 def add(commands: argparse._SubParsersAction) -> None:
@@ -35,6 +34,11 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Open the file or make the examples, and write the page."""
+    try:   # the page has the pictures and styles of panels
+        from workbench.lab.live.examples import ABOUT, TITLE, example_of, random_field, universe
+        from workbench.lab.live.page import page
+    except ModuleNotFoundError as error:
+        raise WorkbenchError(f"pages need {error.name}: pip install 'lossbench[lab]'") from error
     show_notes(clear_leftovers(require_free(options.out, options.overwrite, options.file)))
     with Progress(options.quiet) as progress:
         if options.file is None:
