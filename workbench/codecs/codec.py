@@ -31,6 +31,7 @@ from workbench.slabs import Slices
 
 if TYPE_CHECKING:
     from workbench.codecs.curve import Lattice
+    from workbench.codecs.earlier import Earlier
     from workbench.codecs.lattice_stream import Stretches
     from workbench.data import Particles
 
@@ -116,6 +117,7 @@ class Codec(ABC):
     contained: ClassVar[bool] = False     # decoding forged bytes is harmless
     bare: ClassVar[bool] = False          # its bytes alone are a chunk: nothing of ours can stand beside them
     beside_positions: ClassVar[bool] = False   # for columns of particles whose positions are known: see `beside`
+    predicts_in_time: ClassVar[bool] = False   # from the same chunk at earlier times: see `following`
     dimensions: ClassVar[tuple[int, ...]] = (1, 2, 3, 4)
     dtypes: ClassVar[tuple[str, ...]] = ("float32", "float64")
     most_values: ClassVar[int] = 2**28
@@ -181,6 +183,10 @@ class Codec(ABC):
 
     def beside(self, positions: Array) -> Self:
         """The codec for columns of particles at these positions, as they are decoded; most codecs need not know them."""
+        return self
+
+    def following(self, earlier: Earlier) -> Self:
+        """The codec for the chunk whose earlier values are these, as they are decoded; most codecs need not know them."""
         return self
 
     @abstractmethod
