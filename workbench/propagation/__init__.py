@@ -43,15 +43,18 @@ from workbench.propagation.ready import (
     kmeans,
     kuramoto_sivashinsky,
     linear_operator,
+    perceptron,
     power_spectrum,
     principal_components,
     vorticity,
 )
 from workbench.propagation.realisations import realisations
+from workbench.propagation.reduced import LowRank, Prune
 from workbench.propagation.stage import Detected, Stage, StageFailed
 from workbench.propagation.stopping import Until
 from workbench.propagation.strata import strata
 from workbench.propagation.stream_flip import CompressedStreamFlip
+from workbench.propagation.stuck_cells import StuckCells
 from workbench.propagation.tolerance import Tolerance, each_within, poisson, shares_equal, within
 from workbench.propagation.trace import SiteError, Trace, trace
 
@@ -73,14 +76,17 @@ __all__ = [
     "Holds",
     "KVCache",
     "LanguageModel",
+    "LowRank",
     "Noise",
     "Perturbation",
     "Pipeline",
+    "Prune",
     "Run",
     "SiteError",
     "Stage",
     "StageFailed",
     "StuckAt",
+    "StuckCells",
     "Tolerance",
     "Trace",
     "Until",
@@ -102,6 +108,7 @@ __all__ = [
     "kuramoto_sivashinsky",
     "language_model",
     "linear_operator",
+    "perceptron",
     "poisson",
     "power_spectrum",
     "principal_components",
