@@ -56,6 +56,7 @@ from workbench.propagation.strata import strata
 from workbench.propagation.stream_flip import CompressedStreamFlip
 from workbench.propagation.stuck_cells import StuckCells
 from workbench.propagation.tolerance import Tolerance, each_within, poisson, shares_equal, within
+from workbench.propagation.tolerated import Tolerated, accuracy, tolerated
 from workbench.propagation.trace import SiteError, Trace, trace
 
 __all__ = [
@@ -88,8 +89,10 @@ __all__ = [
     "StuckAt",
     "StuckCells",
     "Tolerance",
+    "Tolerated",
     "Trace",
     "Until",
+    "accuracy",
     "baseline_cache",
     "budget",
     "cache_budget",
@@ -116,6 +119,7 @@ __all__ = [
     "realisations",
     "shares_equal",
     "strata",
+    "tolerated",
     "trace",
     "vorticity",
     "within",

@@ -93,7 +93,7 @@ class Prune(Reduced):
         """Refuse shapes that the pattern does not fit."""
         super().check(values)
         if self.pattern == "2:4" and (not values.ndim or values.shape[-1] % GROUP):
-            raise WorkbenchError(f"2:4 needs a multiple of {GROUP} along the last axis of {self.site!r}; got {values.shape}")
+            raise WorkbenchError(f"2:4 needs a last axis that 4 divides at {self.site!r}; got shape {values.shape}")
         if self.pattern == "block" and values.ndim < 2:
             raise WorkbenchError(f"blocks need weights of two axes or more at {self.site!r}; got shape {values.shape}")
 

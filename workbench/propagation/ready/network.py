@@ -35,7 +35,7 @@ def perceptron(
     0.01 nats.
 
     >>> from workbench.data.synthetic import digits
-    >>> network = perceptron(*digits(300), hidden=(16,), epochs=15)
+    >>> network = perceptron(*digits(600), hidden=(16,), epochs=20)
     >>> images, labels = digits(300, seed=1)
     >>> float(np.mean(network(images).argmax(axis=1) == labels)) > 0.8
     True
