@@ -50,6 +50,7 @@ from workbench.propagation.ready import (
 )
 from workbench.propagation.realisations import realisations
 from workbench.propagation.reduced import LowRank, Prune
+from workbench.propagation.reductions import ReductionComparison, ReductionFigures, compare_reductions
 from workbench.propagation.stage import Detected, Stage, StageFailed
 from workbench.propagation.stopping import Until
 from workbench.propagation.strata import strata
@@ -82,6 +83,8 @@ __all__ = [
     "Perturbation",
     "Pipeline",
     "Prune",
+    "ReductionComparison",
+    "ReductionFigures",
     "Run",
     "SiteError",
     "Stage",
@@ -100,6 +103,7 @@ __all__ = [
     "cache_to_dataset",
     "campaign",
     "compare_caches",
+    "compare_reductions",
     "derivatives",
     "dose_response",
     "each_within",
