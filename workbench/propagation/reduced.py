@@ -18,7 +18,7 @@ from workbench.backend import Array
 from workbench.errors import WorkbenchError
 from workbench.propagation.number_format import STORED, NumberFormat, from_stored, stored_bits
 from workbench.propagation.perturbation import Changed, Perturbation
-from workbench.propagation.weights import changed_weights, entropy_of, finite_weights, require_floats
+from workbench.propagation.weight_arrays import changed_weights, entropy_of, finite_weights, require_floats
 
 Pattern = Literal["free", "2:4", "block"]
 BLOCK = 4   # the side of a block of weights
@@ -128,7 +128,8 @@ class Prune(Reduced):
 class LowRank(Reduced):
     """A matrix as the nearest product of two thin ones, with at most the share `share` of its numbers together.
 
-    More than two axes are taken as the first and all others. The rank is the largest that the share allows.
+    More than two axes are taken as the first and all others. The rank is the largest that the share allows: up to 2, as the
+    full rank of a square matrix takes twice its numbers.
 
     >>> LowRank("weights", share=0.5, format=None).apply(np.outer([1.0, 2.0, 3.0, 4.0], [1.0, 0, 0, 1])).values[3].round(6)
     array([4., 0., 0., 4.])
@@ -138,7 +139,7 @@ class LowRank(Reduced):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "share", number("share", self.share, 0.0, 1.0))
+        object.__setattr__(self, "share", number("share", self.share, 0.0, 2.0))
 
     def check(self, values: Array) -> None:
         """Refuse vectors, and matrices of which not even rank 1 is that small."""

@@ -22,7 +22,7 @@ from workbench.backend import Array
 from workbench.errors import WorkbenchError
 from workbench.propagation.draws import MOST, draws_of
 from workbench.propagation.perturbation import Changed, Perturbation, require_draws
-from workbench.propagation.weights import changed_weights, finite_weights, require_floats
+from workbench.propagation.weight_arrays import changed_weights, finite_weights, require_floats
 
 Mapping = Literal["two-column", "mirrored"]
 MOST_BITS = 24

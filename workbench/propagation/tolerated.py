@@ -160,7 +160,9 @@ def tolerated(
     if not first < last:
         raise WorkbenchError(f"rates must be a smaller and a larger one; got {rates}")
     sure = number("confidence", confidence, 0.5, 0.999)
-    for name, given in (("perturbation_of_rate", perturbation_of_rate), ("quality", quality), ("progress", progress)):
+    if not callable(perturbation_of_rate):
+        raise WorkbenchError(f"perturbation_of_rate must be a function of a rate; got {briefly(perturbation_of_rate)}")
+    for name, given in (("quality", quality), ("progress", progress)):
         function(name, given)
     run = x if isinstance(x, Run) else pipeline.run(x)
     count = math.ceil(math.log(last / first) / math.log(STEP)) + 1
@@ -206,7 +208,7 @@ class _Study:
         if rate not in self.found:
             self.tell(1 - 0.9 ** len(self.found), f"rate {rate:.3g}")
             given = self.of_rate(rate)
-            chosen = [given] if isinstance(given, Perturbation) else list(given)
+            chosen = list(given) if isinstance(given, Sequence) else [given]
             if not all(isinstance(each, Perturbation) for each in chosen):
                 raise WorkbenchError(f"perturbation_of_rate must return perturbations; got {briefly(given)} at {rate:.3g}")
             losses = [self._loss(chosen, draw) for draw in range(self.draws)]
