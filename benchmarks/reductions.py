@@ -94,7 +94,7 @@ def interval(found: wb.propagation.Tolerated) -> str:
     return f"{100 * found.rate:.3g} [{100 * found.certain:.3g}, {100 * found.too_much:.3g}]"
 
 
-def coverage(repeats: int = 100, many: int = 2000) -> None:
+def coverage(repeats: int = 50, many: int = 1000) -> None:
     """How often the statements of `tolerated` are true, judged by many more draws."""
     known, (images, labels) = sets()["drawn"]
     network = wb.propagation.perceptron(*known)

@@ -73,20 +73,22 @@ class StuckCells(Perturbation):
     def apply(self, values: Array, draws: np.random.Generator | None = None, box: object = None) -> Changed:
         """The weights that the faulty cells stand for."""
         weights = finite_weights(self, values).reshape(-1)
-        seed = self._seed(draws)
         cells = np.stack([np.maximum(weights, 0.0), np.maximum(-weights, 0.0)])
         full = cells.max()
         if self.bits is not None and full > 0:
             levels = 2**self.bits - 1
             cells = np.rint(cells * (levels / full)) * (full / levels)
-        dark, bright = (self.off, self.on) if self.mapping == "two-column" else (self.on, self.off)
-        chance = draws_of(seed, 0).random(cells.shape)
-        low, high = chance < dark, chance >= 1 - bright
-        cells[low] = 0.0
-        cells[high] = full
-        counts = (int(low.sum()), int(high.sum()))
-        stuck_off, stuck_on = counts if self.mapping == "two-column" else counts[::-1]
-        note: dict[str, object] = {"seed": seed, "cells_off": stuck_off, "cells_on": stuck_on}
+        note: dict[str, object] = {}
+        if self.off or self.on:
+            seed = self._seed(draws)
+            swapped = self.mapping == "mirrored"
+            dark, bright = (self.on, self.off) if swapped else (self.off, self.on)
+            chance = draws_of(seed, 0).random(cells.shape)
+            low, high = chance < dark, chance >= 1 - bright
+            cells[low] = 0.0
+            cells[high] = full
+            kinds = ("cells_on", "cells_off") if swapped else ("cells_off", "cells_on")
+            note = {"seed": seed, kinds[0]: int(low.sum()), kinds[1]: int(high.sum())}
         if self.bits is not None:
             nbytes = -(-weights.size * 2 * self.bits // 8)
             note |= {"nbytes": nbytes, "ratio": values.nbytes / nbytes}
