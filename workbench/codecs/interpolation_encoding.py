@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -20,6 +20,15 @@ from workbench.codecs.interpolation_fit import SURVEY, Sample, Weights
 from workbench.codecs.interpolation_grid import Axes, Pass, coarsest, every, four_axes, passes, steps_of
 from workbench.codecs.interpolation_model import Model, networks_of
 from workbench.codecs.interpolation_stream import Blocks, Header, Rest, blocks_of, blocks_together, kind_of, targets_before
+from workbench.codecs.interpolation_time import (
+    STEPS,
+    UNIT,
+    Known,
+    Multiples,
+    coarsest_forecast,
+    for_kernel,
+    mean_left,
+)
 from workbench.codecs.prequantised import Prequantised
 from workbench.codecs.residuals import CONTEXTS, bits_of, counted
 
@@ -28,6 +37,9 @@ RARE, MORE = 0.5, 2   # where a value takes fewer bits than this, so many times 
 IN_ROW = 4            # of these, next to each other, where they are so many
 LEAST_SAMPLED = 250   # with fewer, nothing is fitted
 MOST_DEAD = 0.3       # of a step, by which residuals are drawn to 0 where the mean square error counts
+SAMPLED_IN_TIME = 1000   # targets to which multiples of earlier steps are fitted, at most,
+LEAST_IN_TIME = 60       # and at least
+CLEARLY = 0.985          # an earlier step must save more than the rest of the bits, which the sample may only seem to save
 MANY = 20_000         # targets of a pass that is worth the fit of a second location
 
 
@@ -40,6 +52,7 @@ class Coded:
     passes: Sequence[Pass]
     weights: list[Weights]   # of each pass,
     new: list[bool]          # and whether they are not those of an earlier pass
+    multiples: Multiples     # of earlier steps, of each pass
     code: np.ndarray         # uint16, of each target: context * SYMBOLS + symbol
     value_bits: int          # of a value that is kept as it is
 
@@ -66,10 +79,10 @@ class Encoding:
     @classmethod
     def of(
         cls, values: np.ndarray, frozen: Axes, bits: int, bound: float, step: float, sampled: int = SAMPLED,
-        finer: int = 0, model: Model | None = None, drawn: bool = False,
+        finer: int = 0, model: Model | None = None, drawn: bool = False, known: Known | None = None,
     ) -> Self:
         """All passes over these values; `frozen` is among their own axes. `drawn` says if residuals are drawn to 0."""
-        encoder = _Encoder(values, frozen, bound, step, sampled, finer, model, drawn)
+        encoder = _Encoder(values, frozen, bound, step, sampled, finer, model, drawn, known)
         parts = [
             Rest.of(begin, some, code, number, encoder.value, encoder.shape)
             for begin, some, code, number in encoder.groups(bits)
@@ -83,8 +96,10 @@ class Encoding:
         coded = self.coded
         side, body = Blocks.of(coded.passes, self.block_bits, coded.code, self.rest).to_bytes()
         kept = np.packbits(np.array(coded.new, bool)).tobytes()
-        tables = zlib.compress(b"".join([kept, *coded.stored, side]), 9)
-        return b"".join([coded.header.to_bytes(len(coded.coarse), len(tables)), coded.coarse, tables, *body])
+        forecast = coded.multiples.stored() if coded.multiples.any else b""
+        header = replace(coded.header, in_time=coded.multiples.any)
+        tables = zlib.compress(b"".join([forecast, kept, *coded.stored, side]), 9)
+        return b"".join([header.to_bytes(len(coded.coarse), len(tables)), coded.coarse, tables, *body])
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,10 +114,10 @@ class Trial:
     @classmethod
     def of(
         cls, values: np.ndarray, frozen: Axes, bits: int, bound: float, step: float, sampled: int = SAMPLED,
-        finer: int = 0, model: Model | None = None, drawn: bool = False,
+        finer: int = 0, model: Model | None = None, drawn: bool = False, known: Known | None = None,
     ) -> Self:
         """All passes over these values; `frozen` is among their own axes. `drawn` says if residuals are drawn to 0."""
-        encoder = _Encoder(values, frozen, bound, step, sampled, finer, model, drawn)
+        encoder = _Encoder(values, frozen, bound, step, sampled, finer, model, drawn, known)
         for _ in encoder.groups(bits):
             pass
         return cls(encoder.coded, encoder.shape, encoder.value, encoder.deviation)
@@ -119,27 +134,33 @@ class _Encoder:
 
     def __init__(
         self, values: np.ndarray, frozen: Axes, bound: float, step: float, sampled: int, finer: int, model: Model | None,
-        drawn: bool,
+        drawn: bool, known: Known | None,
     ) -> None:
         shape = four_axes(values.shape)
         frozen = tuple(axis + len(shape) - values.ndim for axis in frozen)
         original, value = values.reshape(shape), np.zeros(shape, values.dtype)
         places = every(coarsest(shape, frozen), frozen)
-        coarse, value[places] = _coarse_there_and_back(
-            np.ascontiguousarray(original[places]), bound / (1 + 2 * MOST_DEAD) if drawn else bound
-        )
         self.order = passes(shape, frozen)
+        multiples = Multiples.none(self.order)
+        coarse, value[places], multiples.numbers[0] = _coarse_there_and_back(
+            original, places, bound / (1 + 2 * MOST_DEAD) if drawn else bound, known
+        )
         self.begin = targets_before(self.order)   # of each pass, and the end
         self.steps, self.networks = steps_of(self.order, step, finer), networks_of(model, self.order)
         self.original, self.value, self.shape = original.reshape(-1), value.reshape(-1), np.array(shape, np.int64)
         self.deviation, self.bound, self.mean = np.zeros(value.size, value.dtype), bound, _mean(values)
+        self.known, self.multiples = known, multiples.numbers[0]   # those of the pass that runs
+        # What is left of the original and of the decoded values without the forecast.
+        self.wanted, self.left = self.original, self.value
+        if known is not None:
+            self.wanted, self.left = np.empty_like(self.value), np.empty_like(self.value)
         self.step = 2 * bound                     # of the pass that runs
         self.dead = _dead_zones() if drawn else np.zeros(CONTEXTS)
         self.sampled, self.rate = sampled, math.inf
         self.latest: dict[int, Weights] = {}      # of passes with so many odd axes
         header = Header(step, self.mean, frozen, finer, None if model is None else model.checksum)
         code = np.empty(self.begin[-1], np.uint16)
-        self.coded = Coded(header, coarse, self.order, [], [], code, 8 * value.itemsize)
+        self.coded = Coded(header, coarse, self.order, [], [], multiples, code, 8 * value.itemsize)
 
     def groups(self, bits: int) -> Iterator[tuple[np.ndarray, Sequence[Pass], np.ndarray, np.ndarray]]:
         """Run all passes; yields of each group of blocks where these begin, its passes, its codes and its residuals."""
@@ -160,6 +181,8 @@ class _Encoder:
     def _run(self, which: int, begin: np.ndarray, code: np.ndarray, number: np.ndarray) -> None:
         """One pass, in blocks that begin at these targets."""
         of, self.step = self.order[which], float(self.steps[which])
+        if self.known is not None:
+            self._foresee(which)
         start = self.latest.get(key := kind_of(of)) or Weights.usual(of)
         chosen, new = self._chosen(of, start)
         self.latest[key] = chosen
@@ -170,8 +193,49 @@ class _Encoder:
         backend.kernel("interpolation", "quantise_targets", self.value.dtype)(
             -(-blocks // together), together, blocks, begin, of.description, self._for_kernel(chosen),
             self.networks[which], self.shape, self.bound, self.step, self.dead, self.original, self.value, self.deviation,
-            code, number,
+            code, number, self.known is not None, for_kernel(self.multiples, self.value.dtype),
+            *((self.value, self.value) if self.known is None else (self.known.latest, self.known.before)), self.left,
         )
+
+    def _foresee(self, which: int) -> None:
+        """Choose the multiples of earlier steps for the passes of a spacing, before the first of them."""
+        of, known = self.order[which], self.known
+        if which == 0 or of.spacing != self.order[which - 1].spacing:
+            with np.errstate(all="ignore"):
+                self._set_multiples(of, self._multiples(of))
+        self.coded.multiples.numbers[1 + which] = self.multiples
+
+    def _set_multiples(self, of: Pass, multiples: np.ndarray) -> None:
+        self.multiples = multiples
+        self.known.take_away(of, self.shape, multiples, self.value, self.left)
+        self.known.take_away(of, self.shape, multiples, self.original, self.wanted)
+
+    def _multiples(self, of: Pass) -> np.ndarray:
+        """Those with which the values take fewer bits than without, by a clear margin; else none."""
+        none = np.zeros(STEPS, np.int16)
+        self._set_multiples(of, none)
+        start = self.latest.get(kind_of(of)) or Weights.usual(of)
+        target = _spread_out(of.targets, SAMPLED_IN_TIME)
+        alone = self._sample(of, target)
+        if alone.usable < LEAST_IN_TIME:
+            return none
+        steps = [self._sample(of, target, each) for each in (self.known.latest, self.known.before)[: self.known.steps]]
+        weights, found = start, none
+        for _ in range(2):
+            weights = alone.without(steps, found).roughly(weights)
+            found = alone.multiples_of(steps, weights, found)
+        if not found.any():
+            return none
+        before = self._rate(alone, target, start)
+        self._set_multiples(of, found)
+        after = self._rate(self._sample(of, target), target, start)
+        return found if after < before * CLEARLY else none
+
+    def _rate(self, sample: Sample, target: np.ndarray, start: Weights) -> float:
+        """The bits of a value with weights that suit a sample."""
+        rough = sample.roughly(start)
+        self._look_back(sample, target, rough)
+        return sample.foreseen(rough)[1]
 
     def _chosen(self, of: Pass, start: Weights) -> tuple[Weights, bool]:
         """New weights, if they save more than they take."""
@@ -193,24 +257,29 @@ class _Encoder:
             saved = (before - self.rate) * of.targets
         return (found, True) if saved > 8 * len(found.stored(of)) else (start, False)
 
-    def _sample(self, of: Pass, target: np.ndarray) -> Sample:
-        """What is seen of these targets."""
+    def _sample(self, of: Pass, target: np.ndarray, step: np.ndarray | None = None) -> Sample:
+        """What is seen of these targets, or of an earlier step there."""
         seen = np.empty((SURVEY, len(target)))
+        wanted, left = (self.wanted, self.left) if step is None else (step, step)
         backend.kernel("interpolation", "survey_targets", self.value.dtype)(
-            len(target), target, of.description, self.shape, self.mean, self.step / 2, self.original, self.value,
-            self.deviation, seen.reshape(-1),
+            len(target), target, of.description, self.shape, self._mean_left, self.step / 2, wanted, left, self.deviation,
+            seen.reshape(-1),
         )
         return Sample(of, seen)
 
     def _look_back(self, sample: Sample, target: np.ndarray, weights: Weights) -> None:
         """Add to what is seen of these targets the deviations that earlier ones have from locations with these weights."""
         backend.kernel("interpolation", "survey_earlier", self.value.dtype)(
-            len(target), target, sample.of.description, self._for_kernel(weights), self.shape, self.step, self.original,
-            self.value, self.deviation, sample.seen.reshape(-1),
+            len(target), target, sample.of.description, self._for_kernel(weights), self.shape, self.step, self.wanted,
+            self.left, self.deviation, sample.seen.reshape(-1),
         )
 
     def _for_kernel(self, weights: Weights) -> np.ndarray:
-        return weights.for_kernel(self.mean, self.step / 2, self.value.dtype)
+        return weights.for_kernel(self._mean_left, self.step / 2, self.value.dtype)
+
+    @property
+    def _mean_left(self) -> float:
+        return mean_left(self.mean, self.multiples)
 
 
 def _spread_out(targets: int, most: int) -> np.ndarray:
@@ -238,8 +307,17 @@ def _mean(values: np.ndarray) -> float:
     return float(values.dtype.type(mean)) if math.isfinite(mean) else 0.0
 
 
-def _coarse_there_and_back(points: np.ndarray, bound: float) -> tuple[bytes, np.ndarray]:
-    """The points that are not interpolated: encoded, and decoded again."""
-    codec = Prequantised()
+def _coarse_there_and_back(
+    original: np.ndarray, places: tuple[slice, ...], bound: float, known: Known | None
+) -> tuple[bytes, np.ndarray, np.ndarray]:
+    """The points that are not interpolated: encoded, and decoded again; and the multiples of earlier steps in them."""
+    codec, none, whole = Prequantised(), np.zeros(STEPS, np.int16), np.array([round(1 / UNIT), 0], np.int16)
+    points = np.ascontiguousarray(original[places])
     data = codec._encode_piece(points, Tolerance(absolute=bound))
-    return data, codec._decode_piece(data, points.shape, points.dtype)
+    if known is not None:
+        forecast = coarsest_forecast(known, places, original.shape, whole)
+        differences = codec._encode_piece(points - forecast, Tolerance(absolute=bound))
+        decoded = codec._decode_piece(differences, points.shape, points.dtype) + forecast
+        if len(differences) < len(data) and float(abs(decoded.astype(np.float64) - points).max()) <= bound:
+            return differences, decoded, whole
+    return data, codec._decode_piece(data, points.shape, points.dtype), none

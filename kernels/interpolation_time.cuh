@@ -1,0 +1,50 @@
+// What earlier steps say of a field: a forecast of each value, and what is left of known values when theirs is taken away.
+//
+// The same values some time before differ from those of now by less than neighbours do where a field hardly changes. So a pass
+// may take a multiple of the step before, and one of the step before that, away from all values, and interpolate what is left;
+// the forecast is added again. Locations, scales and their weights are then those of what is left. Where passes have other
+// multiples than the pass before, what is left of all known values is computed again.
+#pragma once
+
+namespace {
+
+// `used` says whether there is a forecast; without one, nothing else is read.
+struct Forecast {
+    bool used;
+    real of_latest, of_before;     // the multiples,
+    const real *latest, *before;   // of the values of the latest step and of the step before that
+    real* left;                    // what is left of known values
+
+    DEVICE_METHOD real at(i64 place) const { return of_latest * latest[place] + of_before * before[place]; }
+};
+
+}  // namespace
+
+DEVICE Forecast forecast_of(i32 used, const real* multiple, const real* latest, const real* before, real* left)
+{
+    return {used != 0, multiple[0], multiple[1], latest, before, left};
+}
+
+// The steps of the grid whose points are decoded after a pass.
+DEVICE i64 pace_along(const Pass& pass, i32 axis) { return pass.step[axis] == 1 ? 1 : pass.spacing; }
+
+// How many rows along the last axis that grid has.
+DEVICE i64 rows_of(const Pass& pass, const Grid& grid)
+{
+    i64 rows = 1;
+    for (i32 a = 0; a < AXES - 1; ++a) rows *= (grid.shape[a] - 1) / pace_along(pass, a) + 1;
+    return rows;
+}
+
+// What is left of the values of one row of the grid of a pass.
+DEVICE void take_away(const Pass& pass, const Grid& grid, const Forecast& forecast, const real* value, i64 row)
+{
+    i64 at = 0;
+    for (i32 a = AXES - 2; a >= 0; --a) {
+        const i64 pace = pace_along(pass, a), count = (grid.shape[a] - 1) / pace + 1;
+        at += row % count * pace * grid.stride[a];
+        row /= count;
+    }
+    const i64 pace = pace_along(pass, AXES - 1), end = at + grid.shape[AXES - 1];
+    for (; at < end; at += pace) forecast.left[at] = value[at] - forecast.at(at);
+}
