@@ -284,13 +284,15 @@ DEVICE void go_through(const Pass& pass, const Grid& grid, const real* weight, c
     }
 }
 
-// What is left of values on the grid of a pass, without the forecast.
-KERNEL(take_away_forecast)(i64 rows, const i64* description SIZE(32), const i64* shape SIZE(4), const real* multiple SIZE(2),
-                           const real* latest SIZE(left), const real* before SIZE(left), const real* value SIZE(left),
-                           real* left SIZE(>= 1))
+// What is left of values on the grid with this spacing, without the forecast of a pass.
+KERNEL(take_away_forecast)(i64 rows, const i64* description SIZE(32), i64 spacing, const i64* shape SIZE(4),
+                           const real* multiple SIZE(2), const real* latest SIZE(left), const real* before SIZE(left),
+                           const real* value SIZE(left), real* left SIZE(>= 1))
 {
-    FOR_EACH(row, rows)
-        take_away(pass_at(description, 0), grid_of(shape, value, 0), forecast_of(1, multiple, latest, before, left), value, row);
+    FOR_EACH(row, rows) {
+        const Forecast forecast = forecast_of(1, multiple, latest, before, left);
+        take_away(pass_at(description, 0), grid_of(shape, value, 0), spacing, forecast, value, row);
+    }
 }
 
 // One pass of the encoder: the code (context * SYMBOLS + symbol) and the residual of each target, the decoded values, and
@@ -444,7 +446,7 @@ KERNEL(decode_targets)(i64 items, i32 together, i64 block, i64 end, const i64* b
     FOR_EACH(i, items) {
         const i64 b = block + i * together;
         const i32 several = (i32)(end - b < together ? end - b : together);
-        const Grid grid = grid_of(shape, in_time ? left : value, deviation);
+        Grid grid = grid_of(shape, value, deviation);
         Decoder coder;
         coder.value = value;
         coder.deviation = deviation;
@@ -464,10 +466,12 @@ KERNEL(decode_targets)(i64 items, i32 together, i64 block, i64 end, const i64* b
             coder.step = step[k];
             coder.steps_per_unit = (real)(1 / step[k]);
             const Pass pass = pass_at(description, k);
-            coder.forecast = forecast_of(in_time, multiple + 2 * k, latest, before, left);
-            if (in_time && pass_begin[k] > begin[b] && changes(multiple, k)) {
-                const i64 rows = rows_of(pass, grid);
-                for (i64 row = 0; row < rows; ++row) take_away(pass, grid, coder.forecast, value, row);
+            const bool used = in_time && (multiple[2 * k] != 0 || multiple[2 * k + 1] != 0);
+            coder.forecast = forecast_of(used, multiple + 2 * k, latest, before, left);
+            grid.value = used ? left : value;
+            if (used && pass_begin[k] > begin[b] && changes(multiple, k)) {
+                const i64 spacing = description[(k - 1) * DESCRIPTION + 12], rows = rows_of(pass, grid, spacing);
+                for (i64 row = 0; row < rows; ++row) take_away(pass, grid, spacing, coder.forecast, value, row);
             }
             go_through(pass, grid, weight + k * WEIGHTS, network + k * NETWORK, several, inside, &coder);
         }

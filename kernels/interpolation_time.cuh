@@ -2,8 +2,8 @@
 //
 // The same values some time before differ from those of now by less than neighbours do where a field hardly changes. So a pass
 // may take a multiple of the step before, and one of the step before that, away from all values, and interpolate what is left;
-// the forecast is added again. Locations, scales and their weights are then those of what is left. Where passes have other
-// multiples than the pass before, what is left of all known values is computed again.
+// the forecast is added again. Locations, scales and their weights are then those of what is left. Where a pass has other multiples
+// than the pass before, what is left of all known values is computed again.
 #pragma once
 
 namespace {
@@ -25,26 +25,26 @@ DEVICE Forecast forecast_of(i32 used, const real* multiple, const real* latest, 
     return {used != 0, multiple[0], multiple[1], latest, before, left};
 }
 
-// The steps of the grid whose points are decoded after a pass.
-DEVICE i64 pace_along(const Pass& pass, i32 axis) { return pass.step[axis] == 1 ? 1 : pass.spacing; }
+// How far apart the points of a grid with this spacing are along an axis: along frozen ones, all of them are there.
+DEVICE i64 pace_along(const Pass& pass, i64 spacing, i32 axis) { return pass.step[axis] == 1 ? 1 : spacing; }
 
 // How many rows along the last axis that grid has.
-DEVICE i64 rows_of(const Pass& pass, const Grid& grid)
+DEVICE i64 rows_of(const Pass& pass, const Grid& grid, i64 spacing)
 {
     i64 rows = 1;
-    for (i32 a = 0; a < AXES - 1; ++a) rows *= (grid.shape[a] - 1) / pace_along(pass, a) + 1;
+    for (i32 a = 0; a < AXES - 1; ++a) rows *= (grid.shape[a] - 1) / pace_along(pass, spacing, a) + 1;
     return rows;
 }
 
-// What is left of the values of one row of the grid of a pass.
-DEVICE void take_away(const Pass& pass, const Grid& grid, const Forecast& forecast, const real* value, i64 row)
+// What is left of the values of one row of that grid.
+DEVICE void take_away(const Pass& pass, const Grid& grid, i64 spacing, const Forecast& forecast, const real* value, i64 row)
 {
     i64 at = 0;
     for (i32 a = AXES - 2; a >= 0; --a) {
-        const i64 pace = pace_along(pass, a), count = (grid.shape[a] - 1) / pace + 1;
+        const i64 pace = pace_along(pass, spacing, a), count = (grid.shape[a] - 1) / pace + 1;
         at += row % count * pace * grid.stride[a];
         row /= count;
     }
-    const i64 pace = pace_along(pass, AXES - 1), end = at + grid.shape[AXES - 1];
+    const i64 pace = pace_along(pass, spacing, AXES - 1), end = at + grid.shape[AXES - 1];
     for (; at < end; at += pace) forecast.left[at] = value[at] - forecast.at(at);
 }

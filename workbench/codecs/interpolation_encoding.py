@@ -28,6 +28,7 @@ from workbench.codecs.interpolation_time import (
     coarsest_forecast,
     for_kernel,
     mean_left,
+    spacing_before,
 )
 from workbench.codecs.prequantised import Prequantised
 from workbench.codecs.residuals import CONTEXTS, bits_of, counted
@@ -37,7 +38,8 @@ RARE, MORE = 0.5, 2   # where a value takes fewer bits than this, so many times 
 IN_ROW = 4            # of these, next to each other, where they are so many
 LEAST_SAMPLED = 250   # with fewer, nothing is fitted
 MOST_DEAD = 0.3       # of a step, by which residuals are drawn to 0 where the mean square error counts
-SAMPLED_IN_TIME = 1000   # targets to which multiples of earlier steps are fitted, at most,
+SAMPLED_IN_TIME = 600    # targets to which multiples of earlier steps are fitted, at most,
+ALIKE = 0.1              # multiples as near to those of the pass before stay as they are
 LEAST_IN_TIME = 60       # and at least
 CLEARLY = 0.985          # an earlier step must save more than the rest of the bits, which the sample may only seem to save
 MANY = 20_000         # targets of a pass that is worth the fit of a second location
@@ -149,11 +151,12 @@ class _Encoder:
         self.steps, self.networks = steps_of(self.order, step, finer), networks_of(model, self.order)
         self.original, self.value, self.shape = original.reshape(-1), value.reshape(-1), np.array(shape, np.int64)
         self.deviation, self.bound, self.mean = np.zeros(value.size, value.dtype), bound, _mean(values)
-        self.known, self.multiples = known, multiples.numbers[0]   # those of the pass that runs
+        self.known, self.multiples = known, np.zeros(STEPS, np.int16)   # those of the pass that runs,
+        self.spacing = 0                                                  # and its spacing
         # What is left of the original and of the decoded values without the forecast.
         self.wanted, self.left = self.original, self.value
         if known is not None:
-            self.wanted, self.left = np.empty_like(self.value), np.empty_like(self.value)
+            self.apart = np.empty_like(self.value), np.empty_like(self.value)
         self.step = 2 * bound                     # of the pass that runs
         self.dead = _dead_zones() if drawn else np.zeros(CONTEXTS)
         self.sampled, self.rate = sampled, math.inf
@@ -182,7 +185,7 @@ class _Encoder:
         """One pass, in blocks that begin at these targets."""
         of, self.step = self.order[which], float(self.steps[which])
         if self.known is not None:
-            self._foresee(which)
+            self._foresee(which, self.known)
         start = self.latest.get(key := kind_of(of)) or Weights.usual(of)
         chosen, new = self._chosen(of, start)
         self.latest[key] = chosen
@@ -191,50 +194,56 @@ class _Encoder:
         blocks = len(begin) - 1
         together = blocks_together(blocks)
         backend.kernel("interpolation", "quantise_targets", self.value.dtype)(
-            -(-blocks // together), together, blocks, begin, of.description, self._for_kernel(chosen),
+            -(-blocks // together), together, blocks, begin, of.description, self._for_kernel(chosen, self.multiples),
             self.networks[which], self.shape, self.bound, self.step, self.dead, self.original, self.value, self.deviation,
-            code, number, self.known is not None, for_kernel(self.multiples, self.value.dtype),
+            code, number, bool(self.multiples.any()), for_kernel(self.multiples, self.value.dtype),
             *((self.value, self.value) if self.known is None else (self.known.latest, self.known.before)), self.left,
         )
 
-    def _foresee(self, which: int) -> None:
-        """Choose the multiples of earlier steps for the passes of a spacing, before the first of them."""
-        of, known = self.order[which], self.known
-        if which == 0 or of.spacing != self.order[which - 1].spacing:
-            with np.errstate(all="ignore"):
-                self._set_multiples(of, self._multiples(of))
+    def _foresee(self, which: int, known: Known) -> None:
+        """Choose the multiples of earlier steps for a pass, and take them away from what is known."""
+        with np.errstate(all="ignore"):
+            self._use(which, self._multiples(which, known), known)
         self.coded.multiples.numbers[1 + which] = self.multiples
 
-    def _set_multiples(self, of: Pass, multiples: np.ndarray) -> None:
-        self.multiples = multiples
-        self.known.take_away(of, self.shape, multiples, self.value, self.left)
-        self.known.take_away(of, self.shape, multiples, self.original, self.wanted)
+    def _use(self, which: int, multiples: np.ndarray, known: Known) -> None:
+        """Go on with what is left without these multiples."""
+        if not multiples.any():
+            self.wanted, self.left = self.original, self.value
+        else:
+            of, (self.wanted, self.left) = self.order[which], self.apart
+            other = bool((multiples != self.multiples).any())
+            if other:
+                known.take_away(of, spacing_before(self.order, which), self.shape, multiples, self.value, self.left)
+            if other or of.spacing != self.spacing:
+                known.take_away(of, of.spacing, self.shape, multiples, self.original, self.wanted)
+        self.multiples, self.spacing = multiples, self.order[which].spacing
 
-    def _multiples(self, of: Pass) -> np.ndarray:
+    def _multiples(self, which: int, known: Known) -> np.ndarray:
         """Those with which the values take fewer bits than without, by a clear margin; else none."""
-        none = np.zeros(STEPS, np.int16)
-        self._set_multiples(of, none)
+        of = self.order[which]
+        none, latest = np.zeros(STEPS, np.int16), self.multiples
         start = self.latest.get(kind_of(of)) or Weights.usual(of)
         target = _spread_out(of.targets, SAMPLED_IN_TIME)
-        alone = self._sample(of, target)
+        alone = self._sample(of, target, self.original, self.value, none)
         if alone.usable < LEAST_IN_TIME:
             return none
-        steps = [self._sample(of, target, each) for each in (self.known.latest, self.known.before)[: self.known.steps]]
-        weights, found = start, none
-        for _ in range(2):
-            weights = alone.without(steps, found).roughly(weights)
-            found = alone.multiples_of(steps, weights, found)
+        steps = [self._sample(of, target, each, each, none) for each in (known.latest, known.before)[: known.steps]]
+        found = alone.multiples_of(steps, alone.without(steps, latest).roughly(start))
         if not found.any():
             return none
-        before = self._rate(alone, target, start)
-        self._set_multiples(of, found)
-        after = self._rate(self._sample(of, target), target, start)
+        if latest.any() and abs(found - latest.astype(np.int32)).max() * UNIT < ALIKE:
+            found = latest
+        before = self._rate(alone, target, start, self.original, self.value, none)
+        self._use(which, found, known)
+        given = self.wanted, self.left, found
+        after = self._rate(self._sample(of, target, *given), target, start, *given)
         return found if after < before * CLEARLY else none
 
-    def _rate(self, sample: Sample, target: np.ndarray, start: Weights) -> float:
+    def _rate(self, sample: Sample, target: np.ndarray, start: Weights, *given: np.ndarray) -> float:
         """The bits of a value with weights that suit a sample."""
         rough = sample.roughly(start)
-        self._look_back(sample, target, rough)
+        self._look_back(sample, target, rough, *given)
         return sample.foreseen(rough)[1]
 
     def _chosen(self, of: Pass, start: Weights) -> tuple[Weights, bool]:
@@ -243,43 +252,44 @@ class _Encoder:
             return start, False
         with np.errstate(all="ignore"):   # weights that are not finite are never better
             target = _spread_out(of.targets, self.sampled * (MORE if self.rate < RARE else 1))
-            sample = self._sample(of, target)
+            given = self.wanted, self.left, self.multiples
+            sample = self._sample(of, target, *given)
             if sample.usable < LEAST_SAMPLED:
                 return start, False
             rough = sample.roughly(start)
-            self._look_back(sample, target, rough)
+            self._look_back(sample, target, rough, *given)
             tried = [(*sample.foreseen(sample.located(rough)), sample.bits(start))]
             if of.targets >= MANY and self.sampled == SAMPLED:   # a trial is quicker without
                 linear = Weights.linear(of, start)
-                self._look_back(sample, target, linear)
+                self._look_back(sample, target, linear, *given)
                 tried.append((*sample.foreseen(linear), sample.bits(start)))
             found, self.rate, before = min(tried, key=lambda one: one[1])
             saved = (before - self.rate) * of.targets
         return (found, True) if saved > 8 * len(found.stored(of)) else (start, False)
 
-    def _sample(self, of: Pass, target: np.ndarray, step: np.ndarray | None = None) -> Sample:
-        """What is seen of these targets, or of an earlier step there."""
+    def _sample(
+        self, of: Pass, target: np.ndarray, wanted: np.ndarray, left: np.ndarray, multiples: np.ndarray
+    ) -> Sample:
+        """What is seen of these targets where so much is left of original and of decoded values."""
         seen = np.empty((SURVEY, len(target)))
-        wanted, left = (self.wanted, self.left) if step is None else (step, step)
         backend.kernel("interpolation", "survey_targets", self.value.dtype)(
-            len(target), target, of.description, self.shape, self._mean_left, self.step / 2, wanted, left, self.deviation,
-            seen.reshape(-1),
+            len(target), target, of.description, self.shape, mean_left(self.mean, multiples), self.step / 2, wanted, left,
+            self.deviation, seen.reshape(-1),
         )
         return Sample(of, seen)
 
-    def _look_back(self, sample: Sample, target: np.ndarray, weights: Weights) -> None:
+    def _look_back(
+        self, sample: Sample, target: np.ndarray, weights: Weights, wanted: np.ndarray, left: np.ndarray,
+        multiples: np.ndarray,
+    ) -> None:
         """Add to what is seen of these targets the deviations that earlier ones have from locations with these weights."""
         backend.kernel("interpolation", "survey_earlier", self.value.dtype)(
-            len(target), target, sample.of.description, self._for_kernel(weights), self.shape, self.step, self.wanted,
-            self.left, self.deviation, sample.seen.reshape(-1),
+            len(target), target, sample.of.description, self._for_kernel(weights, multiples), self.shape, self.step, wanted,
+            left, self.deviation, sample.seen.reshape(-1),
         )
 
-    def _for_kernel(self, weights: Weights) -> np.ndarray:
-        return weights.for_kernel(self._mean_left, self.step / 2, self.value.dtype)
-
-    @property
-    def _mean_left(self) -> float:
-        return mean_left(self.mean, self.multiples)
+    def _for_kernel(self, weights: Weights, multiples: np.ndarray) -> np.ndarray:
+        return weights.for_kernel(mean_left(self.mean, multiples), self.step / 2, self.value.dtype)
 
 
 def _spread_out(targets: int, most: int) -> np.ndarray:

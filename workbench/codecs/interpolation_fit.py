@@ -199,13 +199,11 @@ class Sample:
             seen[:OF_SCALE] -= multiple * step.seen[:OF_SCALE]
         return Sample(self.of, seen)
 
-    def multiples_of(self, steps: Sequence[Sample], weights: Weights, latest: np.ndarray) -> np.ndarray:
-        """The multiples of earlier steps that say most of what these weights miss, as whole numbers; `latest` are others."""
+    def multiples_of(self, steps: Sequence[Sample], weights: Weights) -> np.ndarray:
+        """The multiples of earlier steps that say most of what these weights miss, as whole numbers."""
         missed = np.array([step.deviation(weights) for step in steps])
-        left = self.without(steps, latest)
-        _, scale = self._fitted(self.terms[:0], left.deviation(weights), Weights.usual(self.of).of_scale)
-        found, _ = self._fitted(missed, self.deviation(weights), scale)
-        whole = np.zeros(len(latest), np.int16)
+        found, _ = self._fitted(missed, self.deviation(weights), weights.of_scale)
+        whole = np.zeros(2, np.int16)
         whole[: len(found)] = np.minimum(np.maximum(np.rint(found / UNIT), -(2**15)), 2**15 - 1)
         return whole
 

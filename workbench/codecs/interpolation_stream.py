@@ -20,7 +20,7 @@ from workbench import backend
 from workbench.codecs.codec import CodecFailed
 from workbench.codecs.entropy import slots_of, starts, words_of
 from workbench.codecs.interpolation_grid import AXES, FINER, Axes, Pass
-from workbench.codecs.interpolation_time import STEPS, Known, for_kernel
+from workbench.codecs.interpolation_time import STEPS, Known, for_kernel, spacing_before
 from workbench.codecs.residuals import CONTEXTS, Tables, counted, symbol_slots
 
 # The first byte of a piece: what follows is as here, or as `prequantised` writes it, or as here with earlier steps.
@@ -222,8 +222,9 @@ class Blocks:
                 break
             together = blocks_together(len(group))
             which = int(np.searchsorted(arrays["pass_begin"], self.begin[group.start]))
-            if known is not None and (which == 0 or (numbers[which] != numbers[which - 1]).any()):
-                known.take_away(passes[which], shape, numbers[which], flat, arrays["left"])
+            if known is not None and numbers[which].any() and (which == 0 or (numbers[which] != numbers[which - 1]).any()):
+                spacing = spacing_before(passes, which)
+                known.take_away(passes[which], spacing, shape, numbers[which], flat, arrays["left"])
             kernel(
                 -(-len(group) // together), arrays, together=together, block=group.start, end=group.stop,
                 passes=len(passes), step=steps, value=flat, deviation=deviation, sound=sound, in_time=known is not None,

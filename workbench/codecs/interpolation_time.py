@@ -46,13 +46,20 @@ class Known:
         steps = [each.reshape(-1) for each in steps if max(each.max(), -each.min()) < most]
         return cls(steps[0], steps[-1], len(steps)) if len(steps) == len(earlier.values) else None
 
-    def take_away(self, of: Pass, shape: np.ndarray, multiples: np.ndarray, value: np.ndarray, left: np.ndarray) -> None:
-        """Leave of values on the grid of a pass what these multiples do not say."""
-        grid = [-(-size // (1 if step == 1 else of.spacing)) for size, step in zip(shape.tolist(), of.step, strict=True)]
+    def take_away(
+        self, of: Pass, spacing: int, shape: np.ndarray, multiples: np.ndarray, value: np.ndarray, left: np.ndarray
+    ) -> None:
+        """Leave of values on the grid with this spacing what the multiples of a pass do not say."""
+        grid = [-(-size // (1 if step == 1 else spacing)) for size, step in zip(shape.tolist(), of.step, strict=True)]
         backend.kernel("interpolation", "take_away_forecast", value.dtype)(
-            math.prod(grid[:-1]), of.description, shape, for_kernel(multiples, value.dtype), self.latest, self.before, value,
-            left,
+            math.prod(grid[:-1]), of.description, spacing, shape, for_kernel(multiples, value.dtype), self.latest, self.before,
+            value, left,
         )
+
+
+def spacing_before(order: Sequence[Pass], which: int) -> int:
+    """The spacing of the points that are known before a pass; of some, only their places."""
+    return order[which - 1].spacing if which else 2 * order[0].spacing
 
 
 @dataclass(frozen=True, eq=False)
