@@ -119,11 +119,14 @@ DEVICE real location_at(const Pass& pass, const Grid& grid, const Place& place, 
 // What is seen of chosen targets of a pass, for fitting its weights: a column for each number, in units of the bound. First how
 // far the value is from the middle, and the middle from `mean`; then what the location is made of, and the deviations of earlier
 // targets, of which none is known yet; in the last columns the terms of the scale. A target with a neighbour outside the grid, or
-// with numbers that are not finite, has zeros, which no fit notices.
+// with numbers that are not finite, has zeros, which no fit notices. `in_time` says whether there is a forecast; `value` is then
+// what is left of the known values, and what is seen is that of what is left.
 KERNEL(survey_targets)(i64 n, const i64* target SIZE(n), const i64* description SIZE(32), const i64* shape SIZE(4), double mean,
                        double bound, const real* original SIZE(value), const real* value SIZE(deviation),
-                       const real* deviation SIZE(>= 1), double* seen SIZE(n * 24))
+                       const real* deviation SIZE(>= 1), double* seen SIZE(n * 24), i32 in_time,
+                       const real* multiple SIZE(2), const real* latest SIZE(value), const real* before SIZE(value))
 {
+    const Forecast forecast = forecast_of(in_time, multiple, latest, before, 0);
     const Grid grid = grid_of(shape, value, deviation);
     const Pass pass = pass_at(description, 0);
     FOR_EACH(i, n) {
@@ -132,7 +135,7 @@ KERNEL(survey_targets)(i64 n, const i64* target SIZE(n), const i64* description 
         look_back(pass, grid, place, 0, pass.odd, &found);
         double number[SURVEY], size = 0;
         for (i32 k = 0; k < SURVEY; ++k) number[k] = 0;
-        number[0] = ((double)original[place.at] - (double)found.middle) / bound;
+        number[0] = (forecast.left_of(original, place.at) - (double)found.middle) / bound;
         number[1] = ((double)found.middle - mean) / bound;
         i32 next = 2;
         for (i32 k = 1; k < pass.odd; ++k) number[next++] = (double)found.across[k] / bound;
@@ -157,8 +160,10 @@ KERNEL(survey_targets)(i64 n, const i64* target SIZE(n), const i64* description 
 // axis with several targets, and the terms of the scale that these make.
 KERNEL(survey_earlier)(i64 n, const i64* target SIZE(n), const i64* description SIZE(32), const real* weight SIZE(24),
                        const i64* shape SIZE(4), double step, const real* original SIZE(value),
-                       const real* value SIZE(deviation), const real* deviation SIZE(>= 1), double* seen SIZE(n * 24))
+                       const real* value SIZE(deviation), const real* deviation SIZE(>= 1), double* seen SIZE(n * 24),
+                       i32 in_time, const real* multiple SIZE(2), const real* latest SIZE(value), const real* before SIZE(value))
 {
+    const Forecast forecast = forecast_of(in_time, multiple, latest, before, 0);
     const Grid grid = grid_of(shape, value, deviation);
     const Pass pass = pass_at(description, 0);
     FOR_EACH(i, n) {
@@ -169,14 +174,14 @@ KERNEL(survey_earlier)(i64 n, const i64* target SIZE(n), const i64* description 
         i64 next = 1 + 2 * (i64)pass.odd + pass.pairs;
         for (i32 a = 0; a < AXES; ++a) {
             if (pass.count[a] < 2) continue;
-            Place before = place;
-            before.x[a] -= pass.step[a];
-            before.at -= pass.step[a] * grid.stride[a];
+            Place back = place;
+            back.x[a] -= pass.step[a];
+            back.at -= pass.step[a] * grid.stride[a];
             const bool there = place.x[a] > pass.first[a];
             double away = 0;
             if (there) {
-                const real location = location_at(pass, grid, before, weight);
-                away = rint(((double)original[before.at] - (double)location) / step);
+                const real location = location_at(pass, grid, back, weight);
+                away = rint((forecast.left_of(original, back.at) - (double)location) / step);
                 if (!(fabs(away) < 1e150)) away = 0;   // not finite
             }
             seen[next++ * n + i] = 2 * away;

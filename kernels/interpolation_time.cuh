@@ -15,6 +15,12 @@ struct Forecast {
     const real *latest, *before;   // of the values of the latest step and of the step before that
     real* left;                    // what is left of known values
 
+    // What is left of one of these values.
+    DEVICE_METHOD double left_of(const real* value, i64 place) const
+    {
+        return (double)value[place] - (used ? (double)at(place) : 0);
+    }
+
     DEVICE_METHOD real at(i64 place) const { return of_latest * latest[place] + of_before * before[place]; }
 };
 
@@ -36,6 +42,16 @@ DEVICE i64 rows_of(const Pass& pass, const Grid& grid, i64 spacing)
     return rows;
 }
 
+// What is left of `n` values in a row, so far apart.
+WIDE DEVICE_ONCE void take_away_along(const Forecast& forecast, const real* value, i64 at, i64 pace, i64 n)
+{
+    if (pace == 1) {
+        for (i64 i = at; i < at + n; ++i) forecast.left[i] = value[i] - forecast.at(i);
+    } else {
+        for (i64 k = 0; k < n; ++k) forecast.left[at + k * pace] = value[at + k * pace] - forecast.at(at + k * pace);
+    }
+}
+
 // What is left of the values of one row of that grid.
 DEVICE void take_away(const Pass& pass, const Grid& grid, i64 spacing, const Forecast& forecast, const real* value, i64 row)
 {
@@ -45,6 +61,6 @@ DEVICE void take_away(const Pass& pass, const Grid& grid, i64 spacing, const For
         at += row % count * pace * grid.stride[a];
         row /= count;
     }
-    const i64 pace = pace_along(pass, spacing, AXES - 1), end = at + grid.shape[AXES - 1];
-    for (; at < end; at += pace) forecast.left[at] = value[at] - forecast.at(at);
+    const i64 pace = pace_along(pass, spacing, AXES - 1);
+    take_away_along(forecast, value, at, pace, (grid.shape[AXES - 1] - 1) / pace + 1);
 }

@@ -39,6 +39,7 @@ IN_ROW = 4            # of these, next to each other, where they are so many
 LEAST_SAMPLED = 250   # with fewer, nothing is fitted
 MOST_DEAD = 0.3       # of a step, by which residuals are drawn to 0 where the mean square error counts
 SAMPLED_IN_TIME = 600    # targets to which multiples of earlier steps are fitted, at most,
+FEW = 4                  # times as many where a value takes few bits
 ALIKE = 0.1              # multiples as near to those of the pass before stay as they are
 LEAST_IN_TIME = 60       # and at least
 CLEARLY = 0.985          # an earlier step must save more than the rest of the bits, which the sample may only seem to save
@@ -151,12 +152,8 @@ class _Encoder:
         self.steps, self.networks = steps_of(self.order, step, finer), networks_of(model, self.order)
         self.original, self.value, self.shape = original.reshape(-1), value.reshape(-1), np.array(shape, np.int64)
         self.deviation, self.bound, self.mean = np.zeros(value.size, value.dtype), bound, _mean(values)
-        self.known, self.multiples = known, np.zeros(STEPS, np.int16)   # those of the pass that runs,
-        self.spacing = 0                                                  # and its spacing
-        # What is left of the original and of the decoded values without the forecast.
-        self.wanted, self.left = self.original, self.value
-        if known is not None:
-            self.apart = np.empty_like(self.value), np.empty_like(self.value)
+        self.known, self.multiples = known, np.zeros(STEPS, np.int16)   # those of the pass that runs
+        self.left = self.value if known is None else np.empty_like(self.value)   # of decoded values, without the forecast
         self.step = 2 * bound                     # of the pass that runs
         self.dead = _dead_zones() if drawn else np.zeros(CONTEXTS)
         self.sampled, self.rate = sampled, math.inf
@@ -196,8 +193,7 @@ class _Encoder:
         backend.kernel("interpolation", "quantise_targets", self.value.dtype)(
             -(-blocks // together), together, blocks, begin, of.description, self._for_kernel(chosen, self.multiples),
             self.networks[which], self.shape, self.bound, self.step, self.dead, self.original, self.value, self.deviation,
-            code, number, bool(self.multiples.any()), for_kernel(self.multiples, self.value.dtype),
-            *((self.value, self.value) if self.known is None else (self.known.latest, self.known.before)), self.left,
+            code, number, *self._forecast(self.multiples), self.left,
         )
 
     def _foresee(self, which: int, known: Known) -> None:
@@ -208,42 +204,37 @@ class _Encoder:
 
     def _use(self, which: int, multiples: np.ndarray, known: Known) -> None:
         """Go on with what is left without these multiples."""
-        if not multiples.any():
-            self.wanted, self.left = self.original, self.value
-        else:
-            of, (self.wanted, self.left) = self.order[which], self.apart
-            other = bool((multiples != self.multiples).any())
-            if other:
-                known.take_away(of, spacing_before(self.order, which), self.shape, multiples, self.value, self.left)
-            if other or of.spacing != self.spacing:
-                known.take_away(of, of.spacing, self.shape, multiples, self.original, self.wanted)
-        self.multiples, self.spacing = multiples, self.order[which].spacing
+        if multiples.any() and (multiples != self.multiples).any():
+            of, spacing = self.order[which], spacing_before(self.order, which)
+            known.take_away(of, spacing, self.shape, multiples, self.value, self.left)
+        self.multiples = multiples
 
     def _multiples(self, which: int, known: Known) -> np.ndarray:
         """Those with which the values take fewer bits than without, by a clear margin; else none."""
         of = self.order[which]
         none, latest = np.zeros(STEPS, np.int16), self.multiples
         start = self.latest.get(kind_of(of)) or Weights.usual(of)
-        target = _spread_out(of.targets, SAMPLED_IN_TIME)
-        alone = self._sample(of, target, self.original, self.value, none)
+        target = _spread_out(of.targets, SAMPLED_IN_TIME * (FEW if self.rate < RARE else 1))
+        alone = self._sample(of, target, none)
         if alone.usable < LEAST_IN_TIME:
             return none
-        steps = [self._sample(of, target, each, each, none) for each in (known.latest, known.before)[: known.steps]]
+        steps = [self._sample(of, target, none, each) for each in (known.latest, known.before)[: known.steps]]
         found = alone.multiples_of(steps, alone.without(steps, latest).roughly(start))
         if not found.any():
             return none
         if latest.any() and abs(found - latest.astype(np.int32)).max() * UNIT < ALIKE:
             found = latest
-        before = self._rate(alone, target, start, self.original, self.value, none)
+        before = self._rate(alone, target, start, none)
         self._use(which, found, known)
-        given = self.wanted, self.left, found
-        after = self._rate(self._sample(of, target, *given), target, start, *given)
+        after = self._rate(self._sample(of, target, found), target, start, found)
         return found if after < before * CLEARLY else none
 
-    def _rate(self, sample: Sample, target: np.ndarray, start: Weights, *given: np.ndarray) -> float:
+    def _rate(self, sample: Sample, target: np.ndarray, start: Weights, multiples: np.ndarray) -> float:
         """The bits of a value with weights that suit a sample."""
         rough = sample.roughly(start)
-        self._look_back(sample, target, rough, *given)
+        if not sample.of.layered:   # deviations of other layers tell most
+            return sample.bits(rough)
+        self._look_back(sample, target, rough, multiples)
         return sample.foreseen(rough)[1]
 
     def _chosen(self, of: Pass, start: Weights) -> tuple[Weights, bool]:
@@ -252,41 +243,45 @@ class _Encoder:
             return start, False
         with np.errstate(all="ignore"):   # weights that are not finite are never better
             target = _spread_out(of.targets, self.sampled * (MORE if self.rate < RARE else 1))
-            given = self.wanted, self.left, self.multiples
-            sample = self._sample(of, target, *given)
+            sample = self._sample(of, target, self.multiples)
             if sample.usable < LEAST_SAMPLED:
                 return start, False
             rough = sample.roughly(start)
-            self._look_back(sample, target, rough, *given)
+            self._look_back(sample, target, rough, self.multiples)
             tried = [(*sample.foreseen(sample.located(rough)), sample.bits(start))]
             if of.targets >= MANY and self.sampled == SAMPLED:   # a trial is quicker without
                 linear = Weights.linear(of, start)
-                self._look_back(sample, target, linear, *given)
+                self._look_back(sample, target, linear, self.multiples)
                 tried.append((*sample.foreseen(linear), sample.bits(start)))
             found, self.rate, before = min(tried, key=lambda one: one[1])
             saved = (before - self.rate) * of.targets
         return (found, True) if saved > 8 * len(found.stored(of)) else (start, False)
 
-    def _sample(
-        self, of: Pass, target: np.ndarray, wanted: np.ndarray, left: np.ndarray, multiples: np.ndarray
-    ) -> Sample:
-        """What is seen of these targets where so much is left of original and of decoded values."""
+    def _sample(self, of: Pass, target: np.ndarray, multiples: np.ndarray, step: np.ndarray | None = None) -> Sample:
+        """What is seen of these targets without these multiples of earlier steps; or of an earlier step there."""
         seen = np.empty((SURVEY, len(target)))
+        original, known = (self.original, self._known_without(multiples)) if step is None else (step, step)
         backend.kernel("interpolation", "survey_targets", self.value.dtype)(
-            len(target), target, of.description, self.shape, mean_left(self.mean, multiples), self.step / 2, wanted, left,
-            self.deviation, seen.reshape(-1),
+            len(target), target, of.description, self.shape, mean_left(self.mean, multiples), self.step / 2, original, known,
+            self.deviation, seen.reshape(-1), *self._forecast(multiples),
         )
         return Sample(of, seen)
 
-    def _look_back(
-        self, sample: Sample, target: np.ndarray, weights: Weights, wanted: np.ndarray, left: np.ndarray,
-        multiples: np.ndarray,
-    ) -> None:
+    def _look_back(self, sample: Sample, target: np.ndarray, weights: Weights, multiples: np.ndarray) -> None:
         """Add to what is seen of these targets the deviations that earlier ones have from locations with these weights."""
         backend.kernel("interpolation", "survey_earlier", self.value.dtype)(
-            len(target), target, sample.of.description, self._for_kernel(weights, multiples), self.shape, self.step, wanted,
-            left, self.deviation, sample.seen.reshape(-1),
+            len(target), target, sample.of.description, self._for_kernel(weights, multiples), self.shape, self.step,
+            self.original, self._known_without(multiples), self.deviation, sample.seen.reshape(-1),
+            *self._forecast(multiples),
         )
+
+    def _known_without(self, multiples: np.ndarray) -> np.ndarray:
+        return self.left if multiples.any() else self.value
+
+    def _forecast(self, multiples: np.ndarray) -> tuple[bool, np.ndarray, np.ndarray, np.ndarray]:
+        """Multiples of earlier steps as kernels take them, and these steps; whether there are any is first."""
+        steps = (self.value, self.value) if self.known is None else (self.known.latest, self.known.before)
+        return bool(multiples.any()), for_kernel(multiples, self.value.dtype), *steps
 
     def _for_kernel(self, weights: Weights, multiples: np.ndarray) -> np.ndarray:
         return weights.for_kernel(mean_left(self.mean, multiples), self.step / 2, self.value.dtype)

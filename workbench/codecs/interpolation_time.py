@@ -43,8 +43,8 @@ class Known:
             return None
         steps = [_finite(np.ascontiguousarray(backend.to_host(each))) for each in earlier.values]
         most = float(np.finfo(dtype).max) / 64   # multiples of them are finite
-        steps = [each.reshape(-1) for each in steps if max(each.max(), -each.min()) < most]
-        return cls(steps[0], steps[-1], len(steps)) if len(steps) == len(earlier.values) else None
+        flat = [each.reshape(-1) for each in steps if max(float(each.max()), -float(each.min())) < most]
+        return cls(flat[0], flat[-1], len(flat)) if len(flat) == len(steps) else None
 
     def take_away(
         self, of: Pass, spacing: int, shape: np.ndarray, multiples: np.ndarray, value: np.ndarray, left: np.ndarray
@@ -52,8 +52,8 @@ class Known:
         """Leave of values on the grid with this spacing what the multiples of a pass do not say."""
         grid = [-(-size // (1 if step == 1 else spacing)) for size, step in zip(shape.tolist(), of.step, strict=True)]
         backend.kernel("interpolation", "take_away_forecast", value.dtype)(
-            math.prod(grid[:-1]), of.description, spacing, shape, for_kernel(multiples, value.dtype), self.latest, self.before,
-            value, left,
+            math.prod(grid[:-1]), of.description, spacing, shape, for_kernel(multiples, value.dtype), self.latest,
+            self.before, value, left,
         )
 
 
@@ -119,5 +119,6 @@ def coarsest_forecast(known: Known, places: tuple[slice, ...], shape: Axes, mult
 
 
 def _finite(values: np.ndarray) -> np.ndarray:
-    there = np.isfinite(values)
-    return values if there.all() else filled(values, there)
+    if math.isfinite(values.max()) and math.isfinite(values.min()):   # quicker than to look at each
+        return values
+    return filled(values, np.isfinite(values))
