@@ -214,12 +214,15 @@ class _Encoder:
         of = self.order[which]
         none, latest = np.zeros(STEPS, np.int16), self.multiples
         start = self.latest.get(kind_of(of)) or Weights.usual(of)
-        target = _spread_out(of.targets, SAMPLED_IN_TIME * (FEW if self.rate < RARE else 1))
+        if of.targets < LEAST_IN_TIME:
+            return none
+        target = _spread_out(of.targets, SAMPLED_IN_TIME * (FEW if self.rate < RARE else 1), IN_ROW)
         alone = self._sample(of, target, none)
-        if alone.usable < LEAST_IN_TIME:
+        if alone.usable < LEAST_IN_TIME / 2:
             return none
         steps = [self._sample(of, target, none, each) for each in (known.latest, known.before)[: known.steps]]
-        found = alone.multiples_of(steps, alone.without(steps, latest).roughly(start))
+        left = alone.without(steps, latest)
+        found = alone.multiples_of(steps, left.roughly(start) if _fitted(of) else start)
         if not found.any():
             return none
         if latest.any() and abs(found - latest.astype(np.int32)).max() * UNIT < ALIKE:
@@ -231,6 +234,8 @@ class _Encoder:
 
     def _rate(self, sample: Sample, target: np.ndarray, start: Weights, multiples: np.ndarray) -> float:
         """The bits of a value with weights that suit a sample."""
+        if not _fitted(sample.of):
+            return sample.bits(start)
         rough = sample.roughly(start)
         if not sample.of.layered:   # deviations of other layers tell most
             return sample.bits(rough)
@@ -239,10 +244,11 @@ class _Encoder:
 
     def _chosen(self, of: Pass, start: Weights) -> tuple[Weights, bool]:
         """New weights, if they save more than they take."""
-        if of.targets < 4 * LEAST_SAMPLED or not self.sampled:
+        if not _fitted(of) or not self.sampled:
             return start, False
         with np.errstate(all="ignore"):   # weights that are not finite are never better
-            target = _spread_out(of.targets, self.sampled * (MORE if self.rate < RARE else 1))
+            most = self.sampled * (MORE if self.rate < RARE else 1)
+            target = _spread_out(of.targets, most, IN_ROW if most >= SAMPLED else 1)
             sample = self._sample(of, target, self.multiples)
             if sample.usable < LEAST_SAMPLED:
                 return start, False
@@ -287,11 +293,15 @@ class _Encoder:
         return weights.for_kernel(mean_left(self.mean, multiples), self.step / 2, self.value.dtype)
 
 
-def _spread_out(targets: int, most: int) -> np.ndarray:
-    """At most so many of the targets, from places in no regular pattern; of many, a few in a row share lines of memory."""
+def _fitted(of: Pass) -> bool:
+    """Whether a pass has enough targets for weights of its own."""
+    return of.targets >= 4 * LEAST_SAMPLED
+
+
+def _spread_out(targets: int, most: int, in_row: int = 1) -> np.ndarray:
+    """At most so many of the targets, from places in no regular pattern; a few in a row share lines of memory."""
     if targets <= most:
         return np.arange(targets)
-    in_row = IN_ROW if most >= SAMPLED else 1
     places = np.sort(np.arange(most // in_row, dtype=np.int64) * 2654435761 % (targets // in_row))
     return (places[:, None] * in_row + np.arange(in_row)).reshape(-1)
 
