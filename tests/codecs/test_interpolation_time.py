@@ -82,7 +82,9 @@ def test_two_steps_of_a_field_that_grows_steadily_are_extrapolated():
 
 
 @pytest.mark.parametrize("size", [0.3, 0.01, 1e-4])
-@pytest.mark.parametrize("kind", ["noise", "unrelated", "constant", "was constant", "other scale", "zeros", "tiny", "steps"])
+@pytest.mark.parametrize(
+    "kind", ["noise", "unrelated", "constant", "was constant", "other scale", "zeros", "tiny", "steps"]
+)
 def test_a_step_is_never_a_hundredth_larger_than_alone(kind, size):
     rng = np.random.default_rng(4)
     values, earlier = turbulent((90, 80)), turbulent((90, 80), seed=9)
@@ -191,7 +193,8 @@ def test_steps_of_another_shape_are_not_used():
 @given(data=st.data(), shape=shapes)
 def test_multiples_are_read_as_they_were_stored(data, shape):
     order = passes((1,) * (4 - len(shape)) + shape, ())
-    numbers = data.draw(st.lists(st.tuples(*[st.sampled_from([0, 1, -(2**15)])] * 2), min_size=1 + len(order), max_size=1 + len(order)))
+    rows, pair = 1 + len(order), st.tuples(*[st.sampled_from([0, 1, -(2**15)])] * 2)
+    numbers = data.draw(st.lists(pair, min_size=rows, max_size=rows))
     stored = Multiples(np.array(numbers, np.int16)).stored()
     found, rest = Multiples.read(stored + b"behind", order)
     assert found.numbers.tolist() == [list(each) for each in numbers]

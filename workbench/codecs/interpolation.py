@@ -12,6 +12,9 @@ array is encoded with it and without, and the smaller code is kept.
 Steps, classes and counts are not interpolated well. So each piece is coded on a lattice, too (`prequantised.py`,
 which takes a small part of the time), and the smaller code is kept.
 
+A field of a series may follow the same field some steps earlier: then multiples of these steps are taken away before it is
+interpolated (`interpolation_time.py`), pass by pass, where that saves bits.
+
 The decoder repeats the arithmetic of the encoder bit for bit, on every machine (`kernels/interpolation.cu`), and checks
 that it did (`interpolation_stream.py`).
 """
@@ -209,7 +212,8 @@ class Interpolation(InPieces):
         plan = self._fixed or self._plan(_part(values, bound), bound)
         sampled = SAMPLED if self.fitted else 0
         encoding = Encoding.of(
-            values, plan.frozen, plan.block_bits, bound, step, sampled, plan.finer, drawn=self._drawn, known=self._known(values)
+            values, plan.frozen, plan.block_bits, bound, step, sampled, plan.finer, drawn=self._drawn,
+            known=self._known(values),
         )
         found = encoding.to_bytes()
         del encoding

@@ -54,7 +54,9 @@ def _required_steps(earlier: Earlier | None, shape: Sequence[int], dtype: np.dty
     known = Known.of(earlier, shape, dtype)
     if known is None:
         found = ", ".join(f"{each.dtype} of shape {each.shape}" for each in earlier.values)
-        raise CodecFailed(f"values of earlier steps must be {dtype} of shape {tuple(shape)}, and not too large; got {found}")
+        raise CodecFailed(
+            f"values of earlier steps must be {dtype} of shape {tuple(shape)}, and not too large; got {found}"
+        )
     return known
 
 

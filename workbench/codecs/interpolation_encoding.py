@@ -39,7 +39,7 @@ IN_ROW = 4            # of these, next to each other, where they are so many
 LEAST_SAMPLED = 250   # with fewer, nothing is fitted
 MOST_DEAD = 0.3       # of a step, by which residuals are drawn to 0 where the mean square error counts
 SAMPLED_IN_TIME = 600    # targets to which multiples of earlier steps are fitted, at most,
-FEW = 4                  # times as many where a value takes few bits
+FEW = 3                  # times as many where a value takes few bits
 ALIKE = 0.1              # multiples as near to those of the pass before stay as they are
 LEAST_IN_TIME = 60       # and at least
 CLEARLY = 0.985          # an earlier step must save more than the rest of the bits, which the sample may only seem to save
@@ -156,7 +156,7 @@ class _Encoder:
         self.left = self.value if known is None else np.empty_like(self.value)   # of decoded values, without the forecast
         self.step = 2 * bound                     # of the pass that runs
         self.dead = _dead_zones() if drawn else np.zeros(CONTEXTS)
-        self.sampled, self.rate = sampled, math.inf
+        self.sampled, self.rate, self.answers = sampled, math.inf, list[np.ndarray]()
         self.latest: dict[int, Weights] = {}      # of passes with so many odd axes
         header = Header(step, self.mean, frozen, finer, None if model is None else model.checksum)
         code = np.empty(self.begin[-1], np.uint16)
@@ -198,8 +198,13 @@ class _Encoder:
 
     def _foresee(self, which: int, known: Known) -> None:
         """Choose the multiples of earlier steps for a pass, and take them away from what is known."""
-        with np.errstate(all="ignore"):
-            self._use(which, self._multiples(which, known), known)
+        of = self.order[which]
+        if spacing_before(self.order, which) != of.spacing:
+            self.answers = []   # of passes with one odd axis
+        if len(of.odd) == 1 or len({bool(each.any()) for each in self.answers}) != 1:   # else others follow
+            with np.errstate(all="ignore"):
+                self._use(which, self._multiples(which, known), known)
+            self.answers.append(self.multiples)
         self.coded.multiples.numbers[1 + which] = self.multiples
 
     def _use(self, which: int, multiples: np.ndarray, known: Known) -> None:
@@ -268,8 +273,8 @@ class _Encoder:
         seen = np.empty((SURVEY, len(target)))
         original, known = (self.original, self._known_without(multiples)) if step is None else (step, step)
         backend.kernel("interpolation", "survey_targets", self.value.dtype)(
-            len(target), target, of.description, self.shape, mean_left(self.mean, multiples), self.step / 2, original, known,
-            self.deviation, seen.reshape(-1), *self._forecast(multiples),
+            len(target), target, of.description, self.shape, mean_left(self.mean, multiples), self.step / 2, original,
+            known, self.deviation, seen.reshape(-1), *self._forecast(multiples),
         )
         return Sample(of, seen)
 
