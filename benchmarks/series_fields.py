@@ -11,6 +11,7 @@ before say nothing.
 import argparse
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -50,7 +51,7 @@ def real(folder: Path) -> Iterator[tuple[str, Callable[[], list[np.ndarray]]]]:
     slices = folder / "sperr_fields/vorticity.128_128_41"
     for path, name, variable in ((months, "CESM TS, months", "TS"), (levels, "CESM T, months", "T")):
         if path.exists():
-            yield name, lambda path=path, variable=variable: read(path, variable)
+            yield name, partial(read, path, variable)
     if slices.exists():
         yield "vorticity, along z", lambda: list(np.fromfile(slices, "<f4").reshape(41, 128, 128))
 

@@ -1,6 +1,7 @@
 import dataclasses
 import itertools
 import math
+import zlib
 
 import numpy as np
 import pytest
@@ -14,8 +15,9 @@ from workbench.codecs import CodecFailed, Tolerance, get
 from workbench.codecs.earlier import Earlier
 from workbench.codecs.interpolation_encoding import Encoding, _Encoder
 from workbench.codecs.interpolation_grid import passes
+from workbench.codecs.interpolation_stream import _HEADER, IN_TIME
 from workbench.codecs.interpolation_time import Known, Multiples
-from workbench.codecs.pieces import join
+from workbench.codecs.pieces import join, split
 from workbench.codecs.prequantised import lattice_step
 from workbench.guarantees.bounds import Limit
 from workbench.guarantees.enforce import decode_guarded, encode_guarded
@@ -172,6 +174,28 @@ def test_earlier_steps_that_are_not_given_are_asked_for():
         after(earlier[0].astype("f8")).decode(data, values.shape, values.dtype)
     with pytest.raises(CodecFailed, match="does not decode to the values"):
         after(earlier[0] + 1, earlier[1]).decode(data, values.shape, values.dtype)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_forged_bytes_are_refused_or_decoded_to_something(seed):
+    values, *earlier = drifting((40, 50))
+    codec, random, refused = after(*earlier), np.random.default_rng(seed), 0
+    ((_, body),) = split("interpolation", interpolated(values, earlier, 0.01), values.shape, values.dtype)
+    *head, coarse, tables = _HEADER.unpack_from(body)
+    begin, end = _HEADER.size + coarse, _HEADER.size + coarse + tables
+    assert head[0] == IN_TIME
+    for _ in range(40):
+        side = bytearray(zlib.decompress(body[begin:end]))
+        for place in random.integers(0, 60, random.integers(1, 4)):   # multiples and weights
+            side[place] = random.integers(256)
+        packed = zlib.compress(bytes(side))
+        made = _HEADER.pack(*head, coarse, len(packed)) + body[_HEADER.size : begin] + packed + body[end:]
+        try:
+            data = join("interpolation", [made], values.shape, values.dtype, 2**28)
+            assert codec.decode(data, values.shape, values.dtype).shape == values.shape
+        except CodecFailed:
+            refused += 1
+    assert refused > 20
 
 
 def test_coarse_points_are_decoded_in_time():
