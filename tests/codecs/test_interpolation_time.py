@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from slow_interpolation import Decoder
 from turbulence import turbulent
 from workbench import backend
+from workbench.archive.choice import chosen
 from workbench.codecs import CodecFailed, Tolerance, get
 from workbench.codecs.earlier import Earlier
 from workbench.codecs.interpolation_encoding import Encoding, _Encoder
@@ -163,6 +164,14 @@ def test_tuning_keeps_the_earlier_steps():
         assert codec.remark(data, values.shape, values.dtype) == "predicted from earlier steps"
         assert np.abs(codec.decode(data, values.shape, values.dtype) - values).max() <= 0.01
     assert codec.to_dict() == get("interpolation").to_dict()
+
+
+def test_a_choice_knows_earlier_steps():
+    values = np.rint(drifting((60, 70))[0] * 50) / 50   # on a lattice, which alone is smaller
+    limit, known = Limit("absolute", 1e-3), Earlier((values,), (1.0, 0.0))
+    alone, in_time = (chosen(values, None, limit, steps) for steps in (None, known))
+    assert alone[0].id != "interpolation"
+    assert in_time[0].id == "interpolation"
 
 
 def test_earlier_steps_that_are_not_given_are_asked_for():
