@@ -95,7 +95,7 @@ def needs_trial(requested: Any, speed: Speed, dtype: np.dtype, limit: Limit) -> 
 def chosen(
     values: np.ndarray, mask: np.ndarray | None, limit: Limit, earlier: Earlier | None = None
 ) -> tuple[Codec, str]:
-    """The codec that makes these values smallest, and the trial in words; `earlier` are the same values some steps before."""
+    """The codec that makes these values smallest, and the trial in words; `earlier` are these values some steps before."""
     values = np.ascontiguousarray(values)
     hidden = None if mask is None else np.ascontiguousarray(mask)
     bits: dict[Codec, float] = {}

@@ -42,6 +42,7 @@ SAMPLED_IN_TIME = 600    # targets to which multiples of earlier steps are fitte
 FEW = 3                  # times as many where a value takes few bits
 ALIKE = 0.1              # multiples as near to those of the pass before stay as they are
 LEAST_IN_TIME = 60       # and at least
+LEAST_SAVED = 50         # bits in a pass: multiples and other weights take about as many
 CLEARLY = 0.985          # an earlier step must save more than the rest of the bits, which the sample may only seem to save
 MANY = 20_000         # targets of a pass that is worth the fit of a second location
 
@@ -235,7 +236,8 @@ class _Encoder:
         before = self._rate(alone, target, start, none)
         self._use(which, found, known)
         after = self._rate(self._sample(of, target, found), target, start, found)
-        return found if after < before * CLEARLY else none
+        enough = after < before * CLEARLY and (before - after) * of.targets > LEAST_SAVED
+        return found if enough else none
 
     def _rate(self, sample: Sample, target: np.ndarray, start: Weights, multiples: np.ndarray) -> float:
         """The bits of a value with weights that suit a sample."""
