@@ -17,6 +17,7 @@
 #include "residuals.cuh"
 #include "interpolation.cuh"
 #include "interpolation_run.cuh"
+#include "interpolation_time.cuh"
 
 static const i32 COMMON = 13, FOR_AXIS = 6, FOR_PAIR = 4;   // inputs of a network: see `look_closer`
 static const i32 LESSON = 53;          // what `survey_lessons` writes about a target: its inputs, and four numbers
@@ -118,11 +119,14 @@ DEVICE real location_at(const Pass& pass, const Grid& grid, const Place& place, 
 // What is seen of chosen targets of a pass, for fitting its weights: a column for each number, in units of the bound. First how
 // far the value is from the middle, and the middle from `mean`; then what the location is made of, and the deviations of earlier
 // targets, of which none is known yet; in the last columns the terms of the scale. A target with a neighbour outside the grid, or
-// with numbers that are not finite, has zeros, which no fit notices.
+// with numbers that are not finite, has zeros, which no fit notices. `in_time` says whether there is a forecast; `value` is then
+// what is left of the known values, and what is seen is that of what is left.
 KERNEL(survey_targets)(i64 n, const i64* target SIZE(n), const i64* description SIZE(32), const i64* shape SIZE(4), double mean,
                        double bound, const real* original SIZE(value), const real* value SIZE(deviation),
-                       const real* deviation SIZE(>= 1), double* seen SIZE(n * 24))
+                       const real* deviation SIZE(>= 1), double* seen SIZE(n * 24), i32 in_time,
+                       const real* multiple SIZE(2), const real* latest SIZE(value), const real* before SIZE(value))
 {
+    const Forecast forecast = forecast_of(in_time, multiple, latest, before, 0);
     const Grid grid = grid_of(shape, value, deviation);
     const Pass pass = pass_at(description, 0);
     FOR_EACH(i, n) {
@@ -131,7 +135,7 @@ KERNEL(survey_targets)(i64 n, const i64* target SIZE(n), const i64* description 
         look_back(pass, grid, place, 0, pass.odd, &found);
         double number[SURVEY], size = 0;
         for (i32 k = 0; k < SURVEY; ++k) number[k] = 0;
-        number[0] = ((double)original[place.at] - (double)found.middle) / bound;
+        number[0] = (forecast.left_of(original, place.at) - (double)found.middle) / bound;
         number[1] = ((double)found.middle - mean) / bound;
         i32 next = 2;
         for (i32 k = 1; k < pass.odd; ++k) number[next++] = (double)found.across[k] / bound;
@@ -156,8 +160,10 @@ KERNEL(survey_targets)(i64 n, const i64* target SIZE(n), const i64* description 
 // axis with several targets, and the terms of the scale that these make.
 KERNEL(survey_earlier)(i64 n, const i64* target SIZE(n), const i64* description SIZE(32), const real* weight SIZE(24),
                        const i64* shape SIZE(4), double step, const real* original SIZE(value),
-                       const real* value SIZE(deviation), const real* deviation SIZE(>= 1), double* seen SIZE(n * 24))
+                       const real* value SIZE(deviation), const real* deviation SIZE(>= 1), double* seen SIZE(n * 24),
+                       i32 in_time, const real* multiple SIZE(2), const real* latest SIZE(value), const real* before SIZE(value))
 {
+    const Forecast forecast = forecast_of(in_time, multiple, latest, before, 0);
     const Grid grid = grid_of(shape, value, deviation);
     const Pass pass = pass_at(description, 0);
     FOR_EACH(i, n) {
@@ -168,14 +174,14 @@ KERNEL(survey_earlier)(i64 n, const i64* target SIZE(n), const i64* description 
         i64 next = 1 + 2 * (i64)pass.odd + pass.pairs;
         for (i32 a = 0; a < AXES; ++a) {
             if (pass.count[a] < 2) continue;
-            Place before = place;
-            before.x[a] -= pass.step[a];
-            before.at -= pass.step[a] * grid.stride[a];
+            Place back = place;
+            back.x[a] -= pass.step[a];
+            back.at -= pass.step[a] * grid.stride[a];
             const bool there = place.x[a] > pass.first[a];
             double away = 0;
             if (there) {
-                const real location = location_at(pass, grid, before, weight);
-                away = rint(((double)original[before.at] - (double)location) / step);
+                const real location = location_at(pass, grid, back, weight);
+                away = rint((forecast.left_of(original, back.at) - (double)location) / step);
                 if (!(fabs(away) < 1e150)) away = 0;   // not finite
             }
             seen[next++ * n + i] = 2 * away;
@@ -222,19 +228,24 @@ struct Quantiser {
     real *value, *deviation;
     u16* code;
     i32* number;
+    Forecast forecast;
 
     // Code target `t` of the pass, whose place is `at`, by what is expected of it; returns its deviation.
     DEVICE_METHOD real go(i32, const Expectation& expected, i64 at, i64 t)
     {
-        const double centre = (double)expected.centre, wanted = (double)original[at];
+        const real ahead = forecast.used ? forecast.at(at) : 0;
+        const double found = (double)expected.centre, wanted = (double)original[at];
+        const double centre = forecast.used ? found + (double)ahead : found;
         const double away = (wanted - centre) * steps_per_value, size = fabs(away) - dead[expected.context];
         const double near = rint(size < 0 ? 0 : size), steps = away < 0 ? -near : near;
         const real decoded = (real)(centre + steps * step);
         const double error = (double)decoded - wanted;
         const bool fits = steps > -1073741824.0 && steps < 1073741824.0 && error <= bound && error >= -bound;
         const i32 residual = fits ? (i32)steps : 0;
-        const real moved = fits ? (decoded - expected.location) * steps_per_unit : 0;
+        const real left = forecast.used ? decoded - ahead : decoded;
+        const real moved = fits ? (left - expected.location) * steps_per_unit : 0;
         value[at] = fits ? decoded : original[at];
+        if (forecast.used) forecast.left[at] = value[at] - ahead;
         deviation[at] = moved;
         number[t] = residual;
         code[t] = (u16)(expected.context * SYMBOLS + (fits ? symbol_of(residual < 0 ? -(i64)residual : residual) : ESCAPE));
@@ -278,19 +289,35 @@ DEVICE void go_through(const Pass& pass, const Grid& grid, const real* weight, c
     }
 }
 
+// What is left of values on the grid with this spacing, without the forecast of a pass.
+KERNEL(take_away_forecast)(i64 rows, const i64* description SIZE(32), i64 spacing, const i64* shape SIZE(4),
+                           const real* multiple SIZE(2), const real* latest SIZE(left), const real* before SIZE(left),
+                           const real* value SIZE(left), real* left SIZE(>= 1))
+{
+    FOR_EACH(row, rows) {
+        const Forecast forecast = forecast_of(1, multiple, latest, before, left);
+        take_away(pass_at(description, 0), grid_of(shape, value, 0), spacing, forecast, value, row);
+    }
+}
+
 // One pass of the encoder: the code (context * SYMBOLS + symbol) and the residual of each target, the decoded values, and
 // their deviations. `begin` is the range of targets of each block. `dead` is half of how much wider the zero of each context
-// is than a step, in steps; the intervals of other residuals are as wide as a step, and shifted. A work item takes so many blocks `together`, one or two.
+// is than a step, in steps; the intervals of other residuals are as wide as a step, and shifted. A work item takes so many blocks `together`, one or two. `in_time` says whether there is a
+// forecast; `left` is then what is left of the known values.
 KERNEL(quantise_targets)(i64 items, i32 together, i64 blocks, const i64* begin SIZE(blocks + 1),
                          const i64* description SIZE(32), const real* weight SIZE(24), const float* network SIZE(955),
                          const i64* shape SIZE(4), double bound, double step, const double* dead SIZE(64),
                          const real* original SIZE(value), real* value SIZE(deviation), real* deviation SIZE(>= 1),
-                         u16* code SIZE(LAST(begin)), i32* number SIZE(LAST(begin)))
+                         u16* code SIZE(LAST(begin)), i32* number SIZE(LAST(begin)), i32 in_time,
+                         const real* multiple SIZE(2), const real* latest SIZE(deviation), const real* before SIZE(deviation),
+                         real* left SIZE(deviation))
 {
     FOR_EACH(i, items) {
         const i64 b = i * together, several = blocks - b < together ? blocks - b : together;
-        Quantiser coder = {bound, step, 1 / step, (real)(1 / step), dead, original, value, deviation, code, number};
-        go_through(pass_at(description, 0), grid_of(shape, value, deviation), weight, network, (i32)several, begin + b, &coder);
+        Quantiser coder = {bound, step, 1 / step, (real)(1 / step), dead, original, value, deviation, code, number,
+                           forecast_of(in_time, multiple, latest, before, left)};
+        const Grid grid = grid_of(shape, in_time ? left : value, deviation);
+        go_through(pass_at(description, 0), grid, weight, network, (i32)several, begin + b, &coder);
     }
 }
 
@@ -365,6 +392,7 @@ struct Decoder {
     double step;
     real steps_per_unit;
     real *value, *deviation;
+    Forecast forecast;
     Source source[2];
 
     // Decode the target of that block whose place is `at`, by what is expected of it; returns its deviation.
@@ -373,9 +401,16 @@ struct Decoder {
         Source* from = source + block;
         const i32 symbol = next_symbol(from, expected.context);
         real decoded, away;
+        const real ahead = forecast.used ? forecast.at(at) : 0;
         if (symbol == ESCAPE) {
             decoded = value_with(take_value(&from->rest));
             away = 0;
+        } else if (forecast.used) {
+            const u64 rest = take(&from->rest, bits_after(symbol));
+            const i64 far = size_with(symbol, rest >> 1);
+            const double centre = (double)expected.centre + (double)ahead;
+            decoded = (real)(centre + (double)(rest & 1 ? -far : far) * step);
+            away = (decoded - ahead - expected.location) * steps_per_unit;
         } else {
             const u64 rest = take(&from->rest, bits_after(symbol));
             const i64 far = size_with(symbol, rest >> 1);
@@ -384,6 +419,7 @@ struct Decoder {
         }
         value[at] = decoded;
         deviation[at] = away;
+        if (forecast.used) forecast.left[at] = decoded - ahead;
         from->sum = mixed(from->sum, bits_of(decoded));
         return away;
     }
@@ -391,8 +427,15 @@ struct Decoder {
 
 }  // namespace
 
+// Whether a pass has other multiples of earlier steps than the pass before.
+DEVICE bool changes(const real* multiple, i64 k)
+{
+    return multiple[2 * k] != multiple[2 * k - 2] || multiple[2 * k + 1] != multiple[2 * k - 1];
+}
+
 // Some blocks that do not depend on each other. `sound` says of each whether its code ended where it should and its checksum
-// is right. A work item takes so many blocks `together`: one, or two that are parts of one pass. Whatever the input, nothing is read outside what `word_first` and `rest_first` delimit.
+// is right. A work item takes so many blocks `together`: one, or two that are parts of one pass. A pass that begins inside a block
+// and has another forecast than the pass before takes it away; the caller does so for passes that begin with a block. Whatever the input, nothing is read outside what `word_first` and `rest_first` delimit.
 KERNEL(decode_targets)(i64 items, i32 together, i64 block, i64 end, const i64* begin SIZE(>= end + 1), i64 passes,
                        const i64* pass_begin SIZE(passes + 1), const i64* description SIZE(passes * 32),
                        const real* weight SIZE(passes * 24), const float* network SIZE(passes * 955),
@@ -401,12 +444,14 @@ KERNEL(decode_targets)(i64 items, i32 together, i64 block, i64 end, const i64* b
                        const i64* rest_first SIZE(begin), const u32* rest SIZE(LAST(rest_first)), const u8* row SIZE(64),
                        const u8* symbol_at SIZE(CEIL(frequency, 256) * 4096), const u32* frequency SIZE(>= 256),
                        const u32* start SIZE(frequency), const u32* checksum SIZE(>= end), real* value SIZE(deviation),
-                       real* deviation SIZE(>= 1), u8* sound SIZE(checksum))
+                       real* deviation SIZE(>= 1), u8* sound SIZE(checksum), i32 in_time,
+                       const real* multiple SIZE(passes * 2), const real* latest SIZE(deviation),
+                       const real* before SIZE(deviation), real* left SIZE(deviation))
 {
     FOR_EACH(i, items) {
         const i64 b = block + i * together;
         const i32 several = (i32)(end - b < together ? end - b : together);
-        const Grid grid = grid_of(shape, value, deviation);
+        Grid grid = grid_of(shape, value, deviation);
         Decoder coder;
         coder.value = value;
         coder.deviation = deviation;
@@ -425,7 +470,15 @@ KERNEL(decode_targets)(i64 items, i32 together, i64 block, i64 end, const i64* b
             if (inside[0] == inside[several]) continue;
             coder.step = step[k];
             coder.steps_per_unit = (real)(1 / step[k]);
-            go_through(pass_at(description, k), grid, weight + k * WEIGHTS, network + k * NETWORK, several, inside, &coder);
+            const Pass pass = pass_at(description, k);
+            const bool used = in_time && (multiple[2 * k] != 0 || multiple[2 * k + 1] != 0);
+            coder.forecast = forecast_of(used, multiple + 2 * k, latest, before, left);
+            grid.value = used ? left : value;
+            if (used && pass_begin[k] > begin[b] && changes(multiple, k)) {
+                const i64 spacing = description[(k - 1) * DESCRIPTION + 12], rows = rows_of(pass, grid, spacing);
+                for (i64 row = 0; row < rows; ++row) take_away(pass, grid, spacing, coder.forecast, value, row);
+            }
+            go_through(pass, grid, weight + k * WEIGHTS, network + k * NETWORK, several, inside, &coder);
         }
         for (i32 k = 0; k < several; ++k)
             sound[b + k] = is_at_end(coder.source[k]) && coder.source[k].sum == checksum[b + k];

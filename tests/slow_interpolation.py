@@ -13,6 +13,7 @@ from workbench.codecs.interpolation_decoding import weights_from
 from workbench.codecs.interpolation_grid import Pass, coarsest, every, four_axes, passes, steps_of
 from workbench.codecs.interpolation_model import CONSTANTS, UNIT, Model, constants_of
 from workbench.codecs.interpolation_stream import Blocks, Header, targets_before
+from workbench.codecs.interpolation_time import Multiples
 from workbench.codecs.pieces import split
 from workbench.codecs.prequantised import Prequantised
 from workbench.codecs.residuals import DIRECT, ESCAPE
@@ -21,7 +22,10 @@ from workbench.codecs.residuals import DIRECT, ESCAPE
 class Decoder:
     """The state of decoding: what is known so far."""
 
-    def __init__(self, data: bytes, shape: Sequence[int], dtype: np.dtype, model: Model | None = None) -> None:
+    def __init__(
+        self, data: bytes, shape: Sequence[int], dtype: np.dtype, model: Model | None = None,
+        earlier: Sequence[np.ndarray] = (),
+    ) -> None:
         ((_, body),) = split("interpolation", data, tuple(shape), dtype)
         header, coarse, tables, rest = Header.from_bytes(body)
         self.shape, self.real = four_axes(shape), dtype.type
@@ -31,9 +35,17 @@ class Decoder:
         self.value, self.deviation = np.zeros(self.shape, dtype), np.zeros(self.shape, dtype)
         places = every(coarsest(self.shape, frozen), frozen)
         self.value[places] = Prequantised()._decode_piece(bytes(rest[:coarse]), self.value[places].shape, dtype)
-        weights, side = weights_from(zlib.decompress(rest[coarse : coarse + tables]), self.passes)
-        pairs = zip(weights, self.steps, strict=True)
-        self.weights = [each.for_kernel(header.mean, step / 2, dtype) for each, step in pairs]
+        side = zlib.decompress(rest[coarse : coarse + tables])
+        self.earlier, multiples = [each.reshape(self.shape) for each in earlier], [(0, 0)] * (1 + len(self.passes))
+        if header.in_time:
+            found, side = Multiples.read(side, self.passes)
+            multiples = found.numbers.tolist()
+        self.value[places] += self._forecast(multiples[0])[places] if any(multiples[0]) else 0
+        self.multiples = multiples[1:]
+        weights, side = weights_from(side, self.passes)
+        means = [header.mean * (1 - sum(each) / 4096) for each in self.multiples]
+        every_pass = zip(weights, means, self.steps, strict=True)
+        self.weights = [each.for_kernel(mean, step / 2, dtype) for each, mean, step in every_pass]
         self.blocks = Blocks.from_bytes(side, rest[coarse + tables :], self.passes)
 
     def decode(self) -> np.ndarray:
@@ -44,6 +56,10 @@ class Decoder:
                 self._open(block)
                 for number, of in enumerate(self.passes):
                     start, end = max(first, before[number]), min(last, before[number + 1])
+                    self.forecast = None
+                    if any(self.multiples[number]) and start < end:
+                        self.forecast = self._forecast(self.multiples[number])
+                    self.seen = self.value if self.forecast is None else self.value - self.forecast
                     order = sorted(range(4), key=lambda axis: (axis in of.layered, axis))
                     for target in range(start, end):
                         place = [0] * 4
@@ -66,14 +82,24 @@ class Decoder:
         symbol = self._symbol(context)
         if symbol == ESCAPE:
             bits = self._take(8 * self.value.itemsize)
-            self.value[place] = np.array(bits, f"u{self.value.itemsize}").view(self.value.dtype)
+            self._set(place, np.array(bits, f"u{self.value.itemsize}").view(self.value.dtype))
             return
         below = 0 if symbol < DIRECT else (symbol - DIRECT) // 8 + 1
         negative = symbol > 0 and self._take(1)
         size = symbol if symbol < DIRECT else (8 | (symbol - DIRECT) % 8) << below | self._take(below)
-        decoded = self.real(float(centre) + float(-size if negative else size) * self.step)
-        self.value[place] = decoded
-        self.deviation[place] = self.real(decoded - location) * self.real(1 / self.step)
+        ahead = 0.0 if self.forecast is None else float(self.forecast[place])
+        self._set(place, self.real((float(centre) + ahead) + float(-size if negative else size) * self.step))
+        self.deviation[place] = self.real(self.seen[place] - location) * self.real(1 / self.step)
+
+    def _set(self, place: tuple[int, ...], value: np.generic) -> None:
+        self.value[place] = value
+        if self.forecast is not None:
+            self.seen[place] = self.real(value - self.forecast[place])
+
+    def _forecast(self, multiples: Sequence[int]) -> np.ndarray:
+        """What these multiples of earlier steps say of all values."""
+        one, two = (self.real(each / 4096) for each in multiples)
+        return one * self.earlier[0] + two * self.earlier[-1]
 
     def _survey(self, of: Pass, weight: np.ndarray, place: tuple[int, ...], known: int, order: list[int]):
         real, half = self.real, self.real(0.5)
@@ -99,7 +125,7 @@ class Decoder:
             left = -aside if place[other] >= aside else aside
             right = aside if place[other] + aside < self.shape[other] else -aside
             four = [moved(moved(place, one, a), other, b) for a, b in ((-s, left), (-s, right), (up, left), (up, right))]
-            v, d = [self.value[p] for p in four], [abs(self.deviation[p]) for p in four]
+            v, d = [self.seen[p] for p in four], [abs(self.deviation[p]) for p in four]
             beside.append(real(real(real(v[0] + v[1]) + real(v[2] + v[3])) * real(0.25) - middles[0]))
             spread = real(spread + abs(beside[-1]))
             beside[-1] = real(0) if left == right else beside[-1]
@@ -184,10 +210,10 @@ class Decoder:
         """The four neighbours along an axis, from left to right, and whether the near two are in the grid."""
         real, x, n = self.real, place[axis], self.shape[axis]
         left, right, far = x >= 3 * s, x + s < n, x + 3 * s < n
-        a = self.value[moved(place, axis, -3 * s)] if left else real(0)
-        b = self.value[moved(place, axis, -s)]
-        c = self.value[moved(place, axis, s)] if right else real(2 * b - a) if left else b
-        d = self.value[moved(place, axis, 3 * s)] if far else real(0)
+        a = self.seen[moved(place, axis, -3 * s)] if left else real(0)
+        b = self.seen[moved(place, axis, -s)]
+        c = self.seen[moved(place, axis, s)] if right else real(2 * b - a) if left else b
+        d = self.seen[moved(place, axis, 3 * s)] if far else real(0)
         if not left:
             a = real(d + real(real(3) * real(b - c))) if far else real(real(2) * b - c)
         if not far:

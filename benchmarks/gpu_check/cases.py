@@ -25,6 +25,7 @@ from workbench.clusters.keep.edits import apply_edits
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.codecs import Tolerance
 from workbench.codecs.crc import _crc_in_pieces, crc32_of_blocks
+from workbench.codecs.earlier import Earlier
 from workbench.codecs.entropy import even_blocks, slots_of, words_of
 from workbench.codecs.gaps import filled, repeated
 from workbench.codecs.interpolation_training import _jobs, _lessons
@@ -371,6 +372,11 @@ def _fields(move: Move, count: int, dtype: Any) -> Named:
         data = codec.encode(values, Tolerance(absolute=bound))
         yield f"{BYTES} of fields", data
         yield f"{BYTES} decoded", codec.decode(data, values.shape, values.dtype)
+        step = values + (0.3 * numbers(17).random(values.shape)).astype(dtype)
+        in_time = codec.following(Earlier((values, values), (1.0, 0.5, 0.0)))
+        data = in_time.encode(step, Tolerance(absolute=0.05))
+        yield f"{BYTES} of a step", data
+        yield f"{BYTES} of a step decoded", in_time.decode(data, values.shape, values.dtype)
         job = _jobs([values], [bound], relative=False)[0]
         lessons = _lessons(job, job.encoded(None), 1, np.random.default_rng(14))
     yield from ((f"{BYTES} of lessons", lessons.seen), (f"{BYTES} of offsets", lessons.offset))

@@ -23,6 +23,7 @@ import numpy as np
 from workbench import backend, codecs
 from workbench.arguments import one_of
 from workbench.codecs import Codec
+from workbench.codecs.earlier import Earlier
 from workbench.codecs.gaps import filled
 from workbench.codecs.portable import Portable
 from workbench.errors import WorkbenchError
@@ -91,15 +92,18 @@ def needs_trial(requested: Any, speed: Speed, dtype: np.dtype, limit: Limit) -> 
     return is_free(requested) and speed == "small" and dtype.kind == "f" and limit.value > 0
 
 
-def chosen(values: np.ndarray, mask: np.ndarray | None, limit: Limit) -> tuple[Codec, str]:
-    """The codec that makes these values smallest, and the trial in words."""
+def chosen(
+    values: np.ndarray, mask: np.ndarray | None, limit: Limit, earlier: Earlier | None = None
+) -> tuple[Codec, str]:
+    """The codec that makes these values smallest, and the trial in words; `earlier` are these values some steps before."""
     values = np.ascontiguousarray(values)
     hidden = None if mask is None else np.ascontiguousarray(mask)
     bits: dict[Codec, float] = {}
     for name in codecs.automatic():
         try:
             codec = tuned(codecs.get(name), values, mask, limit)
-            guarded = encode_guarded(codec, values, limit, mask=hidden)
+            following = codec if earlier is None else codec.following(earlier)
+            guarded = encode_guarded(following, values, limit, mask=hidden)
         except WorkbenchError:   # a codec that cannot keep this limit is not the smallest
             continue
         bits[codec] = 8 * guarded.nbytes / values.size

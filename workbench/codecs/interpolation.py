@@ -12,6 +12,9 @@ array is encoded with it and without, and the smaller code is kept.
 Steps, classes and counts are not interpolated well. So each piece is coded on a lattice, too (`prequantised.py`,
 which takes a small part of the time), and the smaller code is kept.
 
+A field of a series may follow the same field some steps earlier: then multiples of these steps are taken away before it is
+interpolated (`interpolation_time.py`), pass by pass, where that saves bits.
+
 The decoder repeats the arithmetic of the encoder bit for bit, on every machine (`kernels/interpolation.cu`), and checks
 that it did (`interpolation_stream.py`).
 """
@@ -30,12 +33,14 @@ import numpy as np
 from workbench.backend import Array
 from workbench.charts.looks import Look
 from workbench.codecs.codec import Codec, CodecFailed, Imitation, Tolerance, option
+from workbench.codecs.earlier import Earlier
 from workbench.codecs.gaps import repeated
 from workbench.codecs.interpolation_decoding import decoded
 from workbench.codecs.interpolation_encoding import MOST_DEAD, SAMPLED, Encoding, Trial
 from workbench.codecs.interpolation_grid import AXES, EQUAL_BOUND, EQUAL_ERROR, FINER, Axes
 from workbench.codecs.interpolation_model import Model, require_dimensions
-from workbench.codecs.interpolation_stream import BLOCK_BITS, INTERPOLATED, ON_LATTICE, Header, block_bits
+from workbench.codecs.interpolation_stream import BLOCK_BITS, IN_TIME, INTERPOLATED, ON_LATTICE, Header, block_bits
+from workbench.codecs.interpolation_time import Known
 from workbench.codecs.lattice_numbers import LEAST_LEVEL, may_repeat, pack_numbers
 from workbench.codecs.pieces import InPieces, split
 from workbench.codecs.prequantised import Prequantised, lattice_numbers, lattice_step
@@ -54,6 +59,7 @@ PROBED = 2**14        # values of each of a few parts that are tried on a lattic
 PARTS = 4             # so many, which are spread over the whole
 SMALL = 8000          # bytes, of which those of a part tell too little
 MAY_PAY = 1.1         # a lattice is tried for all values if it takes no more than so many times as much for these
+PREDICTED = "predicted from earlier steps"
 COPIES = 2            # of a model in an archive: the root is there twice
 
 
@@ -80,6 +86,7 @@ class Interpolation(InPieces):
     imitation: ClassVar[Imitation] = "expected sizes"
     contained: ClassVar[bool] = True
     automatic: ClassVar[bool] = True
+    predicts_in_time: ClassVar[bool] = True
 
     frozen: tuple[int, ...] | None = option(None, "the axes along which nothing is interpolated (none: by trial)")
     block: int | None = option(
@@ -97,6 +104,8 @@ class Interpolation(InPieces):
     )
     fitted: bool = option(True, "whether weights are fitted to each pass: not is twice as fast, and files are larger")
     model: str | None = option(None, "a trained model as text, used where it saves room (none: fitted weights alone)")
+
+    _earlier: ClassVar[Earlier | None] = None   # of one codec, where `following` gave it steps: not an option
 
     def to_dict(self) -> dict[str, Any]:
         """The configuration, without the usual values of options that decoding does not read: documents stay small."""
@@ -123,6 +132,16 @@ class Interpolation(InPieces):
     def _trained(self) -> Model | None:
         return None if self.model is None else Model.from_text(self.model)
 
+    def following(self, earlier: Earlier | None) -> Self:
+        """The codec for a field whose values at earlier times are these, as they are decoded."""
+        return self._with(earlier)
+
+    def _with(self, earlier: Earlier | None, **options: Any) -> Self:
+        """The codec with other options and these earlier steps."""
+        found = replace(self, **options)
+        object.__setattr__(found, "_earlier", earlier)
+        return found
+
     def tuned(self, sample: np.ndarray, tolerance: Tolerance) -> Self:
         """The codec with the options that suit these values; refused if its model does not."""
         if self._trained is not None:
@@ -133,14 +152,14 @@ class Interpolation(InPieces):
         plan = self._fixed or self._plan(crop, tolerance.value)
         if plan.bits < 8 * LEAST_BYTES:
             return self
-        return replace(self, frozen=plan.frozen, finer=plan.finer, block=1 << plan.block_bits)
+        return self._with(self._earlier, frozen=plan.frozen, finer=plan.finer, block=1 << plan.block_bits)
 
     def worthwhile(self, sample: np.ndarray, tolerance: Tolerance, values: int) -> Self:
         """The codec without its model, where that takes more room in an archive than it saves."""
         if self._trained is None:
             return self
         require_dimensions(self._trained, sample.ndim)
-        crop, without = self._tried(sample, tolerance), replace(self, model=None)
+        crop, without = self._tried(sample, tolerance), self._with(self._earlier, model=None)
         if crop is None:
             return self
         plain, modelled = (len(codec._encode_piece(crop, tolerance)) for codec in (without, self))
@@ -168,10 +187,13 @@ class Interpolation(InPieces):
         return _Coarse(self, spacing)
 
     def remark(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> str | None:
-        """Whether the model was used."""
-        if self.model is None:
+        """Whether earlier steps were used, and the model."""
+        if self._earlier is None and self.model is None:
             return None
         parts = split(self.id, data, shape, dtype)
+        if self._earlier is not None:
+            in_time = any(part[0] == IN_TIME for _, part in parts)
+            return PREDICTED if in_time else "coded without earlier steps, which predict too little of it"
         used = sum(part[0] == INTERPOLATED and Header.from_bytes(part)[0].model is not None for _, part in parts)
         return "coded with the model" if used else "coded without the model, with which they would be larger"
 
@@ -189,7 +211,10 @@ class Interpolation(InPieces):
             return self._on_lattice(values, bound)
         plan = self._fixed or self._plan(_part(values, bound), bound)
         sampled = SAMPLED if self.fitted else 0
-        encoding = Encoding.of(values, plan.frozen, plan.block_bits, bound, step, sampled, plan.finer, drawn=self._drawn)
+        encoding = Encoding.of(
+            values, plan.frozen, plan.block_bits, bound, step, sampled, plan.finer, drawn=self._drawn,
+            known=self._known(values),
+        )
         found = encoding.to_bytes()
         del encoding
         if self._trained is not None:
@@ -199,6 +224,10 @@ class Interpolation(InPieces):
             found = _smaller(found, modelled.to_bytes())
             del modelled
         return _smaller(found, self._on_lattice(values, bound)) if _lattice_may_pay(values, step, len(found)) else found
+
+    def _known(self, values: np.ndarray) -> Known | None:
+        """The earlier steps of these values; none of a piece of an array, and none without fitted weights."""
+        return None if self._earlier is None or not self.fitted else Known.of(self._earlier, values.shape, values.dtype)
 
     @property
     def _drawn(self) -> bool:
@@ -255,12 +284,12 @@ class Interpolation(InPieces):
 
     def for_mean_errors(self) -> Self:
         """The codec whose trials compare sizes at an equal mean square error."""
-        return replace(self, aim="psnr")
+        return self._with(self._earlier, aim="psnr")
 
     def _decode_piece(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         if data[:1] == bytes([ON_LATTICE]):
             return Prequantised()._decode_piece(data[1:], shape, dtype)
-        return decoded(data, shape, dtype, self._trained, 1).reshape(shape)
+        return decoded(data, shape, dtype, self._trained, 1, self._earlier).reshape(shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +349,7 @@ class _Coarse(Codec):
         parts = split(self.codec.id, data, shape, dtype)
         if len(parts) > 1 or parts[0][1][0] == ON_LATTICE:   # pieces are cut anywhere; a lattice has no coarse grids
             return self.codec.decode(data, shape, dtype)
-        return decoded(parts[0][1], shape, dtype, self.codec._trained, self.spacing).reshape(shape)
+        return decoded(parts[0][1], shape, dtype, self.codec._trained, self.spacing, self.codec._earlier).reshape(shape)
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from workbench.codecs.codec import CodecFailed
+from workbench.codecs.earlier import Earlier
 from workbench.codecs.inflating import inflated
 from workbench.codecs.interpolation_fit import Weights
 from workbench.codecs.interpolation_grid import AXES, Axes, Pass, coarsest, every, four_axes, passes, steps_of
 from workbench.codecs.interpolation_model import Model, networks_of, require_model
 from workbench.codecs.interpolation_stream import Blocks, Header, kind_of
+from workbench.codecs.interpolation_time import Known, Multiples, coarsest_forecast, mean_left
 from workbench.codecs.prequantised import Prequantised
 
 
 def decoded(
-    data: bytes, shape: Sequence[int], dtype: np.dtype, trained: Model | None, spacing: int
+    data: bytes, shape: Sequence[int], dtype: np.dtype, trained: Model | None, spacing: int, earlier: Earlier | None = None
 ) -> np.ndarray:
     """The values whose coordinates are multiples of the spacing, except along frozen axes; the others are 0."""
     four = four_axes(shape)
@@ -26,13 +28,36 @@ def decoded(
     places = every(coarsest(four, header.frozen), header.frozen)
     value[places] = Prequantised()._decode_piece(bytes(view[:coarse_bytes]), value[places].shape, dtype)
     side = _inflated(view[coarse_bytes : coarse_bytes + tables_bytes], order)
+    known = _required_steps(earlier, shape, dtype) if header.in_time else None
+    multiples, means = Multiples.none(order).numbers, [header.mean] * len(order)
+    if known is not None:
+        read, side = Multiples.read(side, order)
+        multiples, means = read.numbers, [mean_left(header.mean, each) for each in read.numbers[1:]]
+        if multiples[0].any():
+            value[places] += coarsest_forecast(known, places, four, multiples[0])
     weights, side = weights_from(side, order)
     blocks = Blocks.from_bytes(side, view[coarse_bytes + tables_bytes :], order)
     steps = steps_of(order, header.step, header.finer)
-    pairs = zip(weights, steps.tolist(), strict=True)
-    numbers = np.array([each.for_kernel(header.mean, step / 2, dtype) for each, step in pairs], dtype).reshape(-1)
-    blocks.decode(order, numbers, networks_of(model, order), steps, value, spacing)
+    each = zip(weights, means, steps.tolist(), strict=True)
+    numbers = np.array([own.for_kernel(mean, step / 2, dtype) for own, mean, step in each], dtype).reshape(-1)
+    blocks.decode(order, numbers, networks_of(model, order), steps, value, spacing, multiples[1:], known)
     return value
+
+
+def _required_steps(earlier: Earlier | None, shape: Sequence[int], dtype: np.dtype) -> Known:
+    """The earlier steps from which a field of this shape and type was predicted."""
+    if earlier is None:
+        raise CodecFailed(
+            "these values are predicted from those of earlier steps, which were not given: open the series that this step "
+            "belongs to"
+        )
+    known = Known.of(earlier, shape, dtype)
+    if known is None:
+        found = ", ".join(f"{each.dtype} of shape {each.shape}" for each in earlier.values)
+        raise CodecFailed(
+            f"values of earlier steps must be {dtype} of shape {tuple(shape)}, and not too large; got {found}"
+        )
+    return known
 
 
 def _required(checksum: int, frozen: Axes, trained: Model | None, shape: Sequence[int]) -> Model:

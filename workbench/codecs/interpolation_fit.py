@@ -12,6 +12,7 @@ Only the encoder fits. The decoder gets whole numbers, so that both compute with
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +24,7 @@ from workbench.codecs.interpolation_grid import AXES, PAIRS, Pass
 WEIGHTS = backend.constant("interpolation.cuh", "WEIGHTS")
 SURVEY = backend.constant("interpolation.cuh", "SURVEY")
 OF_SCALE = backend.constant("interpolation.cuh", "OF_SCALE")
-UNIT = 2.0**-12              # of the weights of a location
+UNIT = 2.0**-12              # of the weights of a location, and of multiples of earlier steps
 SCALE_UNIT = 2.0**-6         # of the root of the weights of a scale, except of the first
 TERMS = backend.constant("interpolation_fit.cu", "TERMS")   # of a scale: 1, three kinds of differences, four of deviations
 LEAST_SCALE = 0.02           # in units of the bound
@@ -190,6 +191,21 @@ class Sample:
             used, weights.of_scale, found,
         )
         return float(found[0]) * len(self.offset) / self.usable
+
+    def without(self, steps: Sequence[Sample], multiples: np.ndarray) -> Sample:
+        """What is seen where multiples of earlier steps are taken away, but for the terms of the scale."""
+        seen = self.seen.copy()
+        for step, multiple in zip(steps, (multiples * UNIT).tolist(), strict=False):
+            seen[:OF_SCALE] -= multiple * step.seen[:OF_SCALE]
+        return Sample(self.of, seen)
+
+    def multiples_of(self, steps: Sequence[Sample], weights: Weights) -> np.ndarray:
+        """The multiples of earlier steps that say most of what these weights miss, as whole numbers."""
+        missed = np.array([step.deviation(weights) for step in steps])
+        found, _ = self._fitted(missed, self.deviation(weights), weights.of_scale)
+        whole = np.zeros(2, np.int16)
+        whole[: len(found)] = np.minimum(np.maximum(np.rint(found / UNIT), -(2**15)), 2**15 - 1)
+        return whole
 
     def roughly(self, start: Weights) -> Weights:
         """Weights of a location for which deviations are small, found from this start, and the scale of what is left."""

@@ -20,9 +20,11 @@ from workbench import backend
 from workbench.codecs.codec import CodecFailed
 from workbench.codecs.entropy import slots_of, starts, words_of
 from workbench.codecs.interpolation_grid import AXES, FINER, Axes, Pass
+from workbench.codecs.interpolation_time import STEPS, Known, for_kernel, spacing_before
 from workbench.codecs.residuals import CONTEXTS, Tables, counted, symbol_slots
 
-INTERPOLATED, ON_LATTICE = 0, 1   # the first byte of a piece: what follows is as here, or as `prequantised` writes it
+# The first byte of a piece: what follows is as here, or as `prequantised` writes it, or as here with earlier steps.
+INTERPOLATED, ON_LATTICE, IN_TIME = 0, 1, 2
 
 BLOCK_BYTES = 2**15               # aimed at: a block costs 20 bytes
 BLOCK_BITS = range(12, 20)        # of the number of targets in a block
@@ -42,12 +44,14 @@ class Header:
     frozen: Axes
     finer: int          # how much finer the steps of coarse passes are
     model: int | None   # the checksum of the trained model that was used
+    in_time: bool = False   # whether earlier steps were used
 
     def to_bytes(self, coarse: int, tables: int) -> bytes:
         """The header of a piece with so many bytes of the coarsest points and of tables."""
         flags = sum(1 << axis for axis in self.frozen) | self.finer << _FINER | (self.model is not None) << _MODELLED
         named = b"" if self.model is None else _CHECKSUM.pack(self.model)
-        return _HEADER.pack(INTERPOLATED, self.step, self.mean, flags, coarse, tables) + named
+        kind = IN_TIME if self.in_time else INTERPOLATED
+        return _HEADER.pack(kind, self.step, self.mean, flags, coarse, tables) + named
 
     @classmethod
     def from_bytes(cls, data: bytes) -> tuple[Header, int, int, memoryview]:
@@ -56,13 +60,13 @@ class Header:
             raise CodecFailed(f"an interpolated field has a header of {_HEADER.size} bytes; got {len(data)}: truncated")
         kind, step, mean, flags, coarse, tables = _HEADER.unpack_from(data)
         sound = math.isfinite(step) and step > 0 and math.isfinite(mean) and flags >> _FINER < len(FINER)
-        if kind != INTERPOLATED or not sound:
+        if kind not in (INTERPOLATED, IN_TIME) or not sound:
             raise CodecFailed(f"an interpolated field needs a positive step; got {step} and flags {flags:#b}: damaged")
         frozen = tuple(axis for axis in range(AXES) if flags >> axis & 1)
         view, model = memoryview(data)[_HEADER.size :], None
         if flags >> _MODELLED & 1:
             (model,), view = _CHECKSUM.unpack_from(view), view[_CHECKSUM.size :]
-        return cls(step, mean, frozen, flags >> _FINER, model), coarse, tables, view
+        return cls(step, mean, frozen, flags >> _FINER, model, kind == IN_TIME), coarse, tables, view
 
 
 def blocks_of(passes: Sequence[Pass], block: int) -> tuple[np.ndarray, list[range]]:
@@ -189,11 +193,12 @@ class Blocks:
 
     def decode(
         self, passes: Sequence[Pass], weights: np.ndarray, networks: np.ndarray, steps: np.ndarray, value: np.ndarray,
-        least_spacing: int = 1,
+        least_spacing: int = 1, multiples: np.ndarray | None = None, known: Known | None = None,
     ) -> None:
         """Decode the targets of all passes into `value`, which holds the points that are not interpolated.
 
-        Passes with a spacing below `least_spacing` are left out.
+        Passes with a spacing below `least_spacing` are left out. `multiples` of each pass are those of the steps that are
+        known, if any are.
         """
         frequency = self.tables.frequency
         arrays = {
@@ -203,16 +208,26 @@ class Blocks:
             "row": self.tables.row, "symbol_at": symbol_slots(frequency), "frequency": frequency.reshape(-1),
             "start": slots_of(frequency).reshape(-1), "checksum": self.checksums,
         }
+        flat, shape, numbers = value.reshape(-1), arrays["shape"], np.zeros((len(passes), STEPS), np.int16)
         deviation, sound = np.zeros(value.size, value.dtype), np.zeros(len(self.checksums), np.uint8)
+        arrays |= {"latest": flat, "before": flat, "left": flat}
+        if known is not None and multiples is not None:
+            arrays |= {"latest": known.latest, "before": known.before, "left": np.zeros(value.size, value.dtype)}
+            numbers = multiples
+        arrays["multiple"] = for_kernel(numbers, value.dtype)
         end = int(arrays["pass_begin"][sum(each.spacing >= least_spacing for each in passes)])
         kernel = backend.kernel("interpolation", "decode_targets", value.dtype)
         for group in blocks_of(passes, 1 << self.bits)[1]:
             if self.begin[group.start] >= end:
                 break
             together = blocks_together(len(group))
+            which = int(np.searchsorted(arrays["pass_begin"], self.begin[group.start]))
+            if known is not None and numbers[which].any() and (which == 0 or (numbers[which] != numbers[which - 1]).any()):
+                spacing = spacing_before(passes, which)
+                known.take_away(passes[which], spacing, shape, numbers[which], flat, arrays["left"])
             kernel(
                 -(-len(group) // together), arrays, together=together, block=group.start, end=group.stop,
-                passes=len(passes), step=steps, value=value.reshape(-1), deviation=deviation, sound=sound,
+                passes=len(passes), step=steps, value=flat, deviation=deviation, sound=sound, in_time=known is not None,
             )
             if not sound[group.start : group.stop].all():
                 self._refuse(group.start + int(np.argmin(sound[group.start : group.stop])), passes)
