@@ -67,6 +67,14 @@ DEVICE ALWAYS_INLINE double displacement(const real* to, const real* from, i64 a
     return is_known(a) && is_known(b) ? shortest(a - b, period) : 0;
 }
 
+// As a displacement.
+DEVICE ALWAYS_INLINE double rate_of(const Series& all, i64 at)
+{
+    if (!all.rate) return 0;
+    const double rate = all.of_rate * (double)all.rate[at];
+    return is_known(rate) ? rate : 0;
+}
+
 // What is known of component `c` of particle `i`.
 DEVICE ALWAYS_INLINE Known known_of(const Series& all, const Place& here, i64 i, i32 c)
 {
@@ -81,8 +89,8 @@ DEVICE ALWAYS_INLINE Known known_of(const Series& all, const Place& here, i64 i,
         0.5 * (displacement(here.one, here.two, far_left, period) + displacement(here.one, here.two, far_right, period)) - own;
     for (i64 k = 1; k <= 3; ++k)
         known.of[2 + k] = i - k >= here.begin ? displacement(here.now, here.one, at - k * m, period) : 0;
-    known.of[6] = all.rate ? all.of_rate * (double)all.rate[at] : 0;
-    known.of[7] = all.rate ? 0.5 * all.of_rate * ((double)all.rate[left] + (double)all.rate[right]) - known.of[6] : 0;
+    known.of[6] = rate_of(all, at);
+    known.of[7] = all.rate ? 0.5 * (rate_of(all, left) + rate_of(all, right)) - known.of[6] : 0;
     return known;
 }
 

@@ -233,11 +233,10 @@ class _Sample:
         walk = self.walk
         if not walk.steps.rate.size:
             return 0.0
-        moved = (walk.value[-1].astype(np.float64) - walk.value[-2]).reshape(-1)
-        period = np.tile(walk.steps.period, len(moved) // len(walk.steps.period))
-        moved = np.where(period > 0, moved - period * np.rint(moved / np.where(period > 0, period, 1)), moved)
-        with np.errstate(over="ignore", invalid="ignore"):
-            sizes = [np.nanmedian(np.abs(each)) for each in (moved, walk.steps.rate.astype(np.float64))]
+        with np.errstate(all="ignore"):   # particles that did not exist
+            moved = np.abs(walk.value[-1].astype(np.float64) - walk.value[-2])
+            moved = np.minimum(moved, np.abs(walk.steps.period - moved))   # the short way round
+            sizes = [np.nanmedian(np.where(np.isfinite(each), each, np.nan)) for each in (moved, np.abs(walk.steps.rate))]
             found = float(np.float32(sizes[0] / sizes[1])) if sizes[1] > 0 else 0.0
         return found if math.isfinite(found) else 0.0
 
