@@ -26,21 +26,28 @@ static const double LEAST_SCALE = 0.0078125;
 
 namespace {
 
-// What all blocks have in common. `period` has the lengths of the periodic box, or 0; `top` is the largest value inside.
+// What all blocks have in common. `period` has the lengths of the periodic box, or 0, and `per_period` their inverses; `top`
+// is the largest value inside.
 struct Series {
     i64 particles, first;   // the first step that is coded
-    i32 components, lowest;
+    i32 lowest;
     real* value;
     const real* rate;       // 0 without
-    const double *weight, *scale, *period, *top;
+    const double *weight, *scale, *period, *per_period, *top;
     double of_rate, step, per_step, bound;
     float* missed;
 };
 
-// The particles of a block: from `begin` to `end`, of the step whose values are at `now`.
+// The values of a step, of the one before, and of the one before that.
 struct Place {
-    i64 begin, end;
-    const real *now, *one, *two;   // this step, the one before, and the one before that
+    real* now;
+    const real *one, *two;
+};
+
+// Of one component, around a particle: the displacements before of the particles from two places ahead of it to two behind,
+// the displacements in this step of its three predecessors, the latest first, and three rates as displacements.
+struct Around {
+    double before[5], now[3], rate[3];
 };
 
 // What is known of one component: its own displacement before, those of the particles beside it, of those two places away
@@ -59,12 +66,15 @@ struct Sizes {
 DEVICE ALWAYS_INLINE bool is_known(double value) { return value > -FARTHEST && value < FARTHEST; }
 
 // The short way round.
-DEVICE ALWAYS_INLINE double shortest(double way, double period) { return period > 0 ? way - period * rint(way / period) : way; }
+DEVICE ALWAYS_INLINE double shortest(const Series& all, double way, i32 c)
+{
+    return all.period[c] > 0 ? way - all.period[c] * rint(way * all.per_period[c]) : way;
+}
 
-DEVICE ALWAYS_INLINE double displacement(const real* to, const real* from, i64 at, double period)
+DEVICE ALWAYS_INLINE double displacement(const Series& all, const real* to, const real* from, i64 at, i32 c)
 {
     const double a = (double)to[at], b = (double)from[at];
-    return is_known(a) && is_known(b) ? shortest(a - b, period) : 0;
+    return is_known(a) && is_known(b) ? shortest(all, a - b, c) : 0;
 }
 
 // As a displacement.
@@ -75,23 +85,38 @@ DEVICE ALWAYS_INLINE double rate_of(const Series& all, i64 at)
     return is_known(rate) ? rate : 0;
 }
 
-// What is known of component `c` of particle `i`.
-DEVICE ALWAYS_INLINE Known known_of(const Series& all, const Place& here, i64 i, i32 c)
+// What is around the first particle of a block, if the particle before it were there. Beyond the ends of a block, its first
+// and its last particle stand for others.
+DEVICE ALWAYS_INLINE Around around_first(const Series& all, const Place& here, i64 begin, i64 end, i32 components, i32 c)
 {
-    const i64 m = all.components, at = i * m + c;
-    const i64 left = i > here.begin ? at - m : at, far_left = i > here.begin + 1 ? at - 2 * m : left;
-    const i64 right = i + 1 < here.end ? at + m : at, far_right = i + 2 < here.end ? at + 2 * m : right;
-    const double period = all.period[c], own = displacement(here.one, here.two, at, period);
-    Known known;
-    known.of[0] = own;
-    known.of[1] = 0.5 * (displacement(here.one, here.two, left, period) + displacement(here.one, here.two, right, period)) - own;
-    known.of[2] =
-        0.5 * (displacement(here.one, here.two, far_left, period) + displacement(here.one, here.two, far_right, period)) - own;
-    for (i64 k = 1; k <= 3; ++k)
-        known.of[2 + k] = i - k >= here.begin ? displacement(here.now, here.one, at - k * m, period) : 0;
-    known.of[6] = rate_of(all, at);
-    known.of[7] = all.rate ? 0.5 * (rate_of(all, left) + rate_of(all, right)) - known.of[6] : 0;
-    return known;
+    Around around;
+    const i64 at = begin * components + c, next = begin + 1 < end ? at + components : at;
+    const double first = displacement(all, here.one, here.two, at, c);
+    for (i32 k = 0; k < 4; ++k) around.before[k] = first;
+    around.before[4] = displacement(all, here.one, here.two, next, c);
+    for (i32 k = 0; k < 3; ++k) around.now[k] = 0;
+    around.rate[0] = around.rate[1] = around.rate[2] = rate_of(all, at);
+    return around;
+}
+
+// Moves on to particle `i`.
+DEVICE ALWAYS_INLINE void go_to(const Series& all, const Place& here, i64 i, i64 end, i32 components, i32 c, Around* around)
+{
+    const i64 at = i * components + c;
+    for (i32 k = 0; k < 4; ++k) around->before[k] = around->before[k + 1];
+    if (i + 2 < end) around->before[4] = displacement(all, here.one, here.two, at + 2 * components, c);
+    if (!all.rate) return;
+    around->rate[0] = around->rate[1];
+    around->rate[1] = around->rate[2];
+    if (i + 1 < end) around->rate[2] = rate_of(all, at + components);
+}
+
+DEVICE ALWAYS_INLINE Known known_of(const Around& around)
+{
+    const double own = around.before[2];
+    return {{own, 0.5 * (around.before[1] + around.before[3]) - own, 0.5 * (around.before[0] + around.before[4]) - own,
+             around.now[0], around.now[1], around.now[2], around.rate[1],
+             0.5 * (around.rate[0] + around.rate[2]) - around.rate[1]}};
 }
 
 DEVICE ALWAYS_INLINE double expected_displacement(const Series& all, const Known& known)
@@ -101,19 +126,19 @@ DEVICE ALWAYS_INLINE double expected_displacement(const Series& all, const Known
     return is_known(sum) ? sum : 0;
 }
 
-// Where a value is expected. A particle that did not exist is expected at its predecessor.
-DEVICE ALWAYS_INLINE double expected_value(const Series& all, const Place& here, i64 i, i32 c, double displacement)
+// Where a value is expected. A particle that did not exist is expected at its predecessor in the block.
+DEVICE ALWAYS_INLINE double expected_value(const Series& all, const Place& here, i64 at, i64 predecessor, double displacement,
+                                           i32 c)
 {
-    const i64 at = i * all.components + c;
-    const double before = (double)here.one[at];
+    const double before = (double)here.one[at], period = all.period[c];
     double place = before + displacement;
     if (!is_known(before)) {
-        place = i > here.begin ? (double)here.now[at - all.components] : 0;
+        place = predecessor >= 0 ? (double)here.now[predecessor] : 0;
         if (!is_known(place)) place = 0;
     }
-    if (all.period[c] > 0) {
-        place -= all.period[c] * floor(place / all.period[c]);
-        if (!(place >= 0 && place < all.period[c])) place = 0;
+    if (period > 0 && !(place >= 0 && place < period)) {
+        place -= period * floor(place * all.per_period[c]);
+        if (!(place >= 0 && place < period)) place = 0;
     }
     return place;
 }
@@ -121,16 +146,16 @@ DEVICE ALWAYS_INLINE double expected_value(const Series& all, const Place& here,
 DEVICE ALWAYS_INLINE double magnitude(double value) { return value < 0 ? -value : value; }
 
 // What the scale of a residual is a sum of, except the sizes of the residuals before in the same particle.
-DEVICE ALWAYS_INLINE void terms_of(const Series& all, const Known* known, const double* displacement, const Sizes& sizes,
-                                   float missed, double* term)
+DEVICE ALWAYS_INLINE void terms_of(const Series& all, i32 components, const Known* known, const double* way,
+                                   const Sizes& sizes, float missed, double* term)
 {
     double apart = 0, speed = 0, change = 0;
-    for (i32 c = 0; c < all.components; ++c) {
+    for (i32 c = 0; c < components; ++c) {
         apart += magnitude(known[c].of[1]) + magnitude(known[c].of[7]);
         speed += magnitude(known[c].of[0]);
-        change += magnitude(displacement[c] - known[c].of[0]);
+        change += magnitude(way[c] - known[c].of[0]);
     }
-    const double per = all.per_step / (double)all.components;
+    const double per = components == 1 ? all.per_step : all.per_step * (components == 2 ? 0.5 : 1.0 / 3);
     term[0] = 1;
     term[1] = sizes.last;
     term[2] = sizes.mean;
@@ -149,7 +174,7 @@ DEVICE ALWAYS_INLINE i32 context_of(const Series& all, const double* term, i32 c
     for (i32 k = 0; k < TERMS; ++k) scale += weight[k] * term[k];
     if (!(scale > LEAST_SCALE)) scale = LEAST_SCALE;
     if (!(scale < MOST_STEPS)) scale = MOST_STEPS;
-    const i32 quarter = (i32)floor(4 * log2_of(scale)) - all.lowest;
+    const i32 quarter = (i32)floor(4 * octave_of(scale)) - all.lowest;
     return quarter < 0 ? 0 : quarter < CONTEXTS ? quarter : CONTEXTS - 1;
 }
 
@@ -160,10 +185,13 @@ DEVICE ALWAYS_INLINE real value_at(const Series& all, double expected, double st
     const double period = all.period[c];
     double place = expected + all.step * steps;
     if (period > 0) {
-        const double up = ceil((period - expected) * all.per_step), down = -floor(expected * all.per_step) - 1;
-        const bool above = steps >= up, below = steps <= down;
-        if (above) place = steps == up ? period : steps == up + 1 ? 0 : expected + all.step * (steps - 2) - period;
-        if (below) place = steps == down ? 0 : steps == down - 1 ? period : expected + all.step * (steps + 2) + period;
+        if (place >= period) {
+            const double one = expected + all.step * (steps - 1), two = expected + all.step * (steps - 2);
+            place = one < period ? period : two < period ? 0 : two - period;
+        } else if (place < 0) {
+            const double one = expected + all.step * (steps + 1), two = expected + all.step * (steps + 2);
+            place = one >= 0 ? 0 : two >= 0 ? period : two + period;
+        }
         place = place > 0 ? place : 0;
         if (!(place < all.top[c])) place = all.top[c];
     }
@@ -175,7 +203,7 @@ DEVICE ALWAYS_INLINE double steps_to(const Series& all, double expected, real va
 {
     const double way = (double)value - expected, period = all.period[c];
     if (!(period > 0)) return rint(way * all.per_step);
-    const double around = shortest(way, period), steps = rint(around * all.per_step);
+    const double around = shortest(all, way, c), steps = rint(around * all.per_step);
     const double beyond = around > way ? 1 : around < way ? -1 : 0;   // through a face of the box
     double best = steps, least = magnitude((double)value_at(all, expected, steps, c) - (double)value);
     for (i32 k = 1; k <= 3 && beyond != 0; ++k) {
@@ -188,11 +216,11 @@ DEVICE ALWAYS_INLINE double steps_to(const Series& all, double expected, real va
     return best;
 }
 
-DEVICE ALWAYS_INLINE Place place_at(const Series& all, i64 begin, i64 end, i64 step)
+DEVICE ALWAYS_INLINE Place place_at(const Series& all, i32 components, i64 step)
 {
-    const i64 size = all.particles * all.components;
-    const real* now = all.value + (step + 2) * size;
-    return {begin, end, now, now - size, now - 2 * size};
+    const i64 size = all.particles * components;
+    real* now = all.value + (step + 2) * size;
+    return {now, now - size, now - 2 * size};
 }
 
 DEVICE ALWAYS_INLINE void follow(Sizes* sizes, double size)
@@ -216,7 +244,7 @@ struct Surveyor {   // looks at a sample: keeps what is known, or the terms of s
 }  // namespace
 
 // One residual: its size in steps, and the value in its place.
-DEVICE ALWAYS_INLINE i64 code_one(const Series& all, Recorder* to, const Known&, const double* term, double, double expected,
+DEVICE ALWAYS_INLINE i64 code_one(const Series& all, Recorder* to, const Known&, const double* term, double expected,
                                   i32 c, real* value)
 {
     const real original = *value;
@@ -234,7 +262,7 @@ DEVICE ALWAYS_INLINE i64 code_one(const Series& all, Recorder* to, const Known&,
     return 0;
 }
 
-DEVICE ALWAYS_INLINE i64 code_one(const Series& all, Source* from, const Known&, const double* term, double, double expected,
+DEVICE ALWAYS_INLINE i64 code_one(const Series& all, Source* from, const Known&, const double* term, double expected,
                                   i32 c, real* value)
 {
     const i32 symbol = next_symbol(from, context_of(all, term, c));
@@ -249,41 +277,57 @@ DEVICE ALWAYS_INLINE i64 code_one(const Series& all, Source* from, const Known&,
 }
 
 // The original stays in place.
-DEVICE ALWAYS_INLINE i64 code_one(const Series& all, Surveyor* to, const Known& known, const double* term, double,
+DEVICE ALWAYS_INLINE i64 code_one(const Series& all, Surveyor* to, const Known& known, const double* term,
                                   double expected, i32 c, real* value)
 {
-    const double way = shortest((double)*value - expected, all.period[c]) * all.per_step, size = magnitude(rint(way));
+    const double way = shortest(all, (double)*value - expected, c) * all.per_step, size = magnitude(rint(way));
     for (i32 k = 0; k < WEIGHTS; ++k) *to->seen++ = to->of_scales ? term[k] : known.of[k] * all.per_step;
     *to->wanted++ = way;
     return size < MOST_STEPS ? (i64)size : 0;
 }
 
-// The particles of a block, in all steps.
-template <class Coder> DEVICE ALWAYS_INLINE void code_block(const Series& all, Coder* coder, i64 begin, i64 end, i64 steps)
+// The particles of a block, in all steps. It is called with `components` as a literal, so that what is around a particle
+// stays in registers.
+template <class Coder>
+DEVICE ALWAYS_INLINE void code_steps(i32 components, const Series& all, Coder* coder, i64 begin, i64 end, i64 steps)
 {
     Sizes sizes = {0, 0};
     for (i64 t = all.first; t < steps; ++t) {
-        const Place here = place_at(all, begin, end, t);
-        real* value = all.value + (t + 2) * all.particles * all.components;
+        const Place here = place_at(all, components, t);
+        Around around[MOST_COMPONENTS];
+        UNROLL for (i32 c = 0; c < components; ++c) around[c] = around_first(all, here, begin, end, components, c);
         for (i64 i = begin; i < end; ++i) {
             Known known[MOST_COMPONENTS];
             double way[MOST_COMPONENTS], term[TERMS];
-            for (i32 c = 0; c < all.components; ++c) {
-                known[c] = known_of(all, here, i, c);
+            UNROLL for (i32 c = 0; c < components; ++c) {
+                go_to(all, here, i, end, components, c, around + c);
+                known[c] = known_of(around[c]);
                 way[c] = expected_displacement(all, known[c]);
             }
-            terms_of(all, known, way, sizes, all.missed[i], term);
+            terms_of(all, components, known, way, sizes, all.missed[i], term);
             i64 sum = 0;
-            for (i32 c = 0; c < all.components; ++c) {
-                if (c > 0) term[7] = (double)sum / (double)c;
-                const double expected = expected_value(all, here, i, c, way[c]);
-                sum += code_one(all, coder, known[c], term, way[c], expected, c, value + i * all.components + c);
+            UNROLL for (i32 c = 0; c < components; ++c) {
+                const i64 at = i * components + c;
+                if (c > 0) term[7] = c == 1 ? (double)sum : 0.5 * (double)sum;
+                const double expected = expected_value(all, here, at, i > begin ? at - components : -1, way[c], c);
+                sum += code_one(all, coder, known[c], term, expected, c, here.now + at);
+                around[c].now[2] = around[c].now[1];
+                around[c].now[1] = around[c].now[0];
+                around[c].now[0] = displacement(all, here.now, here.one, at, c);
             }
-            const double size = (double)sum / (double)all.components;
+            const double size = components == 1 ? (double)sum : (double)sum * (components == 2 ? 0.5 : 1.0 / 3);
             follow(&sizes, size);
             all.missed[i] = (float)size;
         }
     }
+}
+
+template <class Coder>
+DEVICE ALWAYS_INLINE void code_block(i32 components, const Series& all, Coder* coder, i64 begin, i64 end, i64 steps)
+{
+    if (components == 3) code_steps(3, all, coder, begin, end, steps);
+    else if (components == 2) code_steps(2, all, coder, begin, end, steps);
+    else code_steps(1, all, coder, begin, end, steps);
 }
 
 // What is known of each component of a sample (its first weights are 0), or the terms of its scale; and how far it is from
@@ -291,18 +335,19 @@ template <class Coder> DEVICE ALWAYS_INLINE void code_block(const Series& all, C
 KERNEL(survey_motion)(i64 blocks, i64 block, i64 particles, i64 steps, i64 first, i32 components, i32 of_scales,
                real* value SIZE((steps + 2) * particles * components), i32 rates,
                const real* rate SIZE(particles * components if rates else 0), const double* weight SIZE(8),
-               const double* scale SIZE(16), const double* period SIZE(components), const double* top SIZE(components),
+               const double* scale SIZE(16), const double* period SIZE(components),
+               const double* per_period SIZE(components), const double* top SIZE(components),
                double of_rate, double step, double bound, i32 lowest, float* missed SIZE(particles),
                double* seen SIZE((steps - first) * particles * components * 8),
                double* wanted SIZE((steps - first) * particles * components))
 {
-    const Series all = {particles, first, components, lowest, value, rates ? rate : 0, weight, scale, period, top,
+    const Series all = {particles, first, lowest, value, rates ? rate : 0, weight, scale, period, per_period, top,
                         of_rate, step, 1 / step, bound, missed};
     FOR_EACH(b, blocks) {
         const i64 begin = b * block, end = begin + block < particles ? begin + block : particles;
         const i64 at = begin * (steps - first) * components;
         Surveyor coder = {seen + at * WEIGHTS, wanted + at, of_scales != 0};
-        code_block(all, &coder, begin, end, steps);
+        code_block(components, all, &coder, begin, end, steps);
     }
 }
 
@@ -311,17 +356,18 @@ KERNEL(survey_motion)(i64 blocks, i64 block, i64 particles, i64 steps, i64 first
 KERNEL(encode_motion)(i64 blocks, i64 block, i64 particles, i64 steps, i64 first, i32 components,
                       real* value SIZE((steps + 2) * particles * components), i32 rates,
                       const real* rate SIZE(particles * components if rates else 0), const double* weight SIZE(8),
-                      const double* scale SIZE(16), const double* period SIZE(components), const double* top SIZE(components),
+                      const double* scale SIZE(16), const double* period SIZE(components),
+               const double* per_period SIZE(components), const double* top SIZE(components),
                       double of_rate, double step, double bound, i32 lowest, float* missed SIZE(particles),
                       u16* code SIZE((steps - first) * particles * components), u64* rest SIZE(code))
 {
-    const Series all = {particles, first, components, lowest, value, rates ? rate : 0, weight, scale, period, top,
+    const Series all = {particles, first, lowest, value, rates ? rate : 0, weight, scale, period, per_period, top,
                         of_rate, step, 1 / step, bound, missed};
     FOR_EACH(b, blocks) {
         const i64 begin = b * block, end = begin + block < particles ? begin + block : particles;
         const i64 at = begin * (steps - first) * components;
         Recorder coder = {code + at, rest + at};
-        code_block(all, &coder, begin, end, steps);
+        code_block(components, all, &coder, begin, end, steps);
     }
 }
 
@@ -341,14 +387,15 @@ KERNEL(write_after_symbols)(i64 blocks, const i64* begin SIZE(blocks + 1), const
 KERNEL(decode_motion)(i64 blocks, i64 block, i64 particles, i64 steps, i64 first, i32 components,
                       real* value SIZE((steps + 2) * particles * components), i32 rates,
                       const real* rate SIZE(particles * components if rates else 0), const double* weight SIZE(8),
-                      const double* scale SIZE(16), const double* period SIZE(components), const double* top SIZE(components),
+                      const double* scale SIZE(16), const double* period SIZE(components),
+               const double* per_period SIZE(components), const double* top SIZE(components),
                       double of_rate, double step, double bound, i32 lowest, float* missed SIZE(particles),
                       const i64* word_first SIZE(blocks + 1), const u16* words SIZE(LAST(word_first)),
                       const i64* rest_first SIZE(blocks + 1), const u32* rest SIZE(LAST(rest_first)), const u8* row SIZE(64),
                       const u8* symbol_at SIZE(CEIL(frequency, 256) * 4096), const u32* frequency SIZE(>= 256),
                       const u32* start SIZE(frequency), u8* sound SIZE(blocks))
 {
-    const Series all = {particles, first, components, lowest, value, rates ? rate : 0, weight, scale, period, top,
+    const Series all = {particles, first, lowest, value, rates ? rate : 0, weight, scale, period, per_period, top,
                         of_rate, step, 1 / step, bound, missed};
     FOR_EACH(b, blocks) {
         const i64 begin = b * block, end = begin + block < particles ? begin + block : particles;
@@ -356,7 +403,7 @@ KERNEL(decode_motion)(i64 blocks, i64 block, i64 particles, i64 steps, i64 first
                          {rest + rest_first[b], rest + rest_first[b + 1], 0, 0},
                          0, 0, row, symbol_at, frequency, start};
         open_source(&source);
-        code_block(all, &source, begin, end, steps);
+        code_block(components, all, &source, begin, end, steps);
         sound[b] = is_at_end(source);
     }
 }

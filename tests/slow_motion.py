@@ -72,14 +72,14 @@ class Decoder:
             for weight, number in zip(self.weight, each, strict=True):
                 total += weight * number
             way.append(total)
-        per = 1 / self.step / len(components)
+        per = 1 / self.step * (1, 0.5, 1 / 3)[len(components) - 1]
         term = [1, last, mean, missed, sum_of(abs(k[1]) + abs(k[7]) for k in known) * per,
                 sum_of(abs(k[0]) for k in known) * per, sum_of(abs(w - k[0]) for w, k in zip(way, known, strict=True)) * per, 0]
         sizes = 0
         for c in components:
             term[7] = sizes / c if c else 0
             scale = sum_of(w * m for w, m in zip(self.scale[c > 0], term, strict=True))
-            context = math.floor(4 * log2_of(min(max(scale, 2.0**-7), 2.0**32))) - self.model.lowest
+            context = math.floor(4 * octave_of(min(max(scale, 2.0**-7), 2.0**32))) - self.model.lowest
             before = self.frames[t - 1][i][c]
             place = before + way[c]
             if math.isnan(before):
@@ -95,7 +95,7 @@ class Decoder:
                 sizes += size
                 value = self._value(place, -size if negative else size, c)
             self.frames[t][i][c] = value
-        return sizes / len(components)
+        return sizes * (1, 0.5, 1 / 3)[len(components) - 1]
 
     def _known(self, t: int, i: int, c: int, begin: int, end: int) -> list[float]:
         def before(j: int) -> float:
@@ -117,25 +117,22 @@ class Decoder:
         if math.isnan(to) or math.isnan(start):
             return 0.0
         way = to - start
-        return way if self.box is None else way - self.box[c] * float(np.rint(way / self.box[c]))
+        return way if self.box is None else way - self.box[c] * float(np.rint(way * (1 / self.box[c])))
 
     def _value(self, place: float, steps: int, c: int) -> float:
         if self.box is None:
             return float(self.real(place + self.step * steps))
         length = self.box[c]
-        place -= length * math.floor(place / length)
+        if not 0 <= place < length:
+            place -= length * math.floor(place * (1 / length))
         inside = float(np.nextafter(self.real(length), self.real(0)))
         inside = float(self.real(length)) if float(self.real(length)) < length else inside
-        up, down = math.ceil((length - place) * (1 / self.step)), -math.floor(place * (1 / self.step)) - 1
-        faces = {up: inside, up + 1: 0.0, down: 0.0, down - 1: inside}
-        if steps in faces:
-            return faces[steps]
-        if steps > up:
-            value = place + self.step * (steps - 2) - length
-        elif steps < down:
-            value = place + self.step * (steps + 2) + length
-        else:
-            value = place + self.step * steps
+        line = [place + self.step * (steps - k if steps > 0 else steps + k) for k in range(3)]
+        value = line[0]
+        if value >= length:
+            value = length if line[1] < length else 0.0 if line[2] < length else line[2] - length
+        elif value < 0:
+            value = 0.0 if line[1] >= 0 else length if line[2] >= 0 else line[2] + length
         return float(self.real(min(max(value, 0.0), inside)))
 
     def _open(self, block: int) -> None:
@@ -168,13 +165,7 @@ def sum_of(numbers) -> float:
     return total
 
 
-def log2_of(number: float) -> float:
-    """The logarithm of `kernels/logarithm.cuh`."""
+def octave_of(number: float) -> float:
+    """The logarithm to base 2, linear between powers of two."""
     fraction, exponent = math.frexp(number)
-    if fraction < 0.7071067811865476:
-        fraction, exponent = 2 * fraction, exponent - 1
-    z = (fraction - 1) / (fraction + 1)
-    square = z * z
-    return exponent + 2.8853900817779268 * z * (
-        1 + square * (1 / 3 + square * (1 / 5 + square * (1 / 7 + square * (1 / 9))))
-    )
+    return exponent - 1 + (2 * fraction - 1)

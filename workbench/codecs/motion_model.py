@@ -65,28 +65,27 @@ class Model:
 
 
 def location_for(known: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """The weights with which what is known (samples, WEIGHTS) is nearest to what is wanted."""
+    """The weights with which what is known (WEIGHTS, samples) is nearest to what is wanted."""
     weight = np.ones(len(wanted))
     found = np.zeros(WEIGHTS)
     for _ in range(ROUNDS):
-        matrix = np.einsum("s,sj,sk->jk", weight, known, known, optimize=False)
+        weighted = known * weight
+        matrix = np.einsum("js,ks->jk", weighted, known)   # not a product of matrices: its last bits depend on threads
         matrix[np.diag_indices(WEIGHTS)] += 1e-9 * np.trace(matrix) + 1e-300
-        found = np.linalg.solve(matrix, np.einsum("s,sj,s->j", weight, known, wanted, optimize=False))
-        off = np.abs(wanted - (known * found).sum(axis=1))
-        weight = 1 / (off + 0.3)
+        found = np.linalg.solve(matrix, np.einsum("js,s->j", weighted, wanted))
+        weight = 1 / (np.abs(wanted - np.einsum("j,js->s", found, known)) + 0.3)
     whole = np.rint(np.where(np.isfinite(found), found, 0) / UNIT)
     return np.clip(whole, -(2**15) + 1, 2**15 - 1).astype(np.int16)
 
 
 def scale_for(terms: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """The weights with which the sum of terms (samples, TERMS) is the scale of what is wanted."""
+    """The weights with which the sum of terms (TERMS, samples) is the scale of what is wanted."""
     size = np.abs(wanted) + 0.02
-    weight = 0.3 / np.maximum(terms.mean(axis=0), 1e-9) * size.mean() * (terms.max(axis=0, initial=0) > 0)
+    weight = 0.3 / np.maximum(terms.mean(axis=1), 1e-9) * size.mean() * (terms.max(axis=1, initial=0) > 0)
     weight = np.where(np.arange(TERMS) == 0, weight, np.minimum(weight, 0.3))
     for _ in range(UPDATES):
-        inverse = 1 / np.maximum((terms * weight).sum(axis=1), 1e-9)
-        down = (terms * inverse[:, None]).sum(axis=0)
-        up = (terms * (size * inverse * inverse)[:, None]).sum(axis=0)
+        inverse = 1 / np.maximum(np.einsum("k,ks->s", weight, terms), 1e-9)
+        down, up = np.einsum("ks,s->k", terms, inverse), np.einsum("ks,s->k", terms, size * inverse * inverse)
         weight = weight * np.sqrt(up / np.maximum(down, 1e-300))
     with np.errstate(divide="ignore"):
         whole = np.rint(EIGHTH * np.log2(weight)) + LEAST
@@ -96,5 +95,5 @@ def scale_for(terms: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 def lowest_of(terms: np.ndarray, scale: np.ndarray) -> int:
     """The quarter octave below which there are few scales."""
     weight = np.where(scale > 0, np.exp2((scale.astype(np.float64) - LEAST) / EIGHTH), 0)
-    low = np.quantile((terms * weight).sum(axis=1), RARE)
+    low = np.quantile(np.einsum("k,ks->s", weight, terms), RARE)
     return int(np.clip(np.floor(4 * np.log2(max(float(low), 2.0**-7))), LOWEST, HIGHEST))

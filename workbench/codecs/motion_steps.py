@@ -89,7 +89,8 @@ class Steps:
         return {
             "block": block, "particles": self.shape[1], "steps": self.shape[0], "first": self.first,
             "components": self.shape[2], "value": value.reshape(-1), "rates": int(self.rate.size > 0),
-            "rate": self.rate.reshape(-1), "period": self.period, "top": self.top, "step": step, "bound": bound,
+            "rate": self.rate.reshape(-1), "period": self.period, "top": self.top,
+            "per_period": np.where(self.period > 0, 1 / np.where(self.period > 0, self.period, 1), 0), "step": step, "bound": bound,
             "missed": np.zeros(self.shape[1], np.float32),
         }
 
@@ -218,15 +219,13 @@ class _Sample:
 
     def fit(self) -> Model:
         """The weights that suit it."""
-        known, wanted = self._survey(Model.still(self._of_rate()), False)
-        location = location_for(known.reshape(-1, WEIGHTS), wanted.reshape(-1))
-        model = Model(self._of_rate(), location, np.zeros((2, WEIGHTS), np.uint8), 0)
+        factor = self._of_rate()
+        known, wanted = self._survey(Model.still(factor), False)
+        model = dataclasses.replace(Model.still(factor), location=location_for(columns(known), wanted.reshape(-1)))
         terms, wanted = self._survey(model, True)
-        scale = np.array([
-            scale_for(terms[..., c, :].reshape(-1, WEIGHTS), wanted[..., c].reshape(-1))
-            for c in (slice(0, 1), slice(min(1, wanted.shape[-1] - 1), None))
-        ])
-        return dataclasses.replace(model, scale=scale, lowest=lowest_of(terms[..., 0, :].reshape(-1, WEIGHTS), scale[0]))
+        later = slice(min(1, wanted.shape[-1] - 1), None)
+        scale = np.array([scale_for(columns(terms[..., c, :]), wanted[..., c].reshape(-1)) for c in (slice(0, 1), later)])
+        return dataclasses.replace(model, scale=scale, lowest=lowest_of(columns(terms[..., :1, :]), scale[0]))
 
     def _of_rate(self) -> float:
         """The factor that makes rates about as large as displacements."""
@@ -236,7 +235,7 @@ class _Sample:
         with np.errstate(all="ignore"):   # particles that did not exist
             moved = np.abs(walk.value[-1].astype(np.float64) - walk.value[-2])
             moved = np.minimum(moved, np.abs(walk.steps.period - moved))   # the short way round
-            sizes = [np.nanmedian(np.where(np.isfinite(each), each, np.nan)) for each in (moved, np.abs(walk.steps.rate))]
+            sizes = [np.median(each[np.isfinite(each)]) if np.isfinite(each).any() else 0.0 for each in (moved, np.abs(walk.steps.rate))]
             found = float(np.float32(sizes[0] / sizes[1])) if sizes[1] > 0 else 0.0
         return found if math.isfinite(found) else 0.0
 
@@ -250,3 +249,8 @@ class _Sample:
             seen=seen.reshape(-1), wanted=wanted.reshape(-1),
         )
         return seen[:, -1], wanted[:, -1]
+
+
+def columns(seen: np.ndarray) -> np.ndarray:
+    """What was seen of each number, a row for each weight."""
+    return np.ascontiguousarray(seen.reshape(-1, seen.shape[-1]).T)
