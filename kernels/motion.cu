@@ -317,7 +317,7 @@ DEVICE ALWAYS_INLINE void code_steps(i32 components, const Series& all, Coder* c
             }
             const double size = components == 1 ? (double)sum : (double)sum * (components == 2 ? 0.5 : 1.0 / 3);
             follow(&sizes, size);
-            all.missed[i] = (float)size;
+            all.missed[i] = t == all.first ? (float)size : (float)((double)all.missed[i] + 0.4 * (size - (double)all.missed[i]));
         }
     }
 }
