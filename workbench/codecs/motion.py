@@ -53,7 +53,7 @@ class Motion(ParticleCodec):
     title: ClassVar[str] = "Motion: particles in kept order, predicted from earlier times"
     look: ClassVar[Look | None] = Look("#3f8f5f", "square", "dotted")
     explanation: ClassVar[str] = (
-        "the built-in codec for series of snapshots and for trajectories: each particle is predicted from where it was before"
+        "the built-in codec for series of snapshots and trajectories: each particle is predicted from where it was before"
     )
     imitation: ClassVar[Imitation] = "lattice"
     module: ClassVar[str | None] = "pcodec"
