@@ -68,7 +68,7 @@ class Steps:
     def room(self) -> np.ndarray:
         """An array for all steps, in which the two before them come first."""
         value = np.empty((self.shape[0] + 2, *self.shape[1:]), self.dtype)
-        value[:2] = np.nan
+        value[: 2 - len(self.before)] = np.nan
         for place, each in zip((1, 0), self.before, strict=False):
             value[place] = each
         return value
