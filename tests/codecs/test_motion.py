@@ -62,7 +62,7 @@ def test_a_step_is_decoded_as_by_the_slow_decoder(how, count, components, dtype,
         slow = Decoder(data, (1, count, components), np.dtype(dtype), inside, codec.earlier).decode()
         assert (slow[0] == decoded).all()
     else:
-        assert count < 120
+        assert count < 120 or components == 1
 
 
 @pytest.mark.parametrize(
@@ -88,6 +88,7 @@ def test_particles_that_move_as_expected_take_hardly_any_bits():
     alone = LatticeCodec(order="keep").encode(steady.astype("f4"), Tolerance(absolute=1e-3))
     assert len(data) < 0.02 * len(alone)
     speed = dataclasses.replace(known, values=known.values[:1], times=(1, 0), rates=7e3 * (values[1] - values[0]))
+    speed = dataclasses.replace(speed, rates=speed.rates.astype("f8"))   # of another type than positions
     assert len(Motion().following(speed).encode(steady.astype("f4"), Tolerance(absolute=1e-3))) < 0.02 * len(alone)
 
 
