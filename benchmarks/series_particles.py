@@ -200,7 +200,7 @@ def frames_of(path: Path) -> np.ndarray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         read = get_reader_for(str(path))(str(path))
-        return np.array([step.positions for step in read], np.float32) / np.float32(10)
+        return np.array([step.positions.copy() for step in read], np.float32) / np.float32(10)
 
 
 def xtc_bytes(frames: np.ndarray) -> int:
