@@ -42,7 +42,7 @@ BATCH = 2**20                     # numbers
 SYSTEMS = (
     "adk_dims.dcd", "adk_gbis_tmd-fast1_NAMD.dcd", "Amber/bala.ncdf", "Amber/tz2.truncoct.nc", "adk_oplsaa.xtc",
     "cobrotoxin.trr", "analysis/YiiP_lipids.xtc", "aux_edr.xtc", "lammps/ifabp_apo_100mM.dcd", "helium.xyz",
-    "polymer.lammpstrj", "XYZ_positions.npy", "rdf_benchmark.gsd",
+    "XYZ_positions.npy", "rdf_benchmark.gsd",
 )
 Peers = dict[str, Path | None]   # programs by name
 
