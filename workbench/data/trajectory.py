@@ -38,6 +38,7 @@ class Frames(ABC):
     count: int
     arrays: Mapping[str, Frame]
     in_memory: ClassVar[bool] = False
+    together: int = 16   # frames that are best read at once
 
     @abstractmethod
     def read(self, begin: int, end: int, names: Sequence[str]) -> dict[str, np.ndarray]:
@@ -210,9 +211,13 @@ class Trajectory:
             found = {name: array[:, self._chosen] if name in OF_ATOMS else array for name, array in found.items()}
         return found
 
-    def blocks(self, frames: int) -> Iterator[Trajectory]:
-        """The trajectory in parts of so many frames, each in memory."""
-        return (self[start : start + frames].loaded() for start in range(0, len(self), frames))
+    def blocks(self, frames: int | None = None) -> Iterator[Trajectory]:
+        """The trajectory in parts of so many frames, each in memory; by default as many as are best read together."""
+        several = frames or self.frames.together
+        aligned = frames is None and self._span.step == 1
+        first = several - self._span.start % several if aligned else several
+        starts = [0, *range(first, len(self), several)]
+        return (self[begin:end].loaded() for begin, end in zip(starts, [*starts[1:], len(self)], strict=True))
 
     def loaded(self) -> Trajectory:
         """The same in memory."""

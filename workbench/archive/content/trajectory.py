@@ -111,7 +111,7 @@ class ArchivedFrames(Frames):
     def __init__(self, archive: Archive) -> None:
         self.archive = archive
         self._stored = {name: archive.arrays[name] for name in ARRAYS if name in archive.arrays}
-        self.count = len(archive)
+        self.count, self.together = len(archive), archive.data.layout.chunk_shape[0]
         self.arrays = {name: (one.layout.shape[1:], one.layout.dtype) for name, one in self._stored.items()}
 
     def read(self, begin: int, end: int, names: Sequence[str]) -> dict[str, np.ndarray]:
