@@ -109,8 +109,18 @@ def compress_trajectory(
                 place.put(key, data)
     notes = [*on_earlier_loss(trajectory, request.bound, survey.ends)]
     notes += notes_on_spread(POSITIONS, survey.statistics.spread, request.bound)
-    described = {"kind": "trajectory", "labels": labels_of(trajectory)}
+    described = {"kind": "trajectory", "labels": labels_of(trajectory), **_told(blocks)}
     return archive_of(arrays, described, plan.tasks[POSITIONS].codec, metadata, place, executor, tuple(notes))
+
+
+def _told(blocks: Sequence[Block]) -> dict[str, Any]:
+    """The first and last time, and the cell of the first frame, for those who look at the archive."""
+    found: dict[str, Any] = {}
+    if "times" in blocks[0].small:
+        found["times"] = [float(blocks[0].small["times"][0]), float(blocks[-1].small["times"][-1])]
+    if "cells" in blocks[0].small:
+        found["cell"] = blocks[0].small["cells"][0].astype(np.float64).tolist()
+    return found
 
 
 def plan_for(trajectory: Trajectory, request: Request, place: Place, executor: Executor) -> Plan:

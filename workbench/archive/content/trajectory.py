@@ -23,7 +23,15 @@ from workbench.archive.layout import ArrayLayout
 from workbench.archive.reading import StoredArray
 from workbench.archive.request import Compression, Request, require_about
 from workbench.archive.salvage import salvage
-from workbench.archive.trajectories import ATOM, AXES, bits_per_atom, compress_trajectory, limit_for, token_for
+from workbench.archive.trajectories import (
+    ATOM,
+    AXES,
+    bits_per_atom,
+    compress_trajectory,
+    labels_of,
+    limit_for,
+    token_for,
+)
 from workbench.archive.verify import Examination, decoded
 from workbench.backend import Array
 from workbench.codecs.portable import Portable
@@ -54,7 +62,8 @@ class TrajectoryExamination(Examination):
             items, together = range(stored.layout.chunk_grid[0]), not stored.decoder.holds_gil
             pieces = self.executor.map(f"examine-{name}", _rows, items, "block", shared=shared, together=together)
             found[name] = Inspected.joined(pieces)
-        if labels_in(self.archive) != labels_in(self.given):
+        own, given = self.archive.attributes["labels"], labels_of(self.given)
+        if any(own[name] != words for name, words in given.items() if name in own):
             raise GuaranteeBroken("the atoms of the original have other names: is this the topology that was given?")
         return found
 
@@ -132,6 +141,7 @@ class TrajectoryContent(Content):
     kind, words = "trajectory", "a trajectory"
     data, beside = POSITIONS, ARRAYS[1:]
     classes = (Trajectory,)
+    told = ("times", "cell")
     examination = TrajectoryExamination
 
     def require(self, request: Request) -> None:
@@ -269,13 +279,6 @@ class TrajectoryContent(Content):
 
 
 CONTENT = TRAJECTORY = TrajectoryContent()
-
-
-def labels_in(holder: Any) -> dict[str, list[str]]:
-    """The names of labels that an archive or a trajectory has."""
-    if isinstance(holder, Archive):
-        return dict(holder.attributes["labels"])
-    return {name: np.unique(column).tolist() for name, column in holder.atoms.items() if column.dtype.kind == "U"}
 
 
 def _labelled(archive: Archive, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
