@@ -15,6 +15,7 @@
 // known: these boxes are the leaves of the search.
 #include "portable.cuh"
 #include "residuals.cuh"
+#include "logarithm.cuh"
 
 static const i32 NEAREST = 12;          // neighbours of a particle
 static const i32 LEAF_TIER = 4;         // the boxes of the lowest tier have 2^4 particles
@@ -180,17 +181,6 @@ DEVICE Nearest nearest_to(const Known& known, i64 i, const double* place)
     for (i32 tier = known.leaf; tier <= known.top; ++tier, own >>= 1)
         if ((own ^ 1) < boxes_of(known, tier)) search(known, tier, own ^ 1, place, &nearest);
     return nearest;
-}
-
-// The logarithm to base 2 of a positive number, linear between powers of two.
-DEVICE double octave_of(double value)
-{
-    union {
-        double number;
-        u64 bits;
-    } as;
-    as.number = value;
-    return (double)((i64)as.bits - (1023LL << 52)) * (1.0 / 4503599627370496.0);
 }
 
 // The share of each neighbour in the fit at the place itself: a weight, corrected for the neighbours' being on one side.

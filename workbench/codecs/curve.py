@@ -52,7 +52,7 @@ class Lattice:
         dtype = np.dtype(dtype)
         tolerance = min(tolerance, float(np.finfo(dtype).max) / 4)
         if box is not None:
-            lower, upper = [0.0] * len(box), [_below(length, dtype) for length in box]
+            lower, upper = [0.0] * len(box), [below(length, dtype) for length in box]
         reach = float(np.max(np.abs([lower, upper]))) + tolerance   # decoded positions can lie beyond the original ones
         step = 2 * (tolerance - _rounding(reach, dtype))
         if not step > tolerance / 2:
@@ -182,7 +182,7 @@ class Lattice:
         return xp.asarray(self.period, xp.int64)
 
 
-def _below(length: float, dtype: np.dtype) -> float:
+def below(length: float, dtype: np.dtype) -> float:
     """The largest number of this type that is below a length."""
     nearest = dtype.type(min(length, float(np.finfo(dtype).max)))
     return float(nearest if float(nearest) < length else np.nextafter(nearest, dtype.type(0)))

@@ -34,6 +34,7 @@ _OWN = {
     "bitround": "workbench.codecs.bitround:BitRound",
     "prequantised": "workbench.codecs.prequantised:Prequantised",
     "neighbours": "workbench.codecs.neighbours:Neighbours",
+    "motion": "workbench.codecs.motion:Motion",
     "staged": "workbench.codecs.staged:Staged",
     "numcodecs": "workbench.codecs.numcodecs:NumCodecs",
 }
@@ -61,7 +62,7 @@ def built_in() -> list[str]:
     """The names of the codecs of this package that every installation can decode.
 
     >>> built_in()
-    ['lattice', 'interpolation', 'pcodec', 'prequantised', 'neighbours', 'staged']
+    ['lattice', 'interpolation', 'pcodec', 'prequantised', 'neighbours', 'motion', 'staged']
     """
     return [name for name, each in own().items() if each.needs_extra is None]
 

@@ -1,0 +1,409 @@
+// Numbers of particles in their own order, predicted from their values at earlier times.
+//
+// The displacement of a particle since the step before is a weighted sum of what is known: its displacement in the step
+// before that one, those of the particles beside it in the order, the displacements of its predecessors in this step, and
+// its rate (a velocity). The weights belong to the stream. What is left is rounded to multiples of twice the tolerance, as it
+// is: particles that move as expected take no bits, where a fixed lattice would still have to say on which side of a wall of
+// cells they are. A value is decoded from its prediction, so encoder and decoder compute the same: sums are in a fixed order,
+// there is no fused multiply-add, and logarithms are read off the exponent.
+//
+// The scale of a residual is another weighted sum: of the residuals of the predecessors, of the same particle one step
+// earlier, and of differences between neighbours. It names the table with which rANS codes the residual (residuals.cuh). A
+// value that is too far from its prediction is stored as it is.
+//
+// In `value`, two earlier steps come first, NaN where a particle did not exist. A block of particles goes through all steps
+// by itself: nothing outside it is used.
+#include "portable.cuh"
+#include "residuals.cuh"
+#include "logarithm.cuh"
+
+static const i32 MOST_COMPONENTS = 3;   // numbers of a particle
+static const i32 WEIGHTS = 8;           // of a displacement: see `Known`
+static const i32 TERMS = 8;             // of a scale: see `terms_of`
+static const double FARTHEST = 1e150;   // values beyond are not predicted from
+static const double MOST_STEPS = 4294967296.0;   // residuals are smaller
+static const double LEAST_SCALE = 0.0078125;
+
+namespace {
+
+// What all blocks have in common. `period` has the lengths of the periodic box, or 0, and `per_period` their inverses; `top`
+// is the largest value inside.
+struct Series {
+    i64 particles, first;   // the first step that is coded
+    i32 lowest;
+    real* value;
+    const real* rate;       // 0 without
+    const double *weight, *scale, *period, *per_period, *top;
+    double of_rate, step, per_step, bound;
+    float* missed;
+};
+
+// The values of a step, of the one before, and of the one before that.
+struct Place {
+    real* now;
+    const real *one, *two;
+};
+
+// Of one component, around a particle: the displacements before of the particles from two places ahead of it to two behind,
+// the displacements in this step of its three predecessors, the latest first, and three rates as displacements.
+struct Around {
+    double before[5], now[3], rate[3];
+};
+
+// What is known of one component: its own displacement before, those of the particles beside it, of those two places away
+// (without its own), the displacements of three predecessors in this step, the rate, and the rates beside it.
+struct Known {
+    double of[WEIGHTS];
+};
+
+// How large residuals were: of the last particle, and of those before, in steps.
+struct Sizes {
+    double last, mean;
+};
+
+}  // namespace
+
+DEVICE ALWAYS_INLINE bool is_known(double value) { return value > -FARTHEST && value < FARTHEST; }
+
+// The short way round.
+DEVICE ALWAYS_INLINE double shortest(const Series& all, double way, i32 c)
+{
+    return all.period[c] > 0 ? way - all.period[c] * rint(way * all.per_period[c]) : way;
+}
+
+DEVICE ALWAYS_INLINE double displacement(const Series& all, const real* to, const real* from, i64 at, i32 c)
+{
+    const double a = (double)to[at], b = (double)from[at];
+    return is_known(a) && is_known(b) ? shortest(all, a - b, c) : 0;
+}
+
+// As a displacement.
+DEVICE ALWAYS_INLINE double rate_of(const Series& all, i64 at)
+{
+    if (!all.rate) return 0;
+    const double rate = all.of_rate * (double)all.rate[at];
+    return is_known(rate) ? rate : 0;
+}
+
+// What is around the first particle of a block, if the particle before it were there. Beyond the ends of a block, its first
+// and its last particle stand for others.
+DEVICE ALWAYS_INLINE Around around_first(const Series& all, const Place& here, i64 begin, i64 end, i32 components, i32 c)
+{
+    Around around;
+    const i64 at = begin * components + c, next = begin + 1 < end ? at + components : at;
+    const double first = displacement(all, here.one, here.two, at, c);
+    for (i32 k = 0; k < 4; ++k) around.before[k] = first;
+    around.before[4] = displacement(all, here.one, here.two, next, c);
+    for (i32 k = 0; k < 3; ++k) around.now[k] = 0;
+    around.rate[0] = around.rate[1] = around.rate[2] = rate_of(all, at);
+    return around;
+}
+
+// Moves on to particle `i`.
+DEVICE ALWAYS_INLINE void go_to(const Series& all, const Place& here, i64 i, i64 end, i32 components, i32 c, Around* around)
+{
+    const i64 at = i * components + c;
+    for (i32 k = 0; k < 4; ++k) around->before[k] = around->before[k + 1];
+    if (i + 2 < end) around->before[4] = displacement(all, here.one, here.two, at + 2 * components, c);
+    if (!all.rate) return;
+    around->rate[0] = around->rate[1];
+    around->rate[1] = around->rate[2];
+    if (i + 1 < end) around->rate[2] = rate_of(all, at + components);
+}
+
+DEVICE ALWAYS_INLINE Known known_of(const Around& around)
+{
+    const double own = around.before[2];
+    return {{own, 0.5 * (around.before[1] + around.before[3]) - own, 0.5 * (around.before[0] + around.before[4]) - own,
+             around.now[0], around.now[1], around.now[2], around.rate[1],
+             0.5 * (around.rate[0] + around.rate[2]) - around.rate[1]}};
+}
+
+DEVICE ALWAYS_INLINE double expected_displacement(const Series& all, const Known& known)
+{
+    double sum = 0;
+    for (i32 k = 0; k < WEIGHTS; ++k) sum += all.weight[k] * known.of[k];
+    return is_known(sum) ? sum : 0;
+}
+
+// Where a value is expected. A particle that did not exist is expected at its predecessor in the block.
+DEVICE ALWAYS_INLINE double expected_value(const Series& all, const Place& here, i64 at, i64 predecessor, double displacement,
+                                           i32 c)
+{
+    const double before = (double)here.one[at], period = all.period[c];
+    double place = before + displacement;
+    if (!is_known(before)) {
+        place = predecessor >= 0 ? (double)here.now[predecessor] : 0;
+        if (!is_known(place)) place = 0;
+    }
+    if (period > 0 && !(place >= 0 && place < period)) {
+        place -= period * floor(place * all.per_period[c]);
+        if (!(place >= 0 && place < period)) place = 0;
+    }
+    return place;
+}
+
+DEVICE ALWAYS_INLINE double magnitude(double value) { return value < 0 ? -value : value; }
+
+// What the scale of a residual is a sum of, except the sizes of the residuals before in the same particle.
+DEVICE ALWAYS_INLINE void terms_of(const Series& all, i32 components, const Known* known, const double* way,
+                                   const Sizes& sizes, float missed, double* term)
+{
+    double apart = 0, speed = 0, change = 0;
+    for (i32 c = 0; c < components; ++c) {
+        apart += magnitude(known[c].of[1]) + magnitude(known[c].of[7]);
+        speed += magnitude(known[c].of[0]);
+        change += magnitude(way[c] - known[c].of[0]);
+    }
+    const double per = components == 1 ? all.per_step : all.per_step * (components == 2 ? 0.5 : 1.0 / 3);
+    term[0] = 1;
+    term[1] = sizes.last;
+    term[2] = sizes.mean;
+    term[3] = (double)missed;
+    term[4] = apart * per;
+    term[5] = speed * per;
+    term[6] = change * per;
+    term[7] = 0;
+}
+
+// The context of component `c`, from the terms of its scale.
+DEVICE ALWAYS_INLINE i32 context_of(const Series& all, const double* term, i32 c)
+{
+    const double* weight = all.scale + (c > 0 ? TERMS : 0);
+    double scale = 0;
+    for (i32 k = 0; k < TERMS; ++k) scale += weight[k] * term[k];
+    if (!(scale > LEAST_SCALE)) scale = LEAST_SCALE;
+    if (!(scale < MOST_STEPS)) scale = MOST_STEPS;
+    const i32 quarter = (i32)floor(4 * octave_of(scale)) - all.lowest;
+    return quarter < 0 ? 0 : quarter < CONTEXTS ? quarter : CONTEXTS - 1;
+}
+
+// The value that is `steps` from where it is expected. In a periodic box, the steps that lead out of it lead to its face,
+// to the opposite face, and then on from there: so every value inside is near one that can be decoded.
+DEVICE ALWAYS_INLINE real value_at(const Series& all, double expected, double steps, i32 c)
+{
+    const double period = all.period[c];
+    double place = expected + all.step * steps;
+    if (period > 0) {
+        if (place >= period) {
+            const double one = expected + all.step * (steps - 1), two = expected + all.step * (steps - 2);
+            place = one < period ? period : two < period ? 0 : two - period;
+        } else if (place < 0) {
+            const double one = expected + all.step * (steps + 1), two = expected + all.step * (steps + 2);
+            place = one >= 0 ? 0 : two >= 0 ? period : two + period;
+        }
+        place = place > 0 ? place : 0;
+        if (!(place < all.top[c])) place = all.top[c];
+    }
+    return (real)place;
+}
+
+// The steps to a value: those that end nearest to it.
+DEVICE ALWAYS_INLINE double steps_to(const Series& all, double expected, real value, i32 c)
+{
+    const double way = (double)value - expected, period = all.period[c];
+    if (!(period > 0)) return rint(way * all.per_step);
+    const double around = shortest(all, way, c), steps = rint(around * all.per_step);
+    const double beyond = around > way ? 1 : around < way ? -1 : 0;   // through a face of the box
+    double best = steps, least = magnitude((double)value_at(all, expected, steps, c) - (double)value);
+    for (i32 k = 1; k <= 3 && beyond != 0; ++k) {
+        const double off = magnitude((double)value_at(all, expected, steps + beyond * k, c) - (double)value);
+        if (off < least) {
+            least = off;
+            best = steps + beyond * k;
+        }
+    }
+    return best;
+}
+
+DEVICE ALWAYS_INLINE Place place_at(const Series& all, i32 components, i64 step)
+{
+    const i64 size = all.particles * components;
+    real* now = all.value + (step + 2) * size;
+    return {now, now - size, now - 2 * size};
+}
+
+DEVICE ALWAYS_INLINE void follow(Sizes* sizes, double size)
+{
+    sizes->last = size;
+    sizes->mean += 0.125 * (size - sizes->mean);
+}
+
+namespace {
+
+struct Recorder {   // the encoder: keeps codes and the bits that follow them
+    u16* code;
+    u64* rest;
+};
+
+struct Surveyor {   // looks at a sample: keeps what is known, or the terms of scales, and what should be predicted
+    double *seen, *wanted;
+    bool of_scales;
+};
+
+}  // namespace
+
+// One residual: its size in steps, and the value in its place.
+DEVICE ALWAYS_INLINE i64 code_one(const Series& all, Recorder* to, const Known&, const double* term, double expected,
+                                  i32 c, real* value)
+{
+    const real original = *value;
+    const double steps = steps_to(all, expected, original, c), size = magnitude(steps);
+    const real decoded = value_at(all, expected, steps, c);
+    const i32 context = context_of(all, term, c);
+    if (size < MOST_STEPS && magnitude((double)decoded - (double)original) <= all.bound) {
+        *to->code++ = (u16)(context * SYMBOLS + symbol_of((i64)size));
+        *to->rest++ = (u64)size << 1 | (steps < 0);
+        *value = decoded;
+        return (i64)size;
+    }
+    *to->code++ = (u16)(context * SYMBOLS + ESCAPE);
+    *to->rest++ = bits_of(original);
+    return 0;
+}
+
+DEVICE ALWAYS_INLINE i64 code_one(const Series& all, Source* from, const Known&, const double* term, double expected,
+                                  i32 c, real* value)
+{
+    const i32 symbol = next_symbol(from, context_of(all, term, c));
+    if (symbol == ESCAPE) {
+        *value = value_with(take_value(&from->rest));
+        return 0;
+    }
+    const u64 below = take_long(&from->rest, bits_after(symbol));
+    const i64 size = size_with(symbol, below >> 1);
+    *value = value_at(all, expected, below & 1 ? -(double)size : (double)size, c);
+    return size;
+}
+
+// The original stays in place.
+DEVICE ALWAYS_INLINE i64 code_one(const Series& all, Surveyor* to, const Known& known, const double* term,
+                                  double expected, i32 c, real* value)
+{
+    const double way = shortest(all, (double)*value - expected, c) * all.per_step, size = magnitude(rint(way));
+    for (i32 k = 0; k < WEIGHTS; ++k) *to->seen++ = to->of_scales ? term[k] : known.of[k] * all.per_step;
+    *to->wanted++ = way;
+    return size < MOST_STEPS ? (i64)size : 0;
+}
+
+// The particles of a block, in all steps. It is called with `components` as a literal, so that what is around a particle
+// stays in registers.
+template <class Coder>
+DEVICE ALWAYS_INLINE void code_steps(i32 components, const Series& all, Coder* coder, i64 begin, i64 end, i64 steps)
+{
+    Sizes sizes = {0, 0};
+    for (i64 t = all.first; t < steps; ++t) {
+        const Place here = place_at(all, components, t);
+        Around around[MOST_COMPONENTS];
+        UNROLL for (i32 c = 0; c < components; ++c) around[c] = around_first(all, here, begin, end, components, c);
+        for (i64 i = begin; i < end; ++i) {
+            Known known[MOST_COMPONENTS];
+            double way[MOST_COMPONENTS], term[TERMS];
+            UNROLL for (i32 c = 0; c < components; ++c) {
+                go_to(all, here, i, end, components, c, around + c);
+                known[c] = known_of(around[c]);
+                way[c] = expected_displacement(all, known[c]);
+            }
+            terms_of(all, components, known, way, sizes, all.missed[i], term);
+            i64 sum = 0;
+            UNROLL for (i32 c = 0; c < components; ++c) {
+                const i64 at = i * components + c;
+                if (c > 0) term[7] = c == 1 ? (double)sum : 0.5 * (double)sum;
+                const double expected = expected_value(all, here, at, i > begin ? at - components : -1, way[c], c);
+                sum += code_one(all, coder, known[c], term, expected, c, here.now + at);
+                around[c].now[2] = around[c].now[1];
+                around[c].now[1] = around[c].now[0];
+                around[c].now[0] = displacement(all, here.now, here.one, at, c);
+            }
+            const double size = components == 1 ? (double)sum : (double)sum * (components == 2 ? 0.5 : 1.0 / 3);
+            follow(&sizes, size);
+            all.missed[i] = t == all.first ? (float)size : (float)((double)all.missed[i] + 0.4 * (size - (double)all.missed[i]));
+        }
+    }
+}
+
+template <class Coder>
+DEVICE ALWAYS_INLINE void code_block(i32 components, const Series& all, Coder* coder, i64 begin, i64 end, i64 steps)
+{
+    if (components == 3) code_steps(3, all, coder, begin, end, steps);
+    else if (components == 2) code_steps(2, all, coder, begin, end, steps);
+    else code_steps(1, all, coder, begin, end, steps);
+}
+
+// What is known of each component of a sample (its first weights are 0), or the terms of its scale; and how far it is from
+// where it is expected, in steps.
+KERNEL(survey_motion)(i64 blocks, i64 block, i64 particles, i64 steps, i64 first, i32 components, i32 of_scales,
+               real* value SIZE((steps + 2) * particles * components), i32 rates,
+               const real* rate SIZE(particles * components if rates else 0), const double* weight SIZE(8),
+               const double* scale SIZE(16), const double* period SIZE(components),
+               const double* per_period SIZE(components), const double* top SIZE(components),
+               double of_rate, double step, double bound, i32 lowest, float* missed SIZE(particles),
+               double* seen SIZE((steps - first) * particles * components * 8),
+               double* wanted SIZE((steps - first) * particles * components))
+{
+    const Series all = {particles, first, lowest, value, rates ? rate : 0, weight, scale, period, per_period, top,
+                        of_rate, step, 1 / step, bound, missed};
+    FOR_EACH(b, blocks) {
+        const i64 begin = b * block, end = begin + block < particles ? begin + block : particles;
+        const i64 at = begin * (steps - first) * components;
+        Surveyor coder = {seen + at * WEIGHTS, wanted + at, of_scales != 0};
+        code_block(components, all, &coder, begin, end, steps);
+    }
+}
+
+// The code of each residual (context * SYMBOLS + symbol), block after block, and the bits that follow it; the decoded values
+// take the place of the original ones.
+KERNEL(encode_motion)(i64 blocks, i64 block, i64 particles, i64 steps, i64 first, i32 components,
+                      real* value SIZE((steps + 2) * particles * components), i32 rates,
+                      const real* rate SIZE(particles * components if rates else 0), const double* weight SIZE(8),
+                      const double* scale SIZE(16), const double* period SIZE(components),
+               const double* per_period SIZE(components), const double* top SIZE(components),
+                      double of_rate, double step, double bound, i32 lowest, float* missed SIZE(particles),
+                      u16* code SIZE((steps - first) * particles * components), u64* rest SIZE(code))
+{
+    const Series all = {particles, first, lowest, value, rates ? rate : 0, weight, scale, period, per_period, top,
+                        of_rate, step, 1 / step, bound, missed};
+    FOR_EACH(b, blocks) {
+        const i64 begin = b * block, end = begin + block < particles ? begin + block : particles;
+        const i64 at = begin * (steps - first) * components;
+        Recorder coder = {code + at, rest + at};
+        code_block(components, all, &coder, begin, end, steps);
+    }
+}
+
+// The bits that follow the symbols of each block.
+KERNEL(write_after_symbols)(i64 blocks, const i64* begin SIZE(blocks + 1), const u16* code SIZE(LAST(begin)),
+                   const u64* rest SIZE(LAST(begin)), const i64* first SIZE(blocks + 1), u32* out SIZE(LAST(first)))
+{
+    FOR_EACH(b, blocks) {
+        BitWriter writer = {out + first[b], 0, 0};
+        for (i64 t = begin[b]; t < begin[b + 1]; ++t) put_long(&writer, rest[t], bits_after(code[t] % SYMBOLS));
+        if (writer.count > 0) *writer.to = (u32)writer.held;
+    }
+}
+
+// The reverse of `encode_motion`. `sound` says of each block whether its code ended where it should. Whatever the input,
+// nothing is read outside what `word_first` and `rest_first` delimit.
+KERNEL(decode_motion)(i64 blocks, i64 block, i64 particles, i64 steps, i64 first, i32 components,
+                      real* value SIZE((steps + 2) * particles * components), i32 rates,
+                      const real* rate SIZE(particles * components if rates else 0), const double* weight SIZE(8),
+                      const double* scale SIZE(16), const double* period SIZE(components),
+               const double* per_period SIZE(components), const double* top SIZE(components),
+                      double of_rate, double step, double bound, i32 lowest, float* missed SIZE(particles),
+                      const i64* word_first SIZE(blocks + 1), const u16* words SIZE(LAST(word_first)),
+                      const i64* rest_first SIZE(blocks + 1), const u32* rest SIZE(LAST(rest_first)), const u8* row SIZE(64),
+                      const u8* symbol_at SIZE(CEIL(frequency, 256) * 4096), const u32* frequency SIZE(>= 256),
+                      const u32* start SIZE(frequency), u8* sound SIZE(blocks))
+{
+    const Series all = {particles, first, lowest, value, rates ? rate : 0, weight, scale, period, per_period, top,
+                        of_rate, step, 1 / step, bound, missed};
+    FOR_EACH(b, blocks) {
+        const i64 begin = b * block, end = begin + block < particles ? begin + block : particles;
+        Source source = {words + word_first[b], words + word_first[b + 1],
+                         {rest + rest_first[b], rest + rest_first[b + 1], 0, 0},
+                         0, 0, row, symbol_at, frequency, start};
+        open_source(&source);
+        code_block(components, all, &source, begin, end, steps);
+        sound[b] = is_at_end(source);
+    }
+}

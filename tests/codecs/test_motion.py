@@ -1,0 +1,209 @@
+"""The codec for series: beside a decoder in plain Python, at the faces of boxes, on hard and damaged input."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from combinations import in_pairs
+from slow_motion import Decoder
+from workbench.codecs import CodecFailed, Tolerance
+from workbench.codecs.earlier import Earlier
+from workbench.codecs.lattice import LatticeCodec
+from workbench.codecs.motion import IN_TIME, Motion
+from workbench.errors import WorkbenchError
+from workbench.guarantees import Limit, decode_guarded, encode_guarded
+
+BOX = (1.0, 0.7, 2.5)
+
+
+def moving(steps: int, count: int, components: int = 3, seed: int = 0, box=None, dtype="f4") -> np.ndarray:
+    """Particles that move smoothly, with a few that jump."""
+    random = np.random.default_rng(seed)
+    start, speed = random.random((count, components)), 0.02 * random.normal(size=(count, components))
+    speed = np.cumsum(speed, axis=0) / np.sqrt(np.arange(1, count + 1))[:, None]
+    t = np.arange(steps)[:, None, None]
+    found = start + speed * t + 0.002 * speed * t * t + 0.001 * random.normal(size=(steps, count, components))
+    found[:, :: max(count // 3, 1)] += random.normal(size=found[:, :: max(count // 3, 1)].shape)
+    if box is not None:
+        found = found % np.array(box)[:components]
+    found = found.astype(dtype)
+    if box is not None:
+        found = np.where(found < np.array(box, dtype)[:components], found, 0).astype(dtype)
+    return found
+
+
+def after(values: np.ndarray, how: str) -> Earlier:
+    """What is known before the last of these steps."""
+    count, rates = {"one": (1, False), "two": (2, False), "rates": (1, True), "both": (2, True)}[how]
+    speed = values[-1] - values[-2] if rates else None
+    return Earlier(tuple(values[-2 - k] for k in range(count)), tuple(range(count, -1, -1)), speed)
+
+
+@pytest.mark.parametrize(
+    ("how", "count", "components", "dtype", "box", "tolerance"),
+    in_pairs(
+        ["one", "two", "rates", "both"], [1, 2, 5, 300], [1, 2, 3], ["f4", "f8"], [None, BOX], [1e-2, 1e-3, 1e-5]
+    ),
+)
+def test_a_step_is_decoded_as_by_the_slow_decoder(how, count, components, dtype, box, tolerance):
+    values = moving(3, count, components, box=box, dtype=dtype)
+    inside = None if box is None else box[:components]
+    codec = dataclasses.replace(Motion(), box=inside).following(after(values, how))
+    data = codec.encode(values[-1], Tolerance(absolute=tolerance))
+    decoded = codec.decode(data, values[-1].shape, dtype)
+    assert abs(decoded.astype(float) - values[-1]).max() <= tolerance
+    if box is not None:
+        assert (decoded >= 0).all()
+        assert (decoded < np.array(inside)).all()
+    if data[0] == IN_TIME:
+        slow = Decoder(data, (1, count, components), np.dtype(dtype), inside, codec.earlier).decode()
+        assert (slow[0] == decoded).all()
+    else:
+        assert count < 300
+
+
+@pytest.mark.parametrize(
+    ("steps", "count", "dtype", "box"), in_pairs([2, 3, 7], [3, 40, 300], ["f4", "f8"], [None, BOX])
+)
+def test_frames_are_decoded_as_by_the_slow_decoder(steps, count, dtype, box):
+    values = moving(steps, count, box=box, dtype=dtype)
+    codec = Motion(box)
+    data = codec.encode(values, Tolerance(absolute=1e-3))
+    decoded = codec.decode(data, values.shape, dtype)
+    assert abs(decoded.astype(float) - values).max() <= 1e-3
+    if data[0] == IN_TIME:
+        assert (Decoder(data, values.shape, np.dtype(dtype), box, None).decode() == decoded).all()
+    else:
+        assert count * steps < 1000
+
+
+def test_particles_that_move_as_expected_take_hardly_any_bits():
+    values = moving(3, 20_000)
+    steady = 2 * values[1].astype(float) - values[0]
+    known = after(values, "two")
+    data = Motion().following(known).encode(steady.astype("f4"), Tolerance(absolute=1e-3))
+    alone = LatticeCodec(order="keep").encode(steady.astype("f4"), Tolerance(absolute=1e-3))
+    assert len(data) < 0.02 * len(alone)
+    speed = dataclasses.replace(known, values=known.values[:1], times=(1, 0), rates=7e3 * (values[1] - values[0]))
+    assert len(Motion().following(speed).encode(steady.astype("f4"), Tolerance(absolute=1e-3))) < 0.02 * len(alone)
+
+
+def test_without_anything_earlier_a_step_takes_what_the_lattice_takes():
+    values = moving(1, 2000)[0]
+    alone = LatticeCodec(order="keep").encode(values, Tolerance(absolute=1e-3))
+    data = Motion().encode(values, Tolerance(absolute=1e-3))
+    assert data[1:] == alone
+    assert Motion().remark(data, values.shape, values.dtype) == "coded without time"
+    unrelated = Earlier((moving(1, 2000, seed=5)[0],), (1.0, 0.0))
+    assert len(Motion().following(unrelated).encode(values, Tolerance(absolute=1e-3))) <= 1.01 * len(alone)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("tolerance", [0.3, 0.01, 1e-4])
+def test_particles_cross_the_faces_of_a_box_within_the_bound(dtype, tolerance):
+    random = np.random.default_rng(1)
+    edge = np.finfo(dtype).eps
+    before = random.choice([0, edge, 1e-3, 0.5, 1 - 1e-3, 1 - edge], (2000, 3)).astype(dtype) % dtype_of(1, dtype)
+    moved = (before + random.choice([0, edge, -edge, 0.02, -0.02, 0.3], before.shape)) % 1
+    moved = np.where(moved.astype(dtype) < 1, moved.astype(dtype), 0).astype(dtype)
+    codec = Motion((1.0, 1.0, 1.0)).following(Earlier((before,), (1.0, 0.0)))
+    data = codec.encode(moved, Tolerance(absolute=tolerance))
+    decoded = codec.decode(data, moved.shape, dtype)
+    assert abs(decoded.astype(float) - moved).max() <= tolerance
+    assert (decoded < 1).all()
+    assert (decoded >= 0).all()
+
+
+def dtype_of(number: float, dtype: str):
+    return np.dtype(dtype).type(number)
+
+
+def test_a_box_saves_what_jumps_would_take():
+    values = moving(3, 5000, box=(1.0, 1.0, 1.0))
+    earlier = after(values, "two")
+    inside, outside = (
+        len(Motion(box).following(earlier).encode(values[-1], Tolerance(absolute=1e-3))) for box in ((1.0, 1.0, 1.0), None)
+    )
+    assert inside < 0.97 * outside
+
+
+@pytest.mark.parametrize("how", ["one", "two", "both"])
+def test_particles_that_did_not_exist_are_not_predicted_from(how):
+    values = moving(3, 1000)
+    values[0, ::3] = np.nan
+    values[1, ::5] = np.nan
+    values[1, 7:20] = np.inf
+    codec = Motion().following(after(np.concatenate([values[:2], moving(3, 1000)[2:]]), how))
+    now = moving(3, 1000)[2]
+    data = codec.encode(now, Tolerance(absolute=1e-3))
+    assert data[0] == IN_TIME
+    assert abs(codec.decode(data, now.shape, now.dtype).astype(float) - now).max() <= 1e-3
+
+
+@given(st.data())
+@settings(max_examples=80, deadline=None)
+def test_random_particles(data):
+    count, components = data.draw(st.integers(1, 300)), data.draw(st.integers(1, 4))
+    dtype = np.dtype(data.draw(st.sampled_from(["f4", "f8"])))
+    random = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    size = 10.0 ** data.draw(st.integers(-30, 30))
+    steps = data.draw(st.sampled_from([0, 1, 2, 3, 9]))
+    values = (random.normal(size=(max(steps, 1), count, components)) ** data.draw(st.integers(1, 5)) * size).astype(dtype)
+    codec = Motion()
+    if data.draw(st.booleans()):
+        spread = 10.0 ** -data.draw(st.integers(0, 9))
+        known = (values[0] * (1 + spread * random.normal(size=values[0].shape))).astype(dtype)
+        codec = codec.following(Earlier((known, known[::-1]), (2.0, 1.0, 0.0), known if data.draw(st.booleans()) else None))
+    given = values if steps else np.ascontiguousarray(values[0])
+    limit = Limit("absolute", float(abs(values).max()) * 10.0 ** -data.draw(st.integers(0, 12)))
+    guarded = encode_guarded(codec, given, limit)
+    decoded = decode_guarded(codec, guarded.sections, given.shape, dtype)
+    assert abs(decoded.astype(float) - given.astype(float)).max() <= limit.value
+    assert guarded.figures.corrected == 0
+
+
+def test_bits_do_not_depend_on_the_order_of_blocks_or_on_what_was_known_elsewhere(monkeypatch):
+    values = moving(5, 3000)
+    data = Motion().encode(values, Tolerance(absolute=1e-3))
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert Motion().encode(values, Tolerance(absolute=1e-3)) == data
+
+
+@pytest.mark.parametrize("frames", [True, False])
+def test_damaged_bytes_are_refused_or_decode_to_other_numbers(frames):
+    values = moving(5, 700, box=BOX)
+    codec = Motion(BOX) if frames else Motion(BOX).following(after(values, "both"))
+    given = values if frames else values[-1]
+    data = codec.encode(given, Tolerance(absolute=1e-3))
+    assert data[0] == IN_TIME
+    random, refused = np.random.default_rng(3), 0
+    places = [*range(min(len(data), 140)), *random.integers(0, len(data), 300).tolist()]
+    for place in places:
+        forged = bytearray(data)
+        forged[place] ^= 1 << random.integers(8)
+        try:
+            decoded = codec.decode(bytes(forged), given.shape, given.dtype)
+        except WorkbenchError:
+            refused += 1
+        else:
+            assert decoded.shape == given.shape
+    assert refused > 100
+    for length in range(0, len(data) - 1, 97):
+        with pytest.raises(WorkbenchError):
+            codec.decode(data[:length], given.shape, given.dtype)
+
+
+def test_what_is_missing_or_does_not_fit_is_said():
+    values = moving(3, 500)
+    data = Motion().following(after(values, "two")).encode(values[-1], Tolerance(absolute=1e-3))
+    with pytest.raises(CodecFailed, match="open the folder of the series"):
+        Motion().decode(data, values[-1].shape, values.dtype)
+    with pytest.raises(CodecFailed, match="earlier steps must be float32 of 500 particles"):
+        Motion().following(after(moving(3, 400), "one")).decode(data, values[-1].shape, values.dtype)
+    with pytest.raises(CodecFailed, match="box"):
+        Motion((1.0, 1.0)).following(after(values, "one")).encode(values[-1], Tolerance(absolute=1e-3))
+    with pytest.raises(CodecFailed, match="damaged, or follows other steps|are not what their blocks take"):
+        Motion().following(after(-moving(3, 500, seed=3), "two")).decode(data, values[-1].shape, values.dtype)

@@ -1,0 +1,147 @@
+"""Particles in their own order, predicted from earlier times: the built-in codec for series and for trajectories.
+
+Where a particle is going to be follows from where it was, and from its velocity if that is known. `following` gives the
+decoded values of one or two earlier steps, and of the velocities, to the codec; arrays (steps, particles, components), a
+batch of frames, predict each frame from those before. What predictions miss is rounded to multiples of twice the
+tolerance and coded (`kernels/motion.cu`); how to predict is fitted to each chunk (`motion_model.py`).
+
+Where time does not help, and where there is nothing earlier, particles are coded as if there were no time: positions by the
+lattice codec in kept order, other numbers by `prequantised`. A frame of molecules often takes less room so than beside a
+frame that was a long time ago. The first byte says which it is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import struct
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from workbench.charts.looks import Look
+from workbench.codecs.codec import Codec, CodecFailed, Imitation, ParticleCodec, Tolerance, option
+from workbench.codecs.columns import Columns
+from workbench.codecs.earlier import Earlier
+from workbench.codecs.lattice import LatticeCodec
+from workbench.codecs.motion_steps import COMPONENTS, Steps, Walk
+from workbench.codecs.prequantised import Prequantised
+from workbench.data import Particles
+
+TRIED = 8192            # particles with which time is compared with space
+CLEAR = 0.85            # of the size without time, below which there is no doubt
+IN_SPACE, IN_TIME = 0, 1   # the first byte
+_LENGTH = struct.Struct("<Q")   # of the first frame, where it has no earlier ones
+
+
+@dataclass(frozen=True)
+class Motion(ParticleCodec):
+    """Particles in kept order at successive times, each predicted from its own past, rANS.
+
+    `box` has the lengths of the periodic box of positions: a particle that leaves through a face comes back on the other.
+
+    >>> positions = np.random.default_rng(0).random((1000, 3))
+    >>> earlier = Earlier((positions, positions - 0.1), (2.0, 1.0, 0.0))
+    >>> codec = Motion().following(earlier)
+    >>> data = codec.encode(positions + 0.1, Tolerance(absolute=0.001))
+    >>> decoded = codec.decode(data, (1000, 3), "float64")
+    >>> bool(abs(decoded - positions - 0.1).max() <= 0.001), len(data) < 300
+    (True, True)
+    """
+
+    id: ClassVar[str] = "motion"
+    title: ClassVar[str] = "Motion: particles in kept order, predicted from earlier times"
+    look: ClassVar[Look | None] = Look("#3f8f5f", "square", "dotted")
+    explanation: ClassVar[str] = (
+        "the built-in codec for series of snapshots and for trajectories: each particle is predicted from where it was before"
+    )
+    imitation: ClassVar[Imitation] = "lattice"
+    module: ClassVar[str | None] = "pcodec"
+    dimensions: ClassVar[tuple[int, ...]] = (1, 2, 3)
+    contained: ClassVar[bool] = True
+    predicts_in_time: ClassVar[bool] = True
+
+    box: tuple[float, ...] | None = option(None, "the lengths of the periodic box")
+
+    earlier: Earlier | None = dataclasses.field(default=None, init=False, repr=False, compare=False)
+
+    def following(self, earlier: Earlier) -> Self:
+        """The codec for the particles whose values at earlier times are these, as they are decoded."""
+        bound = dataclasses.replace(self)
+        object.__setattr__(bound, "earlier", earlier)
+        return bound
+
+    def prepared(self, whole: Particles, order: str = "keep") -> Self:
+        """The codec for any part of these particles."""
+        return dataclasses.replace(self, box=whole.box)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The configuration, which earlier values are no part of."""
+        return {"id": self.id, "box": None if self.box is None else list(self.box)}
+
+    @classmethod
+    def schema(cls) -> dict[str, Any]:
+        """The box is the only option."""
+        found = super().schema()
+        return {**found, "properties": {"box": found["properties"]["box"]}}
+
+    def remark(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> str | None:
+        """Whether the chunk was predicted in time."""
+        return "predicted in time" if data[:1] == bytes([IN_TIME]) else "coded without time"
+
+    def _encode(self, values: np.ndarray, tolerance: Tolerance) -> bytes:
+        if not self._can_predict(values.shape):
+            return self._in_space(values, tolerance)
+        absolute = Tolerance(absolute=tolerance.absolute_for(values))
+        steps = self._steps(values.shape, values.dtype)
+        walk, key = Walk.fitted(steps, values.reshape(steps.shape), absolute.value), b""
+        tried = values.reshape(steps.shape)[-1, :TRIED]
+        space = len(self._in_space(np.ascontiguousarray(tried), absolute))
+        time = walk.expected_bytes(TRIED)
+        if time > space / CLEAR:
+            return self._in_space(values, absolute)
+        if steps.first:
+            key = _alone(self.box, steps.shape[1:]).encode(np.ascontiguousarray(values[0]), absolute)
+            walk.begin(_alone(self.box, steps.shape[1:]).decode(key, steps.shape[1:], values.dtype))
+        data = bytes([IN_TIME]) + _LENGTH.pack(len(key)) + key + walk.encoded()
+        return data if time < space * CLEAR else min(data, self._in_space(values, absolute), key=len)
+
+    def _in_space(self, values: np.ndarray, tolerance: Tolerance) -> bytes:
+        flat = values.reshape(_flat(values.shape))
+        return bytes([IN_SPACE]) + _alone(self.box, flat.shape).encode(flat, tolerance)
+
+    def _decode(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        if data[:1] == bytes([IN_SPACE]):
+            return _alone(self.box, _flat(shape)).decode(data[1:], _flat(shape), dtype).reshape(shape)
+        if data[:1] != bytes([IN_TIME]) or len(data) < 1 + _LENGTH.size:
+            raise CodecFailed(f"{self.id}: {len(data)} bytes begin with {data[:1]!r}: they are damaged")
+        if not self._can_predict(shape):
+            raise CodecFailed(
+                "these particles are predicted from earlier steps, which were not given: open the folder of the series"
+            )
+        steps, behind = self._steps(shape, dtype), 1 + _LENGTH.size + _LENGTH.unpack_from(data, 1)[0]
+        first = None
+        if steps.first:
+            first = _alone(self.box, steps.shape[1:]).decode(data[1 + _LENGTH.size : behind], steps.shape[1:], dtype)
+        return steps.decoded(data[behind:], first).reshape(shape)
+
+    def _can_predict(self, shape: tuple[int, ...]) -> bool:
+        """Whether there is something earlier, of particles with as few components as kernels take."""
+        components = shape[-1] if len(shape) > 1 else 1
+        return components <= COMPONENTS and (self.earlier is not None or (len(shape) == 3 and shape[0] > 1))
+
+    def _steps(self, shape: tuple[int, ...], dtype: np.dtype) -> Steps:
+        three = shape if len(shape) == 3 else (1, *shape, 1)[:3]
+        return Steps.of(three, dtype, self.box, self.earlier)
+
+
+def _flat(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Frames one after the other: what a coder learns of molecules serves all of them."""
+    return (shape[0] * shape[1], shape[2]) if len(shape) == 3 else shape
+
+
+def _alone(box: tuple[float, ...] | None, shape: tuple[int, ...]) -> Codec:
+    """The codec of numbers without time."""
+    if len(shape) == 1:
+        return Prequantised()
+    return LatticeCodec(order="keep", box=box) if shape[1] in (2, 3) else Columns(Prequantised())
