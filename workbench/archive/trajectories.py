@@ -44,13 +44,15 @@ from workbench.archive.request import Request, archive_of
 from workbench.archive.survey import Survey
 from workbench.archive.writing import Place
 from workbench.codecs import Codec, Columns, ParticleCodec
+from workbench.codecs.rounded import Rounded, precision_of
 from workbench.data.trajectory import OF_ATOMS, POSITIONS, Trajectory
 from workbench.errors import WorkbenchError
-from workbench.guarantees import Bound, Limit, Relative
+from workbench.guarantees import Bound, Limit, Relative, encode_guarded
 from workbench.run.executors import Executor
 
 AXES = ("frame", "atom", "axis")
-CODEC = "interpolation"           # of positions, unless another is asked for
+CODECS = ("motion", "interpolation")   # of positions, of which the smaller one is taken unless another is asked for
+TRIED = 2**19                     # numbers of the first frames, on which both are tried
 VELOCITY_CODEC = "prequantised"   # of velocities that have a bound, where the codec asked for is for positions alone
 LEAST_FRAMES, MOST_FRAMES = 16, 256   # of a chunk, unless others are asked for
 VALUES = 2**19                    # of a chunk: few atoms have more frames
@@ -66,6 +68,7 @@ class Plan:
     tasks: Mapping[str, Task]
     exact: Mapping[str, ArrayLayout]
     place: Place
+    choice: str = ""   # how the codec was chosen
 
     @property
     def frames(self) -> int:
@@ -110,7 +113,7 @@ def compress_trajectory(
     notes = [*on_earlier_loss(trajectory, request.bound, survey.ends)]
     notes += notes_on_spread(POSITIONS, survey.statistics.spread, request.bound)
     described = {"kind": "trajectory", "labels": labels_of(trajectory), **_told(blocks)}
-    return archive_of(arrays, described, plan.tasks[POSITIONS].codec, metadata, place, executor, tuple(notes))
+    return archive_of(arrays, described, plan.tasks[POSITIONS].codec, metadata, place, executor, tuple(notes), plan.choice)
 
 
 def _told(blocks: Sequence[Block]) -> dict[str, Any]:
@@ -126,7 +129,10 @@ def _told(blocks: Sequence[Block]) -> dict[str, Any]:
 def plan_for(trajectory: Trajectory, request: Request, place: Place, executor: Executor) -> Plan:
     """What is decided before any frame is encoded; a relative bound needs the range, so that all frames are read twice."""
     codec, tasks, exact = codec_for(request), {}, {}   # type: Codec, dict[str, Task], dict[str, ArrayLayout]
-    chunks = chunks_for(trajectory, request, codec)
+    chunks, choice = chunks_for(trajectory, request, codec), ""
+    limit = limit_for(trajectory, POSITIONS, request.bound, executor)
+    if is_free(request.codec):
+        codec, choice = chosen(trajectory, chunks, limit)
     bounds: dict[str, Bound | None] = {POSITIONS: request.bound, "velocities": request.velocities}
     for name, (_, dtype) in trajectory.arrays.items():
         if name not in OF_ATOMS:
@@ -137,21 +143,54 @@ def plan_for(trajectory: Trajectory, request: Request, place: Place, executor: E
             continue
         of_array = codec if name == POSITIONS else velocity_codec(request)
         layout = layout_for(name, trajectory.shape, dtype, chunks, of_array)
-        tasks[name] = Task(layout, of_array, bound, limit_for(trajectory, name, bound, executor))
-    return Plan(trajectory, tasks, exact, place)
+        own = limit if name == POSITIONS else limit_for(trajectory, name, bound, executor)
+        tasks[name] = Task(layout, of_array, bound, own)
+    return Plan(trajectory, tasks, exact, place, choice)
+
+
+def chosen(trajectory: Trajectory, chunks: tuple[int, int, int], limit: Limit) -> tuple[Codec, str]:
+    """The codec that makes the first frames smallest, and the trial in words.
+
+    Where the file has rounded its numbers, and the bound is not above half a step, they are kept as they are.
+    """
+    frames, atoms = min(chunks[0], max(TRIED // (3 * chunks[1]), LEAST_FRAMES)), slice(0, chunks[1])
+    sample = _part(trajectory.read(0, frames, (POSITIONS,))[POSITIONS], atoms)
+    candidates: list[Codec] = [codecs.get(name) for name in CODECS]
+    if rounded := rounding_of(trajectory, sample, limit):
+        candidates = [Rounded(rounded, name) for name in CODECS]
+    if limit.value == 0 and not rounded:
+        return candidates[0], ""
+    sizes = {codec: 8 * encode_guarded(codec, sample, limit).nbytes / (sample.size / 3) for codec in candidates}
+    preferred = sorted(sizes, key=lambda codec: sizes[codec])
+    listed = ", ".join(f"{_in_words(codec)} {sizes[codec]:.3g}" for codec in preferred)
+    kept = f"; the numbers, multiples of 1/{rounded:g}, are kept exactly" if rounded else ""
+    return preferred[0], f"chosen by trial on the first {len(sample):,} frames: {listed} bits per atom and frame{kept}"
+
+
+def rounding_of(trajectory: Trajectory, sample: np.ndarray, limit: Limit) -> float | None:
+    """The precision that the file has, if the bound is at most half a step; None if a bound is larger, or there is none."""
+    if limit.relative or not np.isfinite(sample).all():
+        return None
+    stated = trajectory.metadata.get("precision")
+    known = precision_of(sample[:1], float(stated) if isinstance(stated, int | float) and stated > 0 else None)
+    return known if known is not None and limit.value <= 0.5 / known * (1 + 1e-6) else None
+
+
+def _in_words(codec: Codec) -> str:
+    return f"{codec.id} by {codec.numbers}" if isinstance(codec, Rounded) else codec.id
 
 
 def codec_for(request: Request) -> Codec:
     """The codec of positions; refused if it cannot take frames."""
-    codec = request.chosen_codec(CODEC)
-    return _taking_frames(codec, "lattice codecs are for single frames: leave the codec out, or give one of arrays")
+    codec = request.chosen_codec(CODECS[0])
+    return _taking_frames(codec, "leave the codec out, or give motion, or one of arrays")
 
 
 def velocity_codec(request: Request) -> Codec:
     """The codec of velocities that have a bound."""
     given = request.column_codec or request.codec
     chosen = given if isinstance(given, Codec) else codecs.get(VELOCITY_CODEC if is_free(given) else given)
-    if isinstance(chosen, ParticleCodec) or (request.column_codec is None and 3 not in chosen.dimensions):
+    if request.column_codec is None and (isinstance(chosen, ParticleCodec) or 3 not in chosen.dimensions):
         chosen = codecs.get(VELOCITY_CODEC)
     return _taking_frames(chosen, "give another one as column_codec")
 
