@@ -233,6 +233,9 @@ class TrajectoryContent(Content):
                 found[name] = stored.values() if name.startswith(ATOM) else stored.values()[~gone]
         return self.assembled(archive, found), damage
 
+    def lost(self, archive: Archive, data: Any, damage: Sequence[Damaged]) -> int:
+        return len(archive) - len(data)
+
     # Verifying.
 
     def original(self, given: Any) -> Any:
