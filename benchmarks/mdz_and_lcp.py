@@ -1,11 +1,10 @@
 """MDZ and LCP, two peers for series of particles that come as programs: their sizes within a bound.
 
-MDZ (Zhao and others 2022) takes one coordinate after the other, in batches of frames; the smaller of batches of ten and of all frames
-counts. Its sources are `tools/mdz` of https://github.com/szcompressor/SZ3; in the version of 2026 the tool overlooks the
-size that is returned, and counts its room instead: four lines must read `compressed_size = sz->compress(...)`. LCP
-(https://github.com/LangdaoZhang/LCP, SIGMOD 2025) takes all coordinates, and may sort the particles of a batch of sixteen
-frames; it reads the header of `PolyRegressionPredictor`, which nothing here uses. Both decode what they wrote and print the largest
-error, which is compared.
+MDZ (Zhao and others, 2022) takes one coordinate after the other, in batches of frames; the smaller of batches of ten and of
+all frames counts. Its source is `tools/mdz` of https://github.com/szcompressor/SZ3. In the version of 2026 the tool
+overlooks the size that is returned, and counts its room instead: four lines of `mdz.hpp` must read
+`compressed_size = sz->compress(...)`. LCP (https://github.com/LangdaoZhang/LCP, 2025) takes all coordinates, and may sort
+the particles of a batch of sixteen frames. Both decode what they wrote and print the largest error, which is compared.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ from pathlib import Path
 
 import numpy as np
 
-class Failed(Exception):
-    """A program has failed, or has broken its bound."""
-
-
 ROUNDING = 1e-2   # of the bound: they print few digits
 BATCHES = (0, 10)
+
+
+class Failed(Exception):
+    """A program has failed, or has broken its bound."""
 
 
 def mdz(program: Path, frames: np.ndarray, bound: float) -> int:
@@ -45,8 +44,8 @@ def lcp(program: Path, frames: np.ndarray, bound: float) -> int:
     with tempfile.TemporaryDirectory() as folder:
         for axis, name in enumerate("xyz"):
             np.ascontiguousarray(frames[:, :, axis], np.float32).tofile(Path(folder, name))
-        shape = "-2", *map(str, frames.shape[:2])
-        said = run(program, "-i", *"xyz", "-z", "packed", "-osn", *shape, "-eb", f"{bound:.9g}", "-bt", "16", "-a", folder=folder)
+        shape, aim = ("-2", *map(str, frames.shape[:2])), ("-eb", f"{bound:.9g}", "-bt", "16", "-a")
+        said = run(program, "-i", *"xyz", "-z", "packed", "-osn", *shape, *aim, folder=folder)
         _check("LCP", said, bound)
         return Path(folder, "packed").stat().st_size
 

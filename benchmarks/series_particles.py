@@ -2,15 +2,15 @@
 
 python benchmarks/series_particles.py [--side 64] [--steps 16] [--data FOLDER ...] [--lcp PROGRAM] [--mdz PROGRAM] [--quick]
 
-The universe is one simulation, at scale factors from 0.5 to 1 in equal steps. Its first step stands alone; each later one is
-predicted from the decoded positions of the two before, with or without the decoded velocities of the last, which are then
-kept within 1% of their dispersion by `neighbours` (their bits are not counted, as a user who keeps them pays for them
+The universe is one simulation, at scale factors from 0.5 to 1 in equal steps. Its first step stands alone; each later one
+is predicted from the decoded positions of the two before, with or without the decoded velocities of the last, which are
+then kept within 1% of their dispersion by `neighbours` (their bits are not counted: whoever keeps them pays for them
 anyway). In free order, all particles are sorted along the curve of the first step, and ids are stored once; the single
 archives store them with each step.
 
-Folders of trajectories are `MDAnalysisTests/data` of the package MDAnalysisTests, and `md_chemfiles` and `md_freud`. All frames
-are written by GROMACS' XTC (1000 steps per nm), and by each codec within ±0.0005 nm: `motion` in batches of about a million
-numbers. Each decoded value of ours is compared. `mdz_and_lcp.py` says where the peers come from.
+Folders of trajectories are `MDAnalysisTests/data` of the package MDAnalysisTests, and `md_chemfiles` and `md_freud`. All
+frames are written by GROMACS' XTC (1000 steps per nm), and by each codec within ±0.0005 nm: `motion` in batches of about a
+million numbers. Each decoded value of ours is compared. `mdz_and_lcp.py` says where the peers come from.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ OF_VELOCITIES = 0.01              # of their dispersion
 BOUND, PRECISION = 5e-4, 1000.0   # nm, per nm
 BATCH = 2**20                     # numbers
 SYSTEMS = (
-    "adk_dims.dcd", "adk_gbis_tmd-fast1_NAMD.dcd", "Amber/bala.ncdf", "Amber/tz2.truncoct.nc", "adk_oplsaa.xtc", "cobrotoxin.trr",
-    "analysis/YiiP_lipids.xtc", "aux_edr.xtc", "lammps/ifabp_apo_100mM.dcd", "helium.xyz", "polymer.lammpstrj",
-    "XYZ_positions.npy", "rdf_benchmark.gsd",
+    "adk_dims.dcd", "adk_gbis_tmd-fast1_NAMD.dcd", "Amber/bala.ncdf", "Amber/tz2.truncoct.nc", "adk_oplsaa.xtc",
+    "cobrotoxin.trr", "analysis/YiiP_lipids.xtc", "aux_edr.xtc", "lammps/ifabp_apo_100mM.dcd", "helium.xyz",
+    "polymer.lammpstrj", "XYZ_positions.npy", "rdf_benchmark.gsd",
 )
 Peers = dict[str, Path | None]   # programs by name
 
@@ -122,9 +122,10 @@ def speeds(universe: list[wb.Particles]) -> str:
         codec: Codec = LatticeCodec(order="keep", box=last.box)
         if name != "single":
             codec = Motion(last.box).following(Earlier(tuple(known), (2.0, 1.0, 0.0), rates))
+        data, _ = encoded(codec, last.positions, bound)
         runs = [
             lambda codec=codec: codec.encode(last.positions, Tolerance(absolute=bound)),
-            lambda codec=codec, data=encoded(codec, last.positions, bound)[0]: codec.decode(data, last.positions.shape, "f4"),
+            lambda codec=codec, data=data: codec.decode(data, last.positions.shape, "f4"),
             lambda codec=codec: encode_guarded(codec, last.positions, Limit("absolute", bound), period=last.box),
         ]
         rows.append([name, *(f"{last.positions.nbytes / 1e6 / processor_seconds(run):.0f}" for run in runs)])
@@ -218,7 +219,7 @@ def size_by(name: str, program: Path | None, frames: np.ndarray, bound: float) -
 
 def bits(size: int | None, count: int) -> str:
     """Bits for each of so many."""
-    return "–" if size is None else f"{8 * size / count:.2f}"
+    return "-" if size is None else f"{8 * size / count:.2f}"
 
 
 def processor_seconds(run: Callable[[], object], repeats: int = 3) -> float:

@@ -104,7 +104,7 @@ DEVICE ALWAYS_INLINE void go_to(const Series& all, const Place& here, i64 i, i64
 {
     const i64 at = i * components + c;
     for (i32 k = 0; k < 4; ++k) around->before[k] = around->before[k + 1];
-    if (i + 2 < end) around->before[4] = displacement(all, here.one, here.two, at + 2 * components, c);
+    if (i + 2 < end) around->before[4] = displacement(all, here.one, here.two, at + components + components, c);
     if (!all.rate) return;
     around->rate[0] = around->rate[1];
     around->rate[1] = around->rate[2];

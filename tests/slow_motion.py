@@ -1,4 +1,4 @@
-"""The decoder of particles predicted in time once more, number by number in plain Python: what the kernels are compared with."""
+"""The decoder of particles predicted in time once more, in plain Python: what the kernels are compared with."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ class Decoder:
     """Frames (steps, particles, components) after two earlier ones, in a box or not."""
 
     def __init__(
-        self, data: bytes, shape: tuple[int, int, int], dtype: np.dtype, box: tuple[float, ...] | None, earlier: Earlier | None
+        self, data: bytes, shape: tuple[int, int, int], dtype: np.dtype, box: tuple[float, ...] | None,
+        earlier: Earlier | None,
     ) -> None:
         assert data[0] == 1
         self.shape, self.real, self.box = shape, np.dtype(dtype).type, box
@@ -57,7 +58,7 @@ class Decoder:
                 for i in range(begin, end):
                     size = self._particle(frame, i, begin, end, last, mean, missed[i])
                     last, mean = size, mean + 0.125 * (size - mean)
-                    missed[i] = float(np.float32(size))
+                    missed[i] = float(np.float32(size if frame == coded[0] else missed[i] + 0.4 * (size - missed[i])))
             assert self.state == 1 << 16
             assert not self.left
             assert not self.bits.strip("0")
@@ -73,8 +74,9 @@ class Decoder:
                 total += weight * number
             way.append(total)
         per = 1 / self.step * (1, 0.5, 1 / 3)[len(components) - 1]
-        term = [1, last, mean, missed, sum_of(abs(k[1]) + abs(k[7]) for k in known) * per,
-                sum_of(abs(k[0]) for k in known) * per, sum_of(abs(w - k[0]) for w, k in zip(way, known, strict=True)) * per, 0]
+        apart, speed = (sum_of(numbers) for numbers in ((abs(k[1]) + abs(k[7]) for k in known), (abs(k[0]) for k in known)))
+        change = sum_of(abs(w - k[0]) for w, k in zip(way, known, strict=True))
+        term = [1, last, mean, missed, apart * per, speed * per, change * per, 0]
         sizes = 0
         for c in components:
             term[7] = sizes / c if c else 0
@@ -105,8 +107,8 @@ class Decoder:
         far_left, far_right = max(i - 2, begin), min(i + 2, end - 1)
         own = before(i)
         found = [own, 0.5 * (before(left) + before(right)) - own, 0.5 * (before(far_left) + before(far_right)) - own]
-        for k in (1, 2, 3):
-            found.append(self._between(self.frames[t][i - k][c], self.frames[t - 1][i - k][c], c) if i - k >= begin else 0.0)
+        here, one = self.frames[t], self.frames[t - 1]
+        found += [self._between(here[i - k][c], one[i - k][c], c) if i - k >= begin else 0.0 for k in (1, 2, 3)]
         if self.rates is None:
             return [*found, 0.0, 0.0]
         factor = self.model.of_rate

@@ -25,10 +25,12 @@ from workbench.clusters.keep.edits import apply_edits
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.codecs import Tolerance
 from workbench.codecs.crc import _crc_in_pieces, crc32_of_blocks
+from workbench.codecs.earlier import Earlier
 from workbench.codecs.entropy import even_blocks, slots_of, words_of
 from workbench.codecs.gaps import filled, repeated
 from workbench.codecs.interpolation_training import _jobs, _lessons
 from workbench.codecs.mask import pack_mask, unpack_mask
+from workbench.codecs.motion import Motion
 from workbench.codecs.scaled import pack_scaled, unpack_scaled
 from workbench.codecs.scales import GAP, Layout
 from workbench.codecs.staged_blocks import CodedBlocks, Fact, Grid, Lattice, encode_blocks
@@ -86,6 +88,7 @@ def _cases() -> Iterator[tuple[str, Callable[[Move, int], Named]]]:
         yield f"crowds, {kind}", _on(_crowds, dimensions, dtype)
         yield f"archives, {kind}", _on(_archives, dimensions, dtype)
         yield f"neighbours, {kind}", _on(_neighbours, dimensions, dtype)
+        yield f"motion, {kind}", _on(_motion, dimensions, dtype)
     for dtype in (np.float32, np.float64):
         yield f"k-means, {np.dtype(dtype).name}", _on(_kmeans, dtype)
         yield f"checksums, {np.dtype(dtype).name}", _on(_checksums, dtype)
@@ -428,6 +431,21 @@ def _neighbours(move: Move, count: int, dimensions: int, dtype: Any) -> Named:
         data = codec.encode(velocities, Tolerance(absolute=1e-4))
         yield f"{BYTES} of velocities", data
         yield "decoded velocities", codec.decode(data, velocities.shape, velocities.dtype)
+
+
+def _motion(move: Move, count: int, dimensions: int, dtype: Any) -> Named:
+    """Particles that move through a box, one step after two others and a few steps together; all arrays are on the host."""
+    start, speed = clustered(count, dimensions), 0.01 * numbers(27).normal(size=(count, dimensions))
+    frames = np.array([typed((start + step * speed + 1e-4 * step**2) % 1, dtype) for step in range(4)])
+    frames[frames >= 1] = 0
+    after = Earlier((frames[2], frames[1]), (2.0, 1.0, 0.0), typed(speed, dtype))
+    with launched_on(backend.namespace(move(frames))):
+        for name, codec, values in (
+            ("a step", Motion((1.0,) * dimensions).following(after), frames[3]), ("frames", Motion(), frames)
+        ):
+            data = codec.encode(np.ascontiguousarray(values), Tolerance(absolute=1e-3))
+            yield f"{BYTES} of {name}", data
+            yield f"decoded {name}", codec.decode(data, values.shape, values.dtype)
 
 
 def _scaled(move: Move, count: int) -> Named:

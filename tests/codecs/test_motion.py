@@ -205,5 +205,5 @@ def test_what_is_missing_or_does_not_fit_is_said():
         Motion().following(after(moving(3, 400), "one")).decode(data, values[-1].shape, values.dtype)
     with pytest.raises(CodecFailed, match="box"):
         Motion((1.0, 1.0)).following(after(values, "one")).encode(values[-1], Tolerance(absolute=1e-3))
-    with pytest.raises(CodecFailed, match="damaged, or follows other steps|are not what their blocks take"):
+    with pytest.raises(CodecFailed, match=r"damaged, or follows other steps|are not what their blocks take"):
         Motion().following(after(-moving(3, 500, seed=3), "two")).decode(data, values[-1].shape, values.dtype)

@@ -50,10 +50,10 @@ class Motion(ParticleCodec):
     """
 
     id: ClassVar[str] = "motion"
-    title: ClassVar[str] = "Motion: particles in kept order, predicted from earlier times"
+    title: ClassVar[str] = "Motion: kept order, predicted from earlier times"
     look: ClassVar[Look | None] = Look("#3f8f5f", "square", "dotted")
     explanation: ClassVar[str] = (
-        "the built-in codec for series of snapshots and for trajectories: each particle is predicted from where it was before"
+        "the built-in codec for series of snapshots and trajectories: each particle is predicted from where it was before"
     )
     imitation: ClassVar[Imitation] = "lattice"
     module: ClassVar[str | None] = "pcodec"
@@ -131,8 +131,8 @@ class Motion(ParticleCodec):
         return components <= COMPONENTS and (self.earlier is not None or (len(shape) == 3 and shape[0] > 1))
 
     def _steps(self, shape: tuple[int, ...], dtype: np.dtype) -> Steps:
-        three = shape if len(shape) == 3 else (1, *shape, 1)[:3]
-        return Steps.of(three, dtype, self.box, self.earlier)
+        steps, particles, components = shape if len(shape) == 3 else (1, *shape, 1)[:3]
+        return Steps.of((steps, particles, components), dtype, self.box, self.earlier)
 
 
 def _flat(shape: tuple[int, ...]) -> tuple[int, ...]:

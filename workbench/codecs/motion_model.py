@@ -2,8 +2,9 @@
 
 Both the displacement and the scale of what is left are sums with weights, of numbers that `kernels/motion.cu` collects for
 encoder, decoder and fit alike. The displacement is fitted by least absolute residuals, as bits are their logarithms; the
-scale, with weights that are not negative, by maximum likelihood for a Laplace distribution: the updates of the Itakura-Saito
-factorisation, which keep the sign. Only the encoder fits. The decoder gets whole numbers, so that both compute the same.
+scale, with weights that are not negative, by maximum likelihood for a Laplace distribution: the updates of the
+Itakura-Saito factorisation, which keep the sign. Only the encoder fits. The decoder gets whole numbers, so that both
+compute the same.
 """
 
 from __future__ import annotations

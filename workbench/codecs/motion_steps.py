@@ -58,8 +58,8 @@ class Steps:
         for each in given:
             if each.size != shape[1] * shape[2] or each.dtype != dtype:
                 raise CodecFailed(
-                    f"motion: what is known of earlier steps must be {dtype} of {shape[1]:,} particles with {shape[2]} numbers; "
-                    f"got {each.dtype} of shape {each.shape}"
+                    f"motion: what is known of earlier steps must be {dtype} of {shape[1]:,} particles with {shape[2]} "
+                    f"numbers; got {each.dtype} of shape {each.shape}"
                 )
         steps = [np.ascontiguousarray(each).reshape(shape[1:]) for each in given]
         rates = steps.pop() if rate is not None else np.empty((0, shape[2]), dtype)
@@ -90,8 +90,8 @@ class Steps:
             "block": block, "particles": self.shape[1], "steps": self.shape[0], "first": self.first,
             "components": self.shape[2], "value": value.reshape(-1), "rates": int(self.rate.size > 0),
             "rate": self.rate.reshape(-1), "period": self.period, "top": self.top,
-            "per_period": np.where(self.period > 0, 1 / np.where(self.period > 0, self.period, 1), 0), "step": step, "bound": bound,
-            "missed": np.zeros(self.shape[1], np.float32),
+            "per_period": np.divide(1, self.period, out=np.zeros(self.shape[2]), where=self.period > 0),
+            "step": step, "bound": bound, "missed": np.zeros(self.shape[1], np.float32),
         }
 
     def decoded(self, data: bytes, first: np.ndarray | None) -> np.ndarray:
@@ -125,8 +125,8 @@ class Steps:
         kernel(blocks, {**self.arguments(value, block, step, 0.0), **model.arguments, **coded})
         if not sound.all():
             raise CodecFailed(
-                f"motion: block {int(np.argmin(sound))} of {blocks} does not end where it should: it is damaged, or follows "
-                "other steps"
+                f"motion: block {int(np.argmin(sound))} of {blocks} does not end where it should: it is damaged, or "
+                "follows other steps"
             )
         return value[2:]
 
@@ -235,15 +235,17 @@ class _Sample:
         with np.errstate(all="ignore"):   # particles that did not exist
             moved = np.abs(walk.value[-1].astype(np.float64) - walk.value[-2])
             moved = np.minimum(moved, np.abs(walk.steps.period - moved))   # the short way round
-            sizes = [np.median(each[np.isfinite(each)]) if np.isfinite(each).any() else 0.0 for each in (moved, np.abs(walk.steps.rate))]
-            found = float(np.float32(sizes[0] / sizes[1])) if sizes[1] > 0 else 0.0
-        return found if math.isfinite(found) else 0.0
+            found = [each[np.isfinite(each)] for each in (moved, np.abs(walk.steps.rate))]
+            sizes = [float(np.median(each)) if each.size else 0.0 for each in found]
+            factor = float(np.float32(sizes[0] / sizes[1])) if sizes[1] > 0 else 0.0
+        return factor if math.isfinite(factor) else 0.0
 
     def _survey(self, model: Model, of_scales: bool) -> tuple[np.ndarray, np.ndarray]:
-        """What is known of each component (or the terms of its scale), and what is wanted: (runs, particles, components)."""
+        """What is known of each component (or the terms of its scale), and what is wanted, by run and particle."""
         steps, count, components = self.walk.steps.shape
         blocks = -(-count // self.run)
-        seen, wanted = np.empty((blocks, steps, self.run, components, WEIGHTS)), np.empty((blocks, steps, self.run, components))
+        shape = (blocks, steps, self.run, components)
+        seen, wanted = np.empty((*shape, WEIGHTS)), np.empty(shape)
         backend.kernel("motion", "survey_motion", self.walk.steps.dtype)(
             blocks, {**self.walk._arguments(self.run), **model.arguments}, of_scales=int(of_scales),
             seen=seen.reshape(-1), wanted=wanted.reshape(-1),
