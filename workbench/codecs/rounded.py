@@ -1,8 +1,8 @@
 """Numbers that a file has rounded to a precision, exactly: trajectories in XTC, and decimals of text files.
 
 Such numbers are whole ones divided by the precision. A bound below half a step would make codecs describe the error of
-that rounding, which is noise; the whole numbers themselves are fewer bits, and give back the numbers of the file, every bit.
-How a file makes them floats is tried: XTC multiplies in float32, decimals are the nearest float to a quotient. The few
+that rounding, which is noise; the whole numbers themselves are fewer bits, and give back the numbers of the file, every
+bit. How a file makes them floats is tried: XTC multiplies in float32, decimals are the nearest float to a quotient. The few
 numbers that are not of this kind, such as minus zero, stand beside the others; if they are many, all are kept by pcodec.
 """
 
@@ -41,7 +41,7 @@ class Rounded(ParticleCodec):
 
     id: ClassVar[str] = "rounded"
     title: ClassVar[str] = "Rounded: numbers of few digits, exactly, by motion or interpolation of whole numbers"
-    look: ClassVar[Look | None] = Look("#7a6a3f", "diamond", "dotdash")
+    look: ClassVar[Look | None] = Look("#ff1ab2", "star", "dashdot")
     explanation: ClassVar[str] = "keeps numbers that a file has rounded already, as XTC does, at the cost of their digits"
     module: ClassVar[str | None] = "pcodec"
     lossless: ClassVar[bool] = True
