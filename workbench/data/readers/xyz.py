@@ -135,7 +135,7 @@ def _parsed(source: Source, found: tuple[str, list[str]], number: int) -> Parsed
 def trajectory(source: Source) -> Trajectory:
     """All frames, with the elements of the atoms."""
     metadata = {"format": "XYZ", "units": "not stated; angstrom by convention"}
-    return TEXT.trajectory(source, metadata, ["further columns, and the comments of all frames but the first"])
+    return TEXT.trajectory(source, metadata, ["what lines and comments have beside elements, positions and cells"])
 
 
 TEXT = TextFormat(_next_frame, lambda found: len(found[1]), _parsed)
