@@ -103,6 +103,16 @@ def test_doctor_says_why_a_codec_is_missing(run: Run, monkeypatch: pytest.Monkey
     assert "needs no_such_module_anywhere, which is not installed: pip install 'lossbench[codecs]'" in line
 
 
+def test_doctor_says_that_an_installed_library_cannot_be_imported(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "library_of_another_machine.py").write_text("raise OSError('wrong ELF class')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("workbench.codecs.zfp.ZFP.module", "library_of_another_machine")
+    said = run("doctor", "--json").json["codec_zfp"]
+    assert said.startswith("installed, but it cannot be imported: OSError: wrong ELF class"), said
+
+
 def test_doctor_decodes_an_archive_of_each_codec(run: Run) -> None:
     printed = run("doctor", "--json")
     found = {key: said for key, said in printed.json.items() if key.startswith("archive_")}

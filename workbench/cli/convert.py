@@ -23,6 +23,8 @@ from workbench.cli.source import open_archive
 from workbench.data.readers.address import is_address
 from workbench.errors import WorkbenchError
 
+ARCHIVES = (".zip", ".zarr", "")
+
 
 def add(commands: Any) -> None:
     """Add this command."""
@@ -48,6 +50,11 @@ def run(options: argparse.Namespace) -> int:
         if anew:
             raise WorkbenchError(f"--codec, --profile, --model and --extra are for archives; got OUT {options.out}")
         return decompress.run(options)
+    if suffix not in ARCHIVES and not is_address(options.out):
+        raise WorkbenchError(
+            f"OUT must end in {', '.join(SUFFIXES)} (decoded values), or in .zip or without a suffix (an archive); "
+            f"got {options.out}"
+        )
     if options.region is not None or options.compression is not None:
         raise WorkbenchError("--region and --compression are for decoded values: let OUT end in .nc, .zarr, .hdf5 or .npy")
     codec = profiled_codec(options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import importlib.metadata
 import importlib.util
 import platform
@@ -13,6 +14,7 @@ from workbench import __version__, backend, codecs
 from workbench.archive import golden
 from workbench.archive.layout import CODEC
 from workbench.cli.source import print_result
+from workbench.codecs.registry import codec_class
 from workbench.errors import WorkbenchError
 
 # The packages of each extra, by their pip names.
@@ -51,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
         "machine": f"{platform.system()} {platform.machine()}",
         "kernels": kernels,
         "gpu": _outcome(_gpu_name)[0],
-        **{f"codec_{name}": reason or "available" for name, reason in codecs.status().items()},
+        **{f"codec_{name}": reason or _import_of(name) for name, reason in codecs.status().items()},
         **{f"archive_{one.name}": str(one) for one in archives},
         "zarr_codec": _zarr_codec(),
         **{f"extra_{extra}": _extra(extra, packages) for extra, packages in EXTRAS.items()},
@@ -82,6 +84,17 @@ def _kernels() -> str:
 def _gpu_name() -> str:
     cupy = backend.gpu()
     return cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
+
+
+def _import_of(codec: str) -> str:
+    """Whether the library of an installed codec can be imported: one built for another machine cannot."""
+    module = codec_class(codec).module
+    try:
+        if module is not None:
+            importlib.import_module(module)
+    except Exception as error:   # libraries may raise anything while they are imported
+        return f"installed, but it cannot be imported: {type(error).__name__}: {error}: install {module} again"
+    return "available"
 
 
 def _zarr_codec() -> str:

@@ -43,16 +43,21 @@ from workbench.propagation.ready import (
     kmeans,
     kuramoto_sivashinsky,
     linear_operator,
+    perceptron,
     power_spectrum,
     principal_components,
     vorticity,
 )
 from workbench.propagation.realisations import realisations
+from workbench.propagation.reduced import LowRank, Prune
+from workbench.propagation.reductions import ReductionComparison, ReductionFigures, compare_reductions
 from workbench.propagation.stage import Detected, Stage, StageFailed
 from workbench.propagation.stopping import Until
 from workbench.propagation.strata import strata
 from workbench.propagation.stream_flip import CompressedStreamFlip
+from workbench.propagation.stuck_cells import StuckCells
 from workbench.propagation.tolerance import Tolerance, each_within, poisson, shares_equal, within
+from workbench.propagation.tolerated import Tolerated, accuracy, tolerated
 from workbench.propagation.trace import SiteError, Trace, trace
 
 __all__ = [
@@ -73,17 +78,24 @@ __all__ = [
     "Holds",
     "KVCache",
     "LanguageModel",
+    "LowRank",
     "Noise",
     "Perturbation",
     "Pipeline",
+    "Prune",
+    "ReductionComparison",
+    "ReductionFigures",
     "Run",
     "SiteError",
     "Stage",
     "StageFailed",
     "StuckAt",
+    "StuckCells",
     "Tolerance",
+    "Tolerated",
     "Trace",
     "Until",
+    "accuracy",
     "baseline_cache",
     "budget",
     "cache_budget",
@@ -91,6 +103,7 @@ __all__ = [
     "cache_to_dataset",
     "campaign",
     "compare_caches",
+    "compare_reductions",
     "derivatives",
     "dose_response",
     "each_within",
@@ -102,6 +115,7 @@ __all__ = [
     "kuramoto_sivashinsky",
     "language_model",
     "linear_operator",
+    "perceptron",
     "poisson",
     "power_spectrum",
     "principal_components",
@@ -109,6 +123,7 @@ __all__ = [
     "realisations",
     "shares_equal",
     "strata",
+    "tolerated",
     "trace",
     "vorticity",
     "within",

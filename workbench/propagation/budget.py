@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -25,11 +25,13 @@ from workbench.propagation.budget_result import Budget
 from workbench.propagation.certification import certified
 from workbench.propagation.dose import Dose, dose, rms
 from workbench.propagation.names import require_known
+from workbench.propagation.perturbation import Perturbation
 from workbench.propagation.pipeline import Pipeline, Run
 from workbench.propagation.realisations import listed_realisations, run_of
 from workbench.propagation.tolerance import Tolerance, agreed
 
 SMALLEST, LARGEST = 1e-7, 10.0   # bounds on a curve, in units of the root mean square
+LEAST, MOST = 2.0**-7, 2.0**7    # levels of other reductions
 FACTOR = 2.0      # from one bound to the next
 ATTEMPTS = 8      # at a sum of damages whose joint damage uses up the tolerance
 COVERAGE, CONFIDENCE = 0.95, 0.9   # of bounds from several fields
@@ -38,6 +40,7 @@ STRETCHES = 4     # halvings of the last step between two bounds
 RETREATS = 24     # halvings of all bounds if the full data needs smaller ones than the sample
 
 
+Reduce = Callable[[str, float], Perturbation]
 Together = Callable[[Mapping[str, Absolute]], tuple[float, int]]   # the damage and the bytes of bounds at several sites
 
 
@@ -48,6 +51,7 @@ def budget(
     sites: Iterable[str] | None = None,
     codec: str | Codec = "auto",
     *,
+    reduce: Reduce | None = None,
     sample: Any = None,
     coverage: float | None = None,
     confidence: float | None = None,
@@ -62,8 +66,10 @@ def budget(
     draws, blocks and times nearly so.
 
     `tolerance` is that of the pipeline by default: see `within`, `each_within`, `poisson`, and `Tolerance` for functions of
-    your own. With `sample`, smaller data of the same kind and none of several fields, bounds are searched on the sample,
-    and verified on `x`. `progress` is called with the completed share of a step and its name.
+    your own. `reduce` makes another reduction than a bound, of a site and a level from 1/128 to 128 in place of the bound:
+    `lambda site, level: Prune(site, keep=1 / (1 + level))`. With `sample`, smaller data of the same kind and none of
+    several fields, bounds are searched on the sample, and verified on `x`. `progress` is called with the completed share of
+    a step and its name.
 
     >>> import numpy as np
     >>> from workbench.propagation import within
@@ -83,29 +89,30 @@ def budget(
     named = _sites(run, sites)
     function("progress", progress)
     tell = progress or (lambda share, what: None)
-    curves = {site: _curve(small, site, codec, limit, tell) for site in named}
-    chosen = allocated(curves, partial(_together, small, codec, limit), tell)
+    how = _Reduction(codec, reduce)
+    curves = {site: _curve(small, site, how, limit, tell) for site in named}
+    chosen = allocated(curves, partial(_together, small, how, limit), tell)
     if not several:
         tell(1.0, "verifying the bounds")
-        bounds = _verified(chosen, partial(_together, run, codec, limit))
-        return _measured(run, bounds, codec, limit, curves)
+        bounds = _verified(chosen, partial(_together, run, how, limit))
+        return _measured(run, bounds, how, limit, curves)
     others = several[1:] if sample is None else several
     runs = (run if each is several[0] else run_of(pipeline, each) for each in others)   # one at a time
-    damages = (partial(_scaled_damage, each, codec, limit, chosen) for each in runs)
+    damages = (partial(_scaled_damage, each, how, limit, chosen) for each in runs)
     factor, holds, largest = certified(damages, len(others), asked, sure, tell)
     tell(1.0, "measuring what the bounds give")
-    found = _measured(run, _scaled(chosen, factor), codec, limit, curves)
-    tuned = sum(each.nbytes for each in dose(run, _all_bounded(chosen, codec), limit))
+    found = _measured(run, _scaled(chosen, factor), how, limit, curves)
+    _, tuned = _together(run, how, limit, chosen)
     size = sum(run[site].nbytes for site in named)
     return replace(found, damage=max(largest, found.damage), holds=holds, price=size / found.ratio / tuned)
 
 
 def _measured(
-    run: Run, bounds: Mapping[str, Absolute], codec: str | Codec, limit: Tolerance, curves: Mapping[str, tuple[Dose, ...]]
+    run: Run, bounds: Mapping[str, Absolute], how: _Reduction, limit: Tolerance, curves: Mapping[str, tuple[Dose, ...]]
 ) -> Budget:
     """What these bounds give on the full data, together and each alone."""
-    together = dose(run, _all_bounded(bounds, codec), limit)
-    single = {site: dose(run, [Bounded(site, bound, codec)], limit)[0].damage for site, bound in bounds.items()}
+    together = how.dose(run, bounds, limit)
+    single = {site: how.dose(run, {site: bound}, limit)[0].damage for site, bound in bounds.items()}
     total = sum(single.values())
     return Budget(
         bounds=bounds,
@@ -116,7 +123,31 @@ def _measured(
         single=single,
         curves=curves,
         tolerance=limit.name,
+        reductions={} if how.reduce is None else {site: how.at(site, bound) for site, bound in bounds.items()},
     )
+
+
+@dataclass(frozen=True)
+class _Reduction:
+    """What a level at a site means: a bound of a codec, or what a function makes of it."""
+
+    codec: str | Codec
+    reduce: Reduce | None
+
+    def at(self, site: str, bound: Absolute) -> Perturbation:
+        """The perturbation of a level."""
+        return Bounded(site, bound, self.codec) if self.reduce is None else self.reduce(site, bound.eb)
+
+    def dose(self, run: Run, bounds: Mapping[str, Absolute], limit: Tolerance) -> list[Dose]:
+        """The effect of these levels together."""
+        return dose(run, [self.at(site, bound) for site, bound in bounds.items()], limit, list(bounds.values()))
+
+    def levels(self, run: Run, site: str) -> tuple[float, float]:
+        """The smallest and the largest level on a curve."""
+        if self.reduce is not None:
+            return LEAST, MOST
+        size = rms(run, site)
+        return SMALLEST * size, LARGEST * size
 
 
 def _sites(run: Run, sites: Iterable[str] | None) -> list[str]:
@@ -129,20 +160,24 @@ def _sites(run: Run, sites: Iterable[str] | None) -> list[str]:
     return found
 
 
-def _curve(run: Run, site: str, codec: str | Codec, tolerance: Tolerance, tell: Progress) -> tuple[Dose, ...]:
+def _curve(run: Run, site: str, how: _Reduction, tolerance: Tolerance, tell: Progress) -> tuple[Dose, ...]:
     """The damage of one site alone at rising bounds, up to the first that is too much."""
     found: list[Dose] = []
-    share, size = SMALLEST, rms(run, site)
-    while share <= LARGEST:
-        tell(math.log(share / SMALLEST) / math.log(LARGEST / SMALLEST), f"raising the bound of {site}")
-        found += dose(run, [Bounded(site, Absolute(share * size), codec)], tolerance)
+    smallest, largest = how.levels(run, site)
+    level = smallest
+    while level <= largest:
+        tell(math.log(level / smallest) / math.log(largest / smallest), f"raising the bound of {site}")
+        found += how.dose(run, {site: Absolute(level)}, tolerance)
         if not found[-1].damage <= 1:
             break
-        share *= FACTOR
+        level *= FACTOR
     if not found[0].damage <= 1:
+        least = repr(how.at(site, Absolute(level))) if how.reduce else (
+            f"the bound {level:.3g} at {site!r}, a ten-millionth of its root mean square"
+        )
         raise WorkbenchError(
-            f"the tolerance ({tolerance.name}) must allow the bound {found[0].bound.eb:.3g} at {site!r}, a ten-millionth "
-            f"of its root mean square; the damage there is {found[0].damage:.3g}: allow more, or keep this site exactly"
+            f"the tolerance ({tolerance.name}) must allow {least}; the damage there is {found[0].damage:.3g}: allow more, "
+            "or keep this site exactly"
         )
     return tuple(found)
 
@@ -218,16 +253,12 @@ def _scaled(bounds: Mapping[str, Absolute], factor: float) -> dict[str, Absolute
     return {site: Absolute(bound.eb * factor) for site, bound in bounds.items()}
 
 
-def _together(run: Run, codec: str | Codec, tolerance: Tolerance, bounds: Mapping[str, Absolute]) -> tuple[float, int]:
-    found = dose(run, _all_bounded(bounds, codec), tolerance)
+def _together(run: Run, how: _Reduction, tolerance: Tolerance, bounds: Mapping[str, Absolute]) -> tuple[float, int]:
+    found = how.dose(run, bounds, tolerance)
     return found[0].damage, sum(each.nbytes for each in found)
 
 
 def _scaled_damage(
-    run: Run, codec: str | Codec, tolerance: Tolerance, bounds: Mapping[str, Absolute], factor: float
+    run: Run, how: _Reduction, tolerance: Tolerance, bounds: Mapping[str, Absolute], factor: float
 ) -> float:
-    return _together(run, codec, tolerance, _scaled(bounds, factor))[0]
-
-
-def _all_bounded(bounds: Mapping[str, Absolute], codec: str | Codec) -> list[Bounded]:
-    return [Bounded(site, bound, codec) for site, bound in bounds.items()]
+    return _together(run, how, tolerance, _scaled(bounds, factor))[0]

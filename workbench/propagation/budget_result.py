@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from workbench.charts.table import html_table
@@ -11,6 +11,7 @@ from workbench.guarantees import Absolute
 from workbench.json_values import json_value
 from workbench.propagation.certification import Holds
 from workbench.propagation.dose import Dose
+from workbench.propagation.perturbation import Perturbation
 from workbench.propagation.report import figure
 
 ALONE = (
@@ -28,7 +29,8 @@ class Budget:
 
     `promise` says what the bounds are good for. From several fields, `holds` says on which share of such fields they hold,
     `damage` is the largest that was measured, and `price` the size of the first field's archive over that with bounds tuned
-    to a single field. From one field, `holds` is None: nothing is certain of others.
+    to a single field. From one field, `holds` is None: nothing is certain of others. Where other reductions than bounds
+    were asked for, `reductions` are these, and bounds are their levels.
     """
 
     bounds: Mapping[str, Absolute]
@@ -41,6 +43,7 @@ class Budget:
     tolerance: str
     holds: Holds | None = None
     price: float = 1.0
+    reductions: Mapping[str, Perturbation] = field(default_factory=dict)
 
     @property
     def promise(self) -> str:
@@ -53,6 +56,7 @@ class Budget:
         """The budget as JSON types."""
         sites = {
             site: {"bound": bound.to_dict(), "ratio": self.ratios[site], "damage_alone": self.single[site]}
+            | ({"reduction": self.reductions[site].to_dict()} if self.reductions else {})
             for site, bound in self.bounds.items()
         }
         return json_value({
@@ -62,14 +66,15 @@ class Budget:
         })
 
     def __repr__(self) -> str:
-        bounds = ", ".join(f"{site}: {bound.eb:.3g}" for site, bound in self.bounds.items())
+        bounds = ", ".join(map(repr, self.reductions.values())) if self.reductions else ", ".join(
+            f"{site}: {bound.eb:.3g}" for site, bound in self.bounds.items()
+        )
         damage = f"damage {'' if self.holds is None else 'at most '}{self.damage:.2f} of 1"
         return f"Budget({bounds}; ratio {self.ratio:.2f}, {damage}: {self.tolerance}; {self.promise})"
 
     def _repr_html_(self) -> str:
-        rows = [
-            [site, f"{bound.eb:.6g}", figure(self.ratios[site]), figure(self.single[site])]
-            for site, bound in self.bounds.items()
-        ]
+        made: Mapping[str, Any] = self.reductions or {site: f"{bound.eb:.6g}" for site, bound in self.bounds.items()}
+        rows = [[site, str(made[site]), figure(self.ratios[site]), figure(self.single[site])] for site in self.bounds]
         rows.append(["all", "", figure(self.ratio), figure(self.damage)])
-        return html_table(["site", "absolute bound", "ratio", "damage"], rows, title=repr(self))
+        what = "reduction" if self.reductions else "absolute bound"
+        return html_table(["site", what, "ratio", "damage"], rows, title=repr(self))

@@ -21,6 +21,7 @@ from workbench.propagation.bounded import Bounded
 from workbench.propagation.charts import dose_chart
 from workbench.propagation.error_sizes import lost, root_mean_square
 from workbench.propagation.number_format import components
+from workbench.propagation.perturbation import Perturbation
 from workbench.propagation.pipeline import Pipeline, Run
 from workbench.propagation.report import figure
 from workbench.propagation.stage import StageFailed
@@ -116,8 +117,14 @@ def dose_response(
     return DoseResponse(tuple(dose(run, [Bounded(site, bound, codec)], limit)[0] for bound in given), limit.name)
 
 
-def dose(run: Run, given: Sequence[Bounded], tolerance: Tolerance) -> list[Dose]:
-    """The effect of these bounds together, one entry for each; all have the damage of the whole."""
+def dose(
+    run: Run, given: Sequence[Perturbation], tolerance: Tolerance, bounds: Sequence[Bound] | None = None
+) -> list[Dose]:
+    """The effect of these perturbations together, one entry for each; all have the damage of the whole.
+
+    Each says its bytes, as `Bounded` does. `bounds` are theirs by default, or levels that other reductions were made from.
+    """
+    at = [getattr(each, "bound") for each in given] if bounds is None else bounds   # noqa: B009
     reason = None
     try:
         changed = run.pipeline.perturbed(run, given)
@@ -131,8 +138,8 @@ def dose(run: Run, given: Sequence[Bounded], tolerance: Tolerance) -> list[Dose]
         damage, notes, reason = math.inf, {site: done.notes[0] for site, done in alone.items()}, str(error)
     damage = math.inf if math.isnan(damage) else damage
     return [
-        Dose(each.site, each.bound, float(notes[each.site]["ratio"]), int(notes[each.site]["nbytes"]), damage, reason)
-        for each in given
+        Dose(each.site, bound, float(notes[each.site]["ratio"]), int(notes[each.site]["nbytes"]), damage, reason)
+        for each, bound in zip(given, at, strict=True)
     ]
 
 

@@ -7,6 +7,7 @@ from workbench.propagation.ready.clustering import kmeans
 from workbench.propagation.ready.counting import histogram
 from workbench.propagation.ready.equation import kuramoto_sivashinsky
 from workbench.propagation.ready.groups import halos
+from workbench.propagation.ready.network import perceptron
 from workbench.propagation.ready.operators import linear_operator
 from workbench.propagation.ready.principal import principal_components
 from workbench.propagation.ready.spectrum import power_spectrum
@@ -19,6 +20,7 @@ __all__ = [
     "kmeans",
     "kuramoto_sivashinsky",
     "linear_operator",
+    "perceptron",
     "power_spectrum",
     "principal_components",
     "vorticity",
