@@ -20,6 +20,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import mdz_and_lcp
@@ -68,7 +69,7 @@ def main() -> None:
 
 def kept_order(universe: list[wb.Particles], peers: Peers) -> str:
     """Bits per particle and step, of all steps together, and of the last one."""
-    rows = []
+    rows: list[list[object]] = []
     for share in SHARES:
         bound = share * LINKING * universe[0].spacing
         frames = np.array([step.positions for step in universe])
@@ -77,6 +78,7 @@ def kept_order(universe: list[wb.Particles], peers: Peers) -> str:
         sizes = [*map(sum, ways), *(size_by(name, program, frames, bound) for name, program in peers.items())]
         last = [f"{way[-1] / single[-1]:.3f}" for way in ways[1:]]
         rows.append([f"{share} b", *(bits(size, len(frames) * len(universe[0])) for size in sizes), *last])
+        print(*rows[-1], flush=True)
     header = ["bound", "single steps", "**in time**", "with velocities", *peers, "last step / single", "with velocities"]
     return f"Kept order, {len(universe)} steps of {len(universe[0]):,} particles.\n\n{timing.table(header, rows)}"
 
@@ -99,8 +101,9 @@ def in_time(universe: list[wb.Particles], bound: float, with_velocities: bool) -
 
 def velocities_of(step: wb.Particles, positions: np.ndarray) -> np.ndarray:
     """Velocities as they would be decoded."""
+    velocities = np.asarray(step.velocities)
     codec = wb.codecs.get("neighbours").beside(positions)
-    return encoded(codec, step.velocities, OF_VELOCITIES * float(np.std(step.velocities)))[1]
+    return encoded(codec, velocities, OF_VELOCITIES * float(np.std(velocities)))[1]
 
 
 def encoded(codec: Codec, values: np.ndarray, bound: float) -> tuple[bytes, np.ndarray]:
@@ -117,16 +120,16 @@ def speeds(universe: list[wb.Particles]) -> str:
     before, last = universe[-3:-1], universe[-1]
     bound = 0.1 * LINKING * last.spacing
     known = [encoded(Motion(last.box), step.positions, bound)[1] for step in reversed(before)]
-    rows = []
+    rows: list[list[object]] = []
     for name, rates in (("single", None), ("in time", None), ("in time, with velocities", before[-1].velocities)):
         codec: Codec = LatticeCodec(order="keep", box=last.box)
         if name != "single":
             codec = Motion(last.box).following(Earlier(tuple(known), (2.0, 1.0, 0.0), rates))
         data, _ = encoded(codec, last.positions, bound)
-        runs = [
-            lambda codec=codec: codec.encode(last.positions, Tolerance(absolute=bound)),
-            lambda codec=codec, data=data: codec.decode(data, last.positions.shape, "f4"),
-            lambda codec=codec: encode_guarded(codec, last.positions, Limit("absolute", bound), period=last.box),
+        runs: list[Callable[[], object]] = [
+            partial(codec.encode, last.positions, Tolerance(absolute=bound)),
+            partial(codec.decode, data, last.positions.shape, "f4"),
+            partial(encode_guarded, codec, last.positions, Limit("absolute", bound), period=last.box),
         ]
         rows.append([name, *(f"{last.positions.nbytes / 1e6 / processor_seconds(run):.0f}" for run in runs)])
     header = ["step", "encode, MB/s", "decode, MB/s", "encode, decode and compare, MB/s"]
@@ -135,12 +138,12 @@ def speeds(universe: list[wb.Particles]) -> str:
 
 def free_order(universe: list[wb.Particles]) -> str:
     """Bytes of positions and ids: each step by itself, and all in the order of the first one's curve."""
-    rows = []
+    rows: list[list[object]] = []
     for share in SHARES:
         bound = share * LINKING * universe[0].spacing
         single = [wb.compress(without_velocities(step), wb.Absolute(bound), order="free") for step in universe]
         order = single[0].permutation(universe[0])
-        along = [wb.Particles(step.positions[order], step.box, velocities=step.velocities[order]) for step in universe]
+        along = [sorted_by(order, step) for step in universe]
         ids = single[0].arrays["ids"].nbytes
         alone = sum(archive.arrays[name].nbytes for archive in single for name in ("positions", "ids"))
         sizes = [alone, ids + sum(in_time(along, bound, False)), ids + sum(in_time(along, bound, True))]
@@ -149,13 +152,17 @@ def free_order(universe: list[wb.Particles]) -> str:
     return f"Free order, with ids.\n\n{timing.table(header, rows)}"
 
 
+def sorted_by(order: np.ndarray, step: wb.Particles) -> wb.Particles:
+    return wb.Particles(step.positions[order], step.box, velocities=np.asarray(step.velocities)[order])
+
+
 def without_velocities(step: wb.Particles) -> wb.Particles:
     return wb.Particles(step.positions, step.box, ids=step.ids)
 
 
 def trajectories(folders: list[Path], peers: Peers) -> str:
     """Bits per atom and frame."""
-    rows = []
+    rows: list[list[object]] = []
     for name in SYSTEMS:
         path = next((folder / name for folder in folders if (folder / name).is_file()), None)
         if path is None:
@@ -168,7 +175,7 @@ def trajectories(folders: list[Path], peers: Peers) -> str:
         coded = [encoded(codec, each, BOUND)[0] for each in batches]
         space = [encoded(LatticeCodec(order="keep"), frame, BOUND)[0] for frame in frames]
         written = sum(map(len, coded))
-        seconds = processor_seconds(lambda codec=codec, each=batches[0]: codec.encode(each, Tolerance(absolute=BOUND)))
+        seconds = processor_seconds(partial(codec.encode, batches[0], Tolerance(absolute=BOUND)))
         sizes = [xtc_bytes(frames), sum(map(len, space)), written]
         others = [size_by(peer, program, frames, BOUND) for peer, program in peers.items()]
         remark = codec.remark(coded[0], batches[0].shape, frames.dtype)

@@ -65,16 +65,19 @@ struct Sizes {
 
 DEVICE ALWAYS_INLINE bool is_known(double value) { return value > -FARTHEST && value < FARTHEST; }
 
+DEVICE ALWAYS_INLINE double magnitude(double value) { return value < 0 ? -value : value; }
+
 // The short way round.
 DEVICE ALWAYS_INLINE double shortest(const Series& all, double way, i32 c)
 {
-    return all.period[c] > 0 ? way - all.period[c] * rint(way * all.per_period[c]) : way;
+    if (!(magnitude(way) > 0.5 * all.period[c]) || all.period[c] == 0) return way;
+    return way - all.period[c] * rint(way * all.per_period[c]);
 }
 
 DEVICE ALWAYS_INLINE double displacement(const Series& all, const real* to, const real* from, i64 at, i32 c)
 {
-    const double a = (double)to[at], b = (double)from[at];
-    return is_known(a) && is_known(b) ? shortest(all, a - b, c) : 0;
+    const double way = (double)to[at] - (double)from[at];
+    return is_known(way) ? shortest(all, way, c) : 0;
 }
 
 // As a displacement.
@@ -123,7 +126,7 @@ DEVICE ALWAYS_INLINE double expected_displacement(const Series& all, const Known
 {
     double sum = 0;
     for (i32 k = 0; k < WEIGHTS; ++k) sum += all.weight[k] * known.of[k];
-    return is_known(sum) ? sum : 0;
+    return sum;
 }
 
 // Where a value is expected. A particle that did not exist is expected at its predecessor in the block.
@@ -142,8 +145,6 @@ DEVICE ALWAYS_INLINE double expected_value(const Series& all, const Place& here,
     }
     return place;
 }
-
-DEVICE ALWAYS_INLINE double magnitude(double value) { return value < 0 ? -value : value; }
 
 // What the scale of a residual is a sum of, except the sizes of the residuals before in the same particle.
 DEVICE ALWAYS_INLINE void terms_of(const Series& all, i32 components, const Known* known, const double* way,

@@ -19,6 +19,9 @@ import pytest
 
 import workbench as wb
 from workbench import backend, host_library
+from workbench.codecs import Tolerance
+from workbench.codecs.earlier import Earlier
+from workbench.codecs.motion import Motion
 from workbench.data.synthetic import adversarial
 from workbench.propagation.protection import protected_convolve
 from workbench.propagation.protection.matrices import column_sums
@@ -47,6 +50,10 @@ def results() -> Iterator[tuple[str, Iterable[Any]]]:
     yield "particles, small", contents(wb.compress(bare(web), wb.Absolute(0.01), small, order="free"))
     molecules = wb.codecs.get("lattice", coder="molecules")
     yield "particles, molecules", contents(wb.compress(bare(web), wb.Absolute(0.01), molecules, chunk_values=3 * 1500))
+    frames = np.array([(web.positions + step * 1e-3 * web.velocities) % 16 for step in range(3)])
+    after = Earlier((frames[1], frames[0]), (2.0, 1.0, 0.0), web.velocities)
+    yield "motion", [np.frombuffer(codec.encode(values, Tolerance(absolute=0.01)), np.uint8) for codec, values in
+                     ((Motion(), frames), (Motion(web.box).following(after), frames[2]))]
     for bound in (wb.Absolute(0.01), wb.PointwiseRelative(0.01), wb.Absolute(0.0)):
         for codec in ("prequantised", "interpolation", "staged"):
             yield f"field, {codec}, {bound!r}", contents(wb.compress(field, bound, codec))

@@ -28,8 +28,9 @@ from workbench.codecs.motion_steps import COMPONENTS, Steps, Walk
 from workbench.codecs.prequantised import Prequantised
 from workbench.data import Particles
 
-TRIED = 8192            # particles with which time is compared with space
-CLEAR = 0.85            # of the size without time, below which there is no doubt
+TRIED = 4096            # particles with which time is compared with space
+CLEAR = 0.85            # of the size without time, below which nothing else is tried
+NO_DOUBT = 0.4          # of a size that differences hardly fall below, even those of molecules
 IN_SPACE, IN_TIME = 0, 1   # the first byte
 _LENGTH = struct.Struct("<Q")   # of the first frame, where it has no earlier ones
 
@@ -86,7 +87,9 @@ class Motion(ParticleCodec):
         return {**found, "properties": {"box": found["properties"]["box"]}}
 
     def remark(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> str | None:
-        """Whether the chunk was predicted in time."""
+        """Whether the chunk was predicted in time, if it could be."""
+        if data[:1] == bytes([IN_SPACE]) and not self._can_predict(shape):
+            return None
         return "predicted in time" if data[:1] == bytes([IN_TIME]) else "coded without time"
 
     def _encode(self, values: np.ndarray, tolerance: Tolerance) -> bytes:
@@ -95,9 +98,11 @@ class Motion(ParticleCodec):
         absolute = Tolerance(absolute=tolerance.absolute_for(values))
         steps = self._steps(values.shape, values.dtype)
         walk, key = Walk.fitted(steps, values.reshape(steps.shape), absolute.value), b""
-        tried = values.reshape(steps.shape)[-1, :TRIED]
-        space = len(self._in_space(np.ascontiguousarray(tried), absolute))
+        tried = np.ascontiguousarray(values.reshape(steps.shape)[-1, :TRIED])
         time = walk.expected_bytes(TRIED)
+        space = time / NO_DOUBT
+        if time > NO_DOUBT * _bytes_of_differences(tried, absolute.value):
+            space = len(self._in_space(tried, absolute))
         if time > space / CLEAR:
             return self._in_space(values, absolute)
         if steps.first:
@@ -138,6 +143,13 @@ class Motion(ParticleCodec):
 def _flat(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Frames one after the other: what a coder learns of molecules serves all of them."""
     return (shape[0] * shape[1], shape[2]) if len(shape) == 3 else shape
+
+
+def _bytes_of_differences(table: np.ndarray, bound: float) -> float:
+    """The logarithms of differences between successive rows, in steps of a lattice."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        steps = np.abs(np.diff(table.astype(np.float64), axis=0)) / (2 * bound)
+    return float(np.log2(1 + np.minimum(steps, 2.0**60)).sum()) / 8
 
 
 def _alone(box: tuple[float, ...] | None, shape: tuple[int, ...]) -> Codec:

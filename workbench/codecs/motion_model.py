@@ -22,8 +22,8 @@ TERMS = backend.constant("motion.cu", "TERMS")
 UNIT = 2.0**-12          # of the weights of a displacement
 LEAST, EIGHTH = 160, 8   # a weight k of a scale is 2^((k - LEAST) / EIGHTH), or 0 if k is
 LOWEST, HIGHEST = -28, 64   # of the quarter octave of the smallest scales
-ROUNDS = 4               # of weighted least squares
-UPDATES = 24             # of the weights of a scale
+ROUNDS = 3               # of weighted least squares
+UPDATES = 16             # of the weights of a scale
 RARE = 0.005             # of the scales may be below the lowest context
 
 _MODEL = struct.Struct(f"<d{WEIGHTS}h{2 * TERMS}Bb")

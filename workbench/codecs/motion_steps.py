@@ -52,9 +52,10 @@ class Steps:
             raise CodecFailed(f"motion: the box {box} is not one of particles with {shape[2]} coordinates")
         period = np.array(box if box is not None else [0.0] * shape[2])
         top = np.array([below(length, dtype) if length else 0.0 for length in period.tolist()])
-        known = [] if earlier is None else [*earlier.values]
-        rate = None if earlier is None else earlier.rates
-        given = [np.asarray(backend.to_host(each)) for each in ([*known] if rate is None else [*known, rate])]
+        given = [] if earlier is None else [backend.to_host(each) for each in earlier.values]
+        if earlier is not None and earlier.rates is not None:
+            with np.errstate(over="ignore"):   # what is then infinite is not predicted from
+                given.append(backend.to_host(earlier.rates).astype(dtype, copy=False))
         for each in given:
             if each.size != shape[1] * shape[2] or each.dtype != dtype:
                 raise CodecFailed(
@@ -62,13 +63,13 @@ class Steps:
                     f"numbers; got {each.dtype} of shape {each.shape}"
                 )
         steps = [np.ascontiguousarray(each).reshape(shape[1:]) for each in given]
-        rates = steps.pop() if rate is not None else np.empty((0, shape[2]), dtype)
+        rates = steps.pop() if earlier is not None and earlier.rates is not None else np.empty((0, shape[2]), dtype)
         return cls(shape, dtype, 0 if steps else 1, tuple(steps), rates, period, top)
 
     def room(self) -> np.ndarray:
         """An array for all steps, in which the two before them come first."""
         value = np.empty((self.shape[0] + 2, *self.shape[1:]), self.dtype)
-        value[:2] = np.nan
+        value[: 2 - len(self.before)] = np.nan
         for place, each in zip((1, 0), self.before, strict=False):
             value[place] = each
         return value
