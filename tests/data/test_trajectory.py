@@ -83,7 +83,7 @@ def test_what_does_not_belong_together_is_refused(change, words):
 
 def test_other_bad_input_is_refused():
     for positions in (np.zeros((4, 3)), np.zeros((2, 4, 2)), np.zeros((2, 4, 3), int), np.zeros((0, 4, 3))):
-        with pytest.raises(WorkbenchError, match="positions must be float32 or float64|at least one frame"):
+        with pytest.raises(WorkbenchError, match=r"positions must be float32 or float64|at least one frame"):
             wb.Trajectory(positions)
     walk = sample()
     for ask, words in (

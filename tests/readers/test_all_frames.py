@@ -131,10 +131,10 @@ def test_other_numbers_of_atoms_are_refused(tmp_path, suffix):
 def test_other_atoms_are_refused(tmp_path):
     path = tmp_path / "swapped.xyz"
     path.write_text("2\n\nO 0 0 0\nH 1 0 0\n2\n\nH 0 0 0\nO 1 0 0\n")
-    with pytest.raises(WorkbenchError, match="the atoms of frame 1 of swapped.xyz are others than those of frame 0"):
+    with pytest.raises(WorkbenchError, match=r"the atoms of frame 1 of swapped\.xyz are others than those of frame 0"):
         wb.open_trajectory(path).positions   # noqa: B018
     path.write_text('1\n\nO 0 0 0\n1\nLattice="1 0 0 0 1 0 0 0 1"\nO 1 0 0\n')
-    with pytest.raises(WorkbenchError, match="only some frames of swapped.xyz have cells"):
+    with pytest.raises(WorkbenchError, match=r"only some frames of swapped\.xyz have cells"):
         wb.open_trajectory(path).positions   # noqa: B018
 
 
@@ -188,7 +188,7 @@ def test_units_are_converted_and_said(tmp_path):
     assert np.allclose(wb.open_trajectory(tmp_path / "walk.trr").positions * 10, walk.positions)
     unknown = wb.Trajectory(walk.positions)
     assert "is not stated" in write_trajectory(unknown, tmp_path / "unknown.trr", ".trr").notes[0]
-    with pytest.raises(WorkbenchError, match="ends in .xtc"):
+    with pytest.raises(WorkbenchError, match=r"ends in \.xtc"):
         write_trajectory(walk, tmp_path / "walk.mp4", ".mp4")
     with pytest.raises(WorkbenchError, match=r"holds coordinates up to 2.14748e\+06 nm; got 1e\+07"):
         write_trajectory(wb.Trajectory(np.full((1, 10, 3), 1e7)), tmp_path / "far.xtc", ".xtc")

@@ -40,7 +40,7 @@ class Rounded(ParticleCodec):
     """
 
     id: ClassVar[str] = "rounded"
-    title: ClassVar[str] = "Rounded: numbers of few digits, exactly, by motion or interpolation of whole numbers"
+    title: ClassVar[str] = "Rounded: numbers of few digits, as whole numbers, exactly"
     look: ClassVar[Look | None] = Look("#ff1ab2", "star", "dashdot")
     explanation: ClassVar[str] = "keeps numbers that a file has rounded already, as XTC does, at the cost of their digits"
     module: ClassVar[str | None] = "pcodec"
