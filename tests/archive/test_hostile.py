@@ -59,7 +59,9 @@ def victims() -> dict[str, tuple[wb.Particles | wb.Field | wb.Variable, Archive]
 def used(archive: Archive, original: wb.Particles | wb.Field | wb.Variable) -> wb.Particles | wb.Field | wb.Variable:
     """What it decodes to, after everything was asked of it that reads; each may refuse."""
     space = [(0, 5)] * 3 if archive.kind == "particles" else [(2, 9)] * 2
-    part = {"frames": 1, "atoms": [0]} if archive.kind == "trajectory" else {"region": space[: archive.data.layout.shape[-1]]}
+    part = {"region": space[: archive.data.layout.shape[-1]]}
+    if archive.kind == "trajectory":
+        part = {"frames": 1, "atoms": [0]}
     uses = [
         archive.salvage, archive.damage, lambda: archive.read(**part),
         lambda: archive.permutation(original), archive.permutation, lambda: str(archive.certificate),
