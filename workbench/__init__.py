@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from workbench.bounds.tuning.allocation import find_bounds
     from workbench.bounds.tuning.find import find_bound
     from workbench.clusters import Groups, KeepClusters
-    from workbench.data import Field, Particles, Variable, synthetic
-    from workbench.data.readers import open_chunked, open_series
+    from workbench.data import Field, Particles, Trajectory, Variable, synthetic
+    from workbench.data.readers import open_chunked, open_series, open_trajectory
     from workbench.data.readers import open_file as open
     from workbench.guarantees import Absolute, Exact, PerSlice, PointwiseRelative, Relative, Safeguard
     from workbench.limits import rate_distortion
@@ -68,6 +68,7 @@ __all__ = [
     "Relative",
     "Safeguard",
     "Sweep",
+    "Trajectory",
     "Variable",
     "WorkbenchError",
     "audit",
@@ -91,6 +92,7 @@ __all__ = [
     "open",
     "open_chunked",
     "open_series",
+    "open_trajectory",
     "predict",
     "propagation",
     "rate_distortion",
@@ -111,8 +113,8 @@ _NAMES = {
     "bounds": "PSNR SSIM All Found KeepMassFunction KeepSpectrum Prediction Quality Ratio Sweep find_bound find_bounds"
     " iter_sweep predict sweep",
     "clusters": "Groups KeepClusters",
-    "data": "Field Particles Variable",
-    "data.readers": "open open_chunked open_series",
+    "data": "Field Particles Trajectory Variable",
+    "data.readers": "open open_chunked open_series open_trajectory",
     "guarantees": "Absolute Exact PerSlice PointwiseRelative Relative Safeguard",
     "limits": "rate_distortion",
     "metrics": "compare",

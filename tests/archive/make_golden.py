@@ -26,7 +26,7 @@ from workbench.archive import Archive, Collection, golden
 FOLDER = Path(__file__).with_name("golden")
 IN_PACKAGE = (   # one for each codec, and one for each further part of the format: moved particles, datasets
     "lattice-keep", "neighbours", "clusters-free", "interpolation", "staged", "prequantised", "pcodec", "dataset",
-    "sz3", "zfp", "sperr", "draco-keep", "fpzip", "bitround", "numcodecs", "portable",
+    "sz3", "zfp", "sperr", "draco-keep", "fpzip", "bitround", "numcodecs", "portable", "trajectory",
 )
 FINE, COARSE = wb.Absolute(0.01), wb.Absolute(0.5)
 
@@ -57,6 +57,16 @@ def _chains(count: int = 300) -> wb.Particles:
     steps /= np.linalg.norm(steps, axis=1, keepdims=True)
     steps[::30] *= 40
     return wb.Particles.wrapped(np.cumsum(steps, axis=0).astype(np.float32), 50.0)
+
+
+def _walk(count: int = 20) -> wb.Trajectory:
+    """Frames with all that they may have."""
+    random, shape = np.random.default_rng(count), (6, count, 3)
+    return wb.Trajectory(
+        np.round(random.random(shape) * 9, 2), cells=np.full((6, 3), 9.0), times=np.arange(6) / 2, steps=np.arange(6),
+        velocities=random.normal(size=shape).astype(np.float32), images=random.integers(-1, 2, shape).astype(np.int32),
+        origins=random.random((6, 3)), atoms={"name": ["C", "CA"] * (count // 2), "charge": np.arange(count) / 2},
+    )
 
 
 def _with_columns(count: int = 300) -> wb.Particles:
@@ -134,6 +144,9 @@ MADE: dict[str, Callable[[], Archive | Collection]] = {
     "portable": lambda: wb.compress(_masked(np.float32), COARSE, profile="portable", chunk_values=200),
     "portable-lattice": lambda: wb.compress(samples.field((18, 25), np.float32), FINE, profile="portable"),
     "numcodecs": lambda: wb.compress(_masked(np.float32), COARSE, wb.codecs.get("numcodecs", codec="zlib")),
+    "trajectory": lambda: wb.compress(
+        _walk(), wb.Exact(), wb.codecs.get("rounded", precision=100.0, numbers="interpolation"), chunks=4
+    ),
 }
 
 

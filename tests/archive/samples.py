@@ -118,6 +118,15 @@ def assert_kept(archive: Archive, original: wb.Particles, bound: wb.Absolute, ve
 def assert_equal(x: Any, y: Any) -> None:
     """Two sets of particles, or two fields, alike in everything, bit for bit."""
     assert type(x) is type(y)
+    if isinstance(x, wb.Trajectory):
+        assert x.arrays == y.arrays
+        for name in x.arrays:
+            assert_same_bits(x.read(0, len(x), (name,))[name], y.read(0, len(y), (name,))[name])
+        assert {name: column.tolist() for name, column in x.atoms.items()} == {
+            name: column.tolist() for name, column in y.atoms.items()
+        }
+        assert x.metadata == y.metadata
+        return
     for entry in (entry for entry in dataclasses.fields(x) if entry.init):   # the rest follows from these
         a, b = getattr(x, entry.name), getattr(y, entry.name)
         if isinstance(a, np.ndarray):

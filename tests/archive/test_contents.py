@@ -173,7 +173,7 @@ def test_its_root_has_a_copy_beside_its_data(path):
 
 
 def test_an_unknown_kind_is_refused_with_those_that_are_known(path, monkeypatch):
-    assert in_words() == "particles, a field, a variable or a table"
+    assert in_words() == "particles, a field, a variable, a trajectory or a table"
     monkeypatch.delitem(KINDS, "table")
-    with pytest.raises(WorkbenchError, match="with particles, a field or a variable; got format 3, 'table'"):
+    with pytest.raises(WorkbenchError, match="with particles, a field, a variable or a trajectory; got format 3, 'table'"):
         wb.open(path)

@@ -45,6 +45,11 @@ def victims() -> dict[str, tuple[wb.Particles | wb.Field | wb.Variable, Archive]
     waves = wb.Variable(np.exp(1j * np.arange(156.0)).reshape(12, 13))
     made["dates"] = dates, wb.compress(dates, wb.Exact(), chunk_values=60)
     made["complex"] = waves, wb.compress(waves, wb.Absolute(0.1))
+    walk = wb.Trajectory(
+        np.round(samples.field((6, 12, 3)), 2), cells=np.full((6, 3), 9.0), times=np.arange(6) / 2,
+        atoms={"name": ["C", "CA"] * 6},
+    )
+    made["walk"] = walk, wb.compress(walk, wb.Exact(), wb.codecs.get("rounded", precision=100.0), chunks=4)
     for name in ("draco", "zfp", "numcodecs", "bitround", "fpzip", "sperr"):
         if name in samples.CODECS:
             made[name] = (swarm, wb.compress(swarm, wb.Absolute(0.05), name, order="free"))
@@ -54,8 +59,11 @@ def victims() -> dict[str, tuple[wb.Particles | wb.Field | wb.Variable, Archive]
 def used(archive: Archive, original: wb.Particles | wb.Field | wb.Variable) -> wb.Particles | wb.Field | wb.Variable:
     """What it decodes to, after everything was asked of it that reads; each may refuse."""
     space = [(0, 5)] * 3 if archive.kind == "particles" else [(2, 9)] * 2
+    part = {"region": space[: archive.data.layout.shape[-1]]}
+    if archive.kind == "trajectory":
+        part = {"frames": 1, "atoms": [0]}
     uses = [
-        archive.salvage, archive.damage, lambda: archive.read(space[: archive.data.layout.shape[-1]]),
+        archive.salvage, archive.damage, lambda: archive.read(**part),
         lambda: archive.permutation(original), archive.permutation, lambda: str(archive.certificate),
         archive._repr_html_, lambda: repr(archive), lambda: archive.verify(original),
     ]
@@ -382,7 +390,9 @@ def test_every_kind_of_data_is_among_the_victims():
     kinds = {archive.kind for _, archive in victims().values()}
     arrays = {name for _, archive in victims().values() for name in archive.arrays}
     assert kinds == set(KINDS)
-    assert arrays == {"positions", "velocities", "ids", "extents", "permutation", "values", "mask"}
+    assert arrays == {
+        "positions", "velocities", "ids", "extents", "permutation", "values", "mask", "cells", "times", "atom_name",
+    }
     stored = [array for _, archive in victims().values() for array in archive.arrays.values()]
     tags = {tag for array in stored for index in array.layout.chunk_indices() for tag in array.frame(index).sections}
     assert tags >= {"code", "same", "mask", "logs", "fix_", "dcrc"}

@@ -166,7 +166,7 @@ def test_nothing_but_an_archive_is_overwritten(run: Run, field: Path, tmp_path: 
 def test_what_cannot_be_written_is_refused_before_work(
     run: Run, field: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "open_source", lambda options: pytest.fail("the file was read"))
+    monkeypatch.setattr(command, "open_all_frames", lambda *options: pytest.fail("the file was read"))
     (tmp_path / "there.zip").write_bytes(b"")
     for out in ("there.zip", "missing/a.zip"):
         assert run("compress", field, tmp_path / out, "--abs", 0.1).status == 2
@@ -253,7 +253,7 @@ def test_a_codec_that_cannot_run_here_is_refused_before_work(
     run: Run, field: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("workbench.codecs.sz3.SZ3.module", "no_such_module_anywhere")
-    monkeypatch.setattr(command, "open_source", lambda options: pytest.fail("the file was read"))
+    monkeypatch.setattr(command, "open_all_frames", lambda *options: pytest.fail("the file was read"))
     refused = run("compress", field, tmp_path / "a.zip", "--abs", 1, "--codec", "sz3")
     assert refused.status == 2
     assert "sz3 needs no_such_module_anywhere, which is not installed" in refused.err

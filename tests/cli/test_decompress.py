@@ -163,7 +163,7 @@ def test_a_folder_is_never_replaced(run: Run, archive: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("out", "message"),
     [
-        ("b.vtk", "OUT must end in .npy, .npz, .nc, .nc4, .zarr, .hdf5 or .h5"), ("b", "OUT must end in .npy, .npz"),
+        ("b.vtk", "OUT must end in .npy, .npz, .nc, .nc4, .zarr, .hdf5, .h5, .xtc"), ("b", "OUT must end in .npy, .npz"),
         ("no/b.npz", "does not exist"), ("no/b.nc", "does not exist"),
     ],
 )

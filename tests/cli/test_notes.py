@@ -42,7 +42,7 @@ def test_what_the_reader_left_out_is_said(
 ) -> None:
     left_out = ["frames 1 to 101: choose one by frame=...", "forces"]
     found = wb.Field(wave().values, metadata={"left_out": left_out, "units": "K"})
-    monkeypatch.setattr(command, "open_source", lambda options: found)
+    monkeypatch.setattr(command, "open_all_frames", lambda *options: found)
     made = run("compress", field, tmp_path / "a.zip", "--abs", 0.01)
     assert "note: left out: frames 1 to 101: choose one by --frame\nnote: left out: forces\n" in made.err
     assert "units K, bound 0.01\n" in made.err
@@ -50,7 +50,7 @@ def test_what_the_reader_left_out_is_said(
 
 
 def test_a_bound_has_a_unit_of_its_own(run: Run, field: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "open_source", lambda options: wb.Field(wave().values, metadata={"units": "K"}))
+    monkeypatch.setattr(command, "open_all_frames", lambda *options: wb.Field(wave().values, metadata={"units": "K"}))
     made = run("compress", field, tmp_path / "a.zip", "--abs", "10 mK")
     assert "units K, bound 0.01\n" in made.err
     assert wb.open(tmp_path / "a.zip").certificate["values"].bound == wb.Absolute(0.01)

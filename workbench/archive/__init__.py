@@ -8,6 +8,7 @@ from workbench.archive.compress import compress
 from workbench.archive.content.field import FIELD
 from workbench.archive.content.particles import PARTICLES
 from workbench.archive.content.registry import enter
+from workbench.archive.content.trajectory import TRAJECTORY
 from workbench.archive.content.variable import VARIABLE
 from workbench.archive.converting import convert
 from workbench.archive.frame import Damaged
@@ -16,7 +17,7 @@ from workbench.archive.opening import ARCHIVE
 from workbench.archive.statistics.vectors import curl, divergence
 from workbench.data.readers import register
 
-enter(PARTICLES, FIELD, VARIABLE)
+enter(PARTICLES, FIELD, VARIABLE, TRAJECTORY)
 register(ARCHIVE)   # from here on wb.open knows archives
 
 __all__ = [

@@ -37,6 +37,7 @@ from workbench.codecs import Codec, Columns
 from workbench.data.chunked import POSITIONS
 from workbench.data.labelled import width_in_file
 from workbench.data.summary_html import size, summary
+from workbench.errors import WorkbenchError
 from workbench.metrics.report import Report
 from workbench.progress import Progress
 from workbench.run.chunked_field import ChunkedField
@@ -258,13 +259,20 @@ class Archive(Statistics, Algebra):
         """
         return self.content.preview(self, level)
 
-    def read(self, region: Any) -> Any:
+    def read(self, region: Any = None, *, frames: Any = None, atoms: Any = None) -> Any:
         """The data in a region; only the chunks that hold it are decoded.
 
         For particles: (lower, upper) along each axis, lower <= x < upper; it may reach across a periodic face. For fields:
-        a slice, a pair (start, stop) or None for each axis, in grid points.
+        a slice, a pair (start, stop) or None for each axis, in grid points. For trajectories: `frames`, a slice, a pair or
+        a number, and `atoms`, indices, a mask or names.
         """
-        return self.content.read(self, region)
+        chosen = frames is not None or atoms is not None
+        if chosen != (region is None) or (chosen and self.kind != "trajectory"):
+            raise WorkbenchError(
+                f"frames and atoms are for trajectories, and a region for other contents; this archive holds "
+                f"{self.content.words}: give what fits"
+            )
+        return self.content.read(self, (frames, atoms) if chosen else region)
 
     def whole(self, name: str) -> np.ndarray:
         """A small array, which is decoded once."""

@@ -20,7 +20,8 @@ from workbench.arguments import function, whole_number
 from workbench.codecs import Codec
 from workbench.data import Field
 from workbench.data.labelled import is_data_array
-from workbench.data.readers import open_chunked, open_file
+from workbench.data.readers import open_chunked, open_file, open_trajectory
+from workbench.data.readers.trajectories import has_frames
 from workbench.errors import SeveralArrays, WorkbenchError
 from workbench.guarantees import Bound
 from workbench.progress import Progress
@@ -208,7 +209,7 @@ def _file(path: str | os.PathLike[str]) -> Any:
     elif not Path(path).is_file():
         raise reason
     try:
-        found = open_file(path)
+        found = open_trajectory(path) if has_frames(path) else open_file(path)
     except SeveralArrays:
         raise
     except WorkbenchError:

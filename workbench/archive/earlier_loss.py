@@ -18,6 +18,7 @@ import numpy as np
 
 from workbench.backend import Array
 from workbench.data.readers.hdf5_snapshots import LOSS_OF_SWIFT
+from workbench.data.readers.xtc import XTC_PRECISION
 from workbench.guarantees import Limit
 
 DECIMALS = "least_significant_digit"
@@ -50,6 +51,8 @@ def earlier_loss(attributes: Mapping[str, Any]) -> tuple[str, Limit] | None:
     """
     if (digits := _whole(attributes.get(DECIMALS))) is not None:
         return f"{DECIMALS} {digits}", Limit("absolute", 0.5 * 10.0**-digits)
+    if (precision := _size(attributes.get(XTC_PRECISION))) is not None:
+        return f"the precision of xtc, 1/{precision:g},", Limit("absolute", 0.5 / precision)
     for names, kept in ((SIGNIFICANT_DIGITS, of_digits), (SIGNIFICANT_BITS, of_bits)):
         for name in names:
             if (count := _whole(attributes.get(name))) is not None:

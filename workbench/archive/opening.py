@@ -17,6 +17,7 @@ from workbench.data.readers.format import Format
 from workbench.data.readers.options import Cell
 from workbench.data.readers.snapshots import Snapshot
 from workbench.data.readers.source import Source
+from workbench.data.trajectory import Trajectory
 from workbench.errors import WorkbenchError
 
 
@@ -73,4 +74,15 @@ def _is_archive(source: Source) -> bool:
     return source.address is not None or is_archive(source.path)
 
 
-ARCHIVE = Format("archive", "Lossbench archive (folder or zip)", _is_archive, read, snapshot, reads_addresses=True)
+def trajectory(source: Source) -> Trajectory:
+    """The frames of an archive, decoded where they are read."""
+    archive = opened(source.place)
+    if isinstance(archive, CollectionOfArchives) or archive.kind != "trajectory":
+        raise WorkbenchError(f"{source.name} is an archive of another kind: open it by wb.open(...)")
+    found: Trajectory = archive.content.source(archive)
+    return found
+
+
+ARCHIVE = Format(
+    "archive", "Lossbench archive (folder or zip)", _is_archive, read, snapshot, reads_addresses=True, trajectory=trajectory
+)

@@ -19,7 +19,7 @@ from workbench import backend
 from workbench.archive.earlier_loss import earlier_loss, largest_of, note_on_earlier_loss
 from workbench.backend import Array
 from workbench.clusters.keep import KeepClusters
-from workbench.data import Field, Particles
+from workbench.data import Field, Particles, Trajectory
 from workbench.data.outline import Outlined
 from workbench.guarantees import Bound
 
@@ -140,7 +140,7 @@ def notes_on_groups(kept: Mapping[str, Any], particles: int) -> tuple[str, ...]:
     )
 
 
-def on_earlier_loss(data: Particles | Field, bound: Bound, values: Array) -> tuple[str, ...]:
+def on_earlier_loss(data: Particles | Field | Trajectory, bound: Bound, values: Array) -> tuple[str, ...]:
     """A note where the attributes of the file say that it has lost more than the bound allows.
 
     `values` are the valid ones, or the smallest and the largest of them.
@@ -151,13 +151,13 @@ def on_earlier_loss(data: Particles | Field, bound: Bound, values: Array) -> tup
     return () if note is None else (note,)
 
 
-def _rounded(data: Particles | Field) -> bool:
+def _rounded(data: Particles | Field | Trajectory) -> bool:
     """Whether the attributes of the file say that its values were rounded."""
     attributes = _attributes(data)
     return isinstance(attributes, Mapping) and earlier_loss(attributes) is not None
 
 
-def _attributes(data: Particles | Field) -> Any:
+def _attributes(data: Particles | Field | Trajectory) -> Any:
     return data.metadata.get("attributes" if isinstance(data, Field) else "positions")
 
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from workbench.archive import Archive, Dataset, compress
+from workbench.archive import Archive, Collection, Dataset, compress
 from workbench.archive.recognition import is_archive, require_suffix
 from workbench.archive.remote.sending import free_place
 from workbench.archive.request import ORDERS
@@ -26,10 +26,11 @@ from workbench.cli.leftovers import clear_leftovers
 from workbench.cli.notes import show_notes
 from workbench.cli.progress import Progress, add_quiet
 from workbench.cli.scale import in_words, scale_of
-from workbench.cli.source import add_file, flag, given_options, open_source
+from workbench.cli.source import add_file, flag, given_options, open_all_frames
 from workbench.cli.target import add_target, require_free
 from workbench.cli.workers import add_workers, in_chunks, wants_workers, workers_of
 from workbench.clusters import KeepClusters
+from workbench.data import Trajectory
 from workbench.data.readers import left_out
 from workbench.data.readers.address import is_address
 from workbench.errors import GuaranteeBroken, SeveralArrays, WorkbenchError
@@ -47,9 +48,9 @@ def add(commands: Any) -> None:
     """Add this command."""
     parser = commands.add_parser(
         "compress",
-        help="compress particles, a field or a dataset within error bounds",
-        description="Compress particles, a field, or a dataset with a bound for each of its arrays; every value is decoded "
-        "and checked against its bound first.",
+        help="compress particles, a field, a trajectory or a dataset within error bounds",
+        description="Compress particles, a field, all frames of a trajectory, or a dataset with a bound for each of its "
+        "arrays; every value is decoded and checked against its bound first.",
     )
     add_file(parser, "IN")
     add_target(parser, "archive to write: one file if it ends in .zip, a folder if in .zarr or nothing")
@@ -69,6 +70,8 @@ def add(commands: Any) -> None:
     parser.add_argument("--column-codec", metavar="NAME", help=text)
     text = "store the permutation of particles; without it, only the original can identify them"
     parser.add_argument("--store-permutation", action="store_true", help=text)
+    text = "of a trajectory: a file that names its atoms, such as .pdb or .gro"
+    parser.add_argument("--topology", metavar="FILE", help=text)
     add_clusters(parser)
     add_safeguards(parser)
     add_workers(parser, "IN")
@@ -97,15 +100,16 @@ def run(options: argparse.Namespace) -> int:
             scale = scale_of(data, bound)
             if not (options.quiet or options.json):
                 progress.say(in_words(scale, bound))
+        direct = on_workers or (isinstance(data, Trajectory) and not is_address(options.out))
         start = time.perf_counter()
         archive = compress(
             data, bound, codec, keep, options.order, progress, velocities=velocities,
             columns=_columns(options), column_codec=options.column_codec, store_permutation=options.store_permutation,
             client=client, scratch=options.scratch,
-            **({"out": options.out, "overwrite": options.overwrite} if on_workers else {}),
+            **({"out": options.out, "overwrite": options.overwrite} if direct else {}),
         )
         seconds = time.perf_counter() - start
-        if not on_workers:
+        if not direct:
             progress(None, f"writing {options.out}")
             (archive.upload if is_address(options.out) else archive.save)(options.out, options.overwrite)
     limit = archive.certificate[archive.data.layout.name].limit
@@ -153,8 +157,8 @@ def _is_field(options: argparse.Namespace) -> bool:
 
 
 def _data(options: argparse.Namespace) -> Any:
-    data = open_source(options)
-    if isinstance(data, Archive):
+    data = open_all_frames(options, options.topology)
+    if isinstance(data, Archive | Collection):
         raise WorkbenchError(f"{options.file} is an archive: compress the original it was made from")
     return data
 

@@ -14,16 +14,20 @@ from workbench.cli import numpy_files
 from workbench.cli.leftovers import clear_leftovers
 from workbench.cli.notes import show_notes
 from workbench.cli.target import add_target, is_plain_store, new_path, require_free
+from workbench.data import Trajectory, writers
 from workbench.errors import WorkbenchError
+from workbench.guarantees import SliceLimits
 
-SUFFIXES = (*numpy_files.SUFFIXES, *dataset_files.SUFFIXES, *particle_files.SUFFIXES)
+OF_FRAMES = writers.SUFFIXES
+SUFFIXES = tuple(dict.fromkeys((*numpy_files.SUFFIXES, *dataset_files.SUFFIXES, *particle_files.SUFFIXES, *OF_FRAMES)))
 
 
 def add_decoded_target(parser: argparse.ArgumentParser) -> None:
     """Add OUT."""
     text = (
         "file to write: .npy for the positions or values alone, .npz for all arrays of one archive, .nc (NetCDF-4) or "
-        ".zarr for fields and datasets, .hdf5 for particles, as snapshots of Gadget, AREPO and SWIFT"
+        ".zarr for fields and datasets, .hdf5 for particles, as snapshots of Gadget, AREPO and SWIFT; for trajectories "
+        f"{', '.join(OF_FRAMES)}"
     )
     add_target(parser, text)
     text = "lossless filter of .nc and .hdf5 (default: that of the source, or deflate); hdf5plugin may have to read others"
@@ -55,7 +59,17 @@ def holds_names(out: str) -> bool:
 
 def require_fitting_target(archive: Archive | Collection, options: argparse.Namespace) -> None:
     """Refuse a kind of file that does not suit the contents."""
+    if isinstance(archive, Archive) and archive.kind == "trajectory":
+        if Path(options.out).suffix not in (*OF_FRAMES, *numpy_files.SUFFIXES):
+            raise WorkbenchError(f"{options.archive} holds a trajectory: let OUT end in .npz, {', '.join(OF_FRAMES)}")
+        return
     named = holds_names(options.out)
+    if Path(options.out).suffix in OF_FRAMES and not named:
+        words = archive.content.words if isinstance(archive, Archive) else "members"
+        raise WorkbenchError(
+            f"{Path(options.out).suffix} is for trajectories; {options.archive} holds {words}: let OUT end in .npz, .hdf5 "
+            "(for particles), .nc or .zarr (for fields)"
+        )
     if isinstance(archive, Collection) and not named:
         raise WorkbenchError(
             f"{options.archive} holds {len(archive)} members: choose one by --member, or let OUT end in .nc or .zarr"
@@ -78,6 +92,27 @@ def write_one(archive: Archive, data: Any, options: argparse.Namespace) -> dict[
         with new_path(options.out, options.overwrite, options.archive) as partial:
             return {**about, "arrays": particle_files.write_particles(archive, data, partial, options.compression)}
     return {**about, **numpy_files.write_arrays(archive, data, options)}
+
+
+def write_frames(archive: Archive, trajectory: Trajectory, options: argparse.Namespace) -> dict[str, Any]:
+    """Write frames as a trajectory, decoded a few at a time, or as a file of NumPy; returns what is said about it."""
+    suffix, about = Path(options.out).suffix, numpy_files.what_is_written(archive, trajectory, options)
+    if suffix in numpy_files.SUFFIXES:
+        return {**about, **numpy_files.write_arrays(archive, trajectory, options)}
+    limit = archive.certificate["positions"].limit
+    within = None if limit is None or isinstance(limit, SliceLimits) or limit.relative else limit.value
+    with new_path(options.out, options.overwrite, options.archive) as partial:
+        written = writers.write_trajectory(trajectory, partial, suffix, within)
+    notes = list(written.notes)
+    if written.rounding:
+        total = "" if within is None else f"{within + written.rounding:.6g}"
+        beside = f"; with the bound of the archive, positions are within {total}" if total else ""
+        notes.append(f"{suffix} rounds positions, here by up to {written.rounding:.3g}{beside}")
+    show_notes([*notes, *(f"left out: {one}" for one in written.left_out)])
+    error = None if within is None else within + written.rounding
+    return {
+        **about, "rounding": written.rounding, "largest_error": error, "left_out": list(written.left_out), "notes": notes,
+    }
 
 
 def write_dataset_of_one(archive: Archive, name: str, dataset: Any, options: argparse.Namespace) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from workbench.cli.archives import describe_archive, print_archive
 from workbench.cli.datasets import dataset_instead, describe_dataset, print_dataset
 from workbench.cli.failure import failed, status_of
 from workbench.cli.members import add_member, chosen_member, describe_collection, print_collection
-from workbench.cli.source import KINDS, SWITCHES, add_file, add_trust, flag, given_options, open_any, print_result
+from workbench.cli.source import KINDS, SWITCHES, add_file, add_trust, flag, given_options, open_all_frames, print_result
 from workbench.cli.suggestion import suggestion, suggestion_for_dataset, with_archive
 from workbench.errors import SeveralArrays, WorkbenchError
 
@@ -60,7 +60,7 @@ def _several(options: argparse.Namespace) -> int:
 
 def _described(options: argparse.Namespace) -> tuple[dict[str, Any], Archive | Collection | None]:
     try:
-        data = open_any(options)
+        data = open_all_frames(options)
     except SeveralArrays as error:
         with dataset_instead(options, error) as dataset:
             _require_archive(None, options)

@@ -21,6 +21,7 @@ from workbench.cli.decoded_files import (
     require_fitting_target,
     without_notes,
     write_dataset_of_one,
+    write_frames,
     write_members,
     write_one,
 )
@@ -73,7 +74,9 @@ def _one(archive: Archive, options: argparse.Namespace, progress: Progress) -> t
     progress(None, f"decoding {options.archive}")
     data, damage = archive.salvage()
     progress(None, f"writing {options.out}")
-    if holds_names(options.out):
+    if archive.kind == "trajectory":
+        written = write_frames(archive, data, options)
+    elif holds_names(options.out):
         name = name_of(archive)
         written = write_dataset_of_one(archive, name, as_dataset(name, data), options)
     else:

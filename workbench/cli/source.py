@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from workbench.archive import Archive, Collection
@@ -12,10 +13,11 @@ from workbench.archive.opening import ARCHIVE, opened
 from workbench.cli.damaged import damage_told_apart
 from workbench.cli.visible import visible
 from workbench.data import Field, Particles
-from workbench.data.readers import open_file
+from workbench.data.readers import open_file, open_trajectory
 from workbench.data.readers.particle_types import ALL, NAMES
 from workbench.data.readers.paths import is_several
 from workbench.data.readers.source import Source
+from workbench.data.readers.trajectories import has_frames
 from workbench.errors import WorkbenchError
 from workbench.json_values import json_value
 
@@ -32,7 +34,7 @@ OPTIONS = {
     "name": "which variable or data set of the file",
     "shape": "shape of a raw file, comma-separated",
     "dtype": "number type of a raw file: float32 or float64",
-    "frame": "which frame of a trajectory, from 0",
+    "frame": "which frame of a trajectory, from 0, as particles",
     "particle_type": "which particle type of a snapshot: 0 to 5, gas, dark_matter, stars, black_holes, or all",
     "positions": "data set of the positions in an HDF5 or Zarr file of any layout, or one for each axis: x,y,z",
     "velocities": "data set of the velocities there, or one for each axis",
@@ -42,6 +44,7 @@ OPTIONS = {
     "external": "also read data that an HDF5 or BOV file keeps in other files outside of its folder",
 }
 SWITCHES = ("wrap", "external")
+FOR_FRAMES = ("format", "most_bytes", "scaled")   # the options that make sense for all frames of a trajectory
 
 
 def add_file(
@@ -113,6 +116,23 @@ def open_any(options: argparse.Namespace) -> Any:
         given["box"] = None
     with damage_told_apart(options.file):
         return open_file(options.file, **given)
+
+
+def open_all_frames(options: argparse.Namespace, topology: str | None = None) -> Any:
+    """Open FILE; one of several frames is a trajectory, unless a frame is chosen."""
+    given = {option: getattr(options, option) for option in given_options(options)}
+    several = not is_several(options.file) and Path(options.file).expanduser().is_file()
+    with damage_told_apart(options.file):
+        if "frame" in given or not several or not has_frames(options.file, **given):
+            if topology is not None:
+                raise WorkbenchError(f"--topology is for a trajectory; {options.file} is none, or one frame: leave it out")
+            return open_any(options)
+        if unfit := [option for option in given if option not in FOR_FRAMES]:
+            raise WorkbenchError(
+                f"{flag(unfit[0])} is for one frame; {options.file} has several, whose positions stay as they are: choose "
+                "one by --frame, or leave it out"
+            )
+        return open_trajectory(options.file, topology, **given)
 
 
 def _is_archive(file: str) -> bool:

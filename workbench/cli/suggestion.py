@@ -17,8 +17,10 @@ import numpy as np
 
 from workbench.archive.plausibility import spread_of
 from workbench.bounds import predict
-from workbench.data import Field, Particles
+from workbench.data import Field, Particles, Trajectory
 from workbench.data.readers.leaving import left_out
+from workbench.data.unit_grammar import factor_between
+from workbench.data.units import unit_of
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute
 
@@ -38,6 +40,9 @@ def suggestion(data: Any, file: str, opening: str = "") -> dict[str, str]:
     bound = beginning(data)
     if bound is None:
         return {}
+    if isinstance(data, Trajectory):
+        about = f"--abs {bound:g}: {_of_trajectory(data)}"
+        return {"start_with": about, "next": f"{compress(file)} --abs {bound:g}"}
     command = f"{compress(file)} {_rules(data, bound, opening)}"
     if bound == 0:
         return {"start_with": "--abs 0: every value as it is", "next": command}
@@ -86,9 +91,31 @@ def beginning(data: Any) -> float | None:
     >>> beginning(Field([0.0, 100.0])), beginning(Field([3, 4, 5])), beginning(Field([7.0, 7.0]))
     (0.5, 0.0, 0.0)
     """
+    if isinstance(data, Trajectory):
+        return beginning_of_trajectory(data)
     if isinstance(data, Particles):
         return _rounded(SHARE * float(data.spacing), whole=False)
     return beginning_of_values(data.values, data.mask) if isinstance(data, Field) else None
+
+
+def beginning_of_trajectory(data: Trajectory) -> float:
+    """A picometre, or half a step of a file that is rounded; without a unit, a thousandth of the spread of a frame.
+
+    >>> beginning_of_trajectory(Trajectory([[[0.0, 0.0, 0.0]]], metadata={"units": {"length": "angstrom"}}))
+    0.01
+    """
+    stated = data.metadata.get("precision")
+    if isinstance(stated, int | float) and stated > 0:
+        return 0.5 / stated
+    if unit := unit_of(data):
+        return float(f"{factor_between('pm', unit):.6g}")
+    return _rounded(0.001 * float(np.std(data[0].positions)), whole=False)
+
+
+def _of_trajectory(data: Trajectory) -> str:
+    if isinstance(data.metadata.get("precision"), int | float):
+        return "half a step of the file, which is rounded already: its numbers come back"
+    return "a picometre" if unit_of(data) else "a thousandth of the spread of the first frame"
 
 
 def beginning_of_values(values: Any, mask: Any = None) -> float | None:

@@ -11,10 +11,21 @@ from workbench.archive.content.content import Content
 from workbench.archive.content.registry import content_of
 from workbench.cli.failure import failed
 from workbench.cli.progress import Progress, add_quiet
-from workbench.cli.source import add_archive, add_file, open_archive, open_data, print_result, require_file
+from workbench.cli.source import (
+    add_archive,
+    add_file,
+    flag,
+    given_options,
+    open_archive,
+    open_data,
+    print_result,
+    require_file,
+)
 from workbench.cli.verify_members import verify_members
 from workbench.cli.visible import visible, visible_lines
-from workbench.errors import GuaranteeBroken
+from workbench.data import Trajectory
+from workbench.data.readers import open_trajectory
+from workbench.errors import GuaranteeBroken, WorkbenchError
 from workbench.guarantees.guarantee import known
 from workbench.metrics import Report
 
@@ -60,10 +71,17 @@ def _report(archive: Archive, options: argparse.Namespace, progress: Progress) -
     original = None
     if options.file is not None:
         progress(None, f"reading {options.file}")
-        original = open_data(options)
+        original = _frames(options) if archive.kind == "trajectory" else open_data(options)
         _require_alike(archive, original, options.file)
     progress(None, f"verifying {options.archive}")
     return archive.verify(original)
+
+
+def _frames(options: argparse.Namespace) -> Trajectory:
+    """The original of a trajectory, also one of a single frame."""
+    if given := given_options(options):
+        raise WorkbenchError(f"{flag(given[0])} is not for all frames of a trajectory: leave it out")
+    return open_trajectory(options.file)
 
 
 def _require_alike(archive: Archive, original: Any, file: str) -> None:

@@ -35,6 +35,7 @@ _OWN = {
     "prequantised": "workbench.codecs.prequantised:Prequantised",
     "neighbours": "workbench.codecs.neighbours:Neighbours",
     "motion": "workbench.codecs.motion:Motion",
+    "rounded": "workbench.codecs.rounded:Rounded",
     "staged": "workbench.codecs.staged:Staged",
     "numcodecs": "workbench.codecs.numcodecs:NumCodecs",
 }
@@ -62,7 +63,7 @@ def built_in() -> list[str]:
     """The names of the codecs of this package that every installation can decode.
 
     >>> built_in()
-    ['lattice', 'interpolation', 'pcodec', 'prequantised', 'neighbours', 'motion', 'staged']
+    ['lattice', 'interpolation', 'pcodec', 'prequantised', 'neighbours', 'motion', 'rounded', 'staged']
     """
     return [name for name, each in own().items() if each.needs_extra is None]
 

@@ -44,6 +44,20 @@ def edges_of(lengths: Sequence[float] | np.ndarray, angles: Sequence[float] | np
     return edges
 
 
+def lengths_and_angles(edges: np.ndarray) -> np.ndarray:
+    """The lengths of edges, and the angles alpha, beta, gamma between them in degrees.
+
+    >>> lengths_and_angles(np.diag([1.0, 2.0, 3.0])).tolist()
+    [1.0, 2.0, 3.0, 90.0, 90.0, 90.0]
+    """
+    a, b, c = rows = np.asarray(edges, np.float64)
+    lengths = np.linalg.norm(rows, axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        cosines = [one @ other / (np.linalg.norm(one) * np.linalg.norm(other)) for one, other in ((b, c), (a, c), (a, b))]
+    angles = np.degrees(np.arccos(np.nan_to_num(np.clip(cosines, -1, 1))))
+    return np.concatenate([lengths, angles])
+
+
 def kept_cell(edges: Any, periodic: bool) -> dict[str, Any]:
     """The entry of metadata for a cell: its edges, and whether the particles are in it or in a space that the caller chose.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from workbench.data.field import Field
 from workbench.data.particles import Particles
+from workbench.data.trajectory import Trajectory
 
 LENGTHS = ("length", "positions")   # keys of units of length
 UNSTATED = "not stated"             # how readers begin when a file has no units
@@ -48,7 +49,7 @@ def unit_of_axes(field: Field) -> str:
     return unit_of_length(field.metadata) if isinstance(field.metadata.get("units"), Mapping) else ""
 
 
-def unit_of(data: Particles | Field) -> str:
+def unit_of(data: Particles | Field | Trajectory) -> str:
     """The unit in which errors of these data are: of values, or of positions; empty if it is not stated.
 
     >>> unit_of(Particles([[0.0, 0.0]], metadata={"units": {"UnitLength_in_cm": 3.0856776e21}}))

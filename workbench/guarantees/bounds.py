@@ -25,6 +25,7 @@ from workbench.backend import Array
 from workbench.codecs.codec import Tolerance
 from workbench.data.field import Field
 from workbench.data.particles import Particles
+from workbench.data.trajectory import Trajectory
 from workbench.data.unit_grammar import factor_between, number_and_unit
 from workbench.data.units import unit_of
 from workbench.errors import WorkbenchError
@@ -90,7 +91,7 @@ class Bound(ABC):
         given = f"eb={self.eb!r}" if self.unit is None else repr(f"{self.eb!r} {self.unit}")
         return f"{type(self).__name__}({given})"
 
-    def for_data(self, data: Particles | Field) -> Self:
+    def for_data(self, data: Particles | Field | Trajectory) -> Self:
         """The bound in the unit of these data: itself, unless it was given with a unit.
 
         >>> Absolute("10 kpc/h").for_data(Particles([[0.0, 0.0]], metadata={"units": "Mpc/h, km/s"}))

@@ -23,6 +23,7 @@ import numpy as np
 from workbench.backend import Array
 from workbench.data.field import Field
 from workbench.data.particles import Particles
+from workbench.data.trajectory import Trajectory
 from workbench.errors import GuaranteeBroken, WorkbenchError, briefly
 from workbench.guarantees.bounds import Bound, Limit, Relative, bound_from_dict
 from workbench.guarantees.slice_ends import SliceEnds
@@ -130,7 +131,7 @@ class PerSlice(Bound):
         """Whether limits depend on the values."""
         return any(isinstance(bound, Relative) for bound in self.different)
 
-    def for_data(self, data: Particles | Field) -> Self:
+    def for_data(self, data: Particles | Field | Trajectory) -> Self:
         """The bound in the unit of these data, with the number of the axis."""
         if not isinstance(data, Field):
             raise WorkbenchError(f"wb.PerSlice is for fields; got {data!r}: give one bound for all particles")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from workbench import backend, ordering
 from workbench.archive import checks
 from workbench.archive import region as regions
 from workbench.archive.archive import Archive
+from workbench.archive.compress import source_of
 from workbench.archive.content.consistency import are_lengths, is_finite, type_and_shape, wrong_array, wrong_column
 from workbench.archive.content.content import Content
 from workbench.archive.content.particles_examination import ParticlesExamination, curve_of, require_like, space
@@ -30,10 +32,10 @@ from workbench.archive.store import MemoryStore
 from workbench.backend import Array
 from workbench.codecs import CodecFailed
 from workbench.codecs.portable import Portable
-from workbench.data import Particles
+from workbench.data import Particles, Trajectory
 from workbench.data.chunked import POSITIONS, ChunkedParticles, even_sizes
 from workbench.data.particles import COMPANIONS, named
-from workbench.data.readers import left_out
+from workbench.data.readers import left_out, open_file
 from workbench.data.readers.source import Source
 from workbench.data.readers.tables import Table
 from workbench.data.triclinic import KEY, in_triclinic_cell
@@ -88,6 +90,10 @@ class ParticlesContent(Content):
             supply = InChunks(source, call.metadata, request, executor, folder, call.parts)
             with call.place(supply.token()) as place:
                 return compress_particles(supply, request, place, executor)
+
+    def original(self, given: Any) -> Any:
+        found = source_of(given) if isinstance(given, str | os.PathLike) else given
+        return super().original(open_file(given) if isinstance(found, Trajectory) else found)   # the first of its frames
 
     def contradiction(self, attributes: Mapping[str, Any], layouts: Mapping[str, ArrayLayout], damaged: bool) -> str | None:
         positions = layouts["positions"]

@@ -39,7 +39,7 @@ def in_words() -> str:
     """All kinds, for messages.
 
     >>> in_words()
-    'particles, a field or a variable'
+    'particles, a field, a variable or a trajectory'
     """
     *others, last = (content.words for content in KINDS.values())
     return f"{', '.join(others)} or {last}"

@@ -20,8 +20,9 @@ from workbench.data.readers.options import FROM_FILE
 from workbench.data.readers.registry import check_options, format_of, formats, register
 from workbench.data.readers.series import SnapshotSeries, series_of
 from workbench.data.readers.source import Source
+from workbench.data.readers.trajectories import open_trajectory
 
-__all__ = ["Format", "formats", "left_out", "open_chunked", "open_file", "open_series", "register"]
+__all__ = ["Format", "formats", "left_out", "open_chunked", "open_file", "open_series", "open_trajectory", "register"]
 
 Path = str | os.PathLike[str]
 Files = Path | Sequence[Path]
@@ -42,7 +43,7 @@ def open_file(path: Files, *, format: str | None = None, **options: Any) -> Any:
       velocities one for all axes, or a list of one for each
     - `columns`: further columns of particles, such as ["Potential", "Density"], or "all"; in HDF5
       and Zarr files of any layout the names of data sets, or a mapping of names of columns to these
-    - `frame`: in trajectories, counted from 0
+    - `frame`: in trajectories, counted from 0; all frames are opened by `wb.open_trajectory`
     - `name`: which of several arrays; the error lists them
     - `scaled`: apply scale factors in NetCDF, Zarr and HDF5; None does so for packed integers only
     - `shape`, `dtype`: of raw floats; `kind`: whether a bare array is "particles" or a "field"

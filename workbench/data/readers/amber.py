@@ -9,6 +9,7 @@ cell, which then are float64.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,14 +17,17 @@ import numpy as np
 from workbench.data.particles import Particles
 from workbench.data.readers import cf, netcdf
 from workbench.data.readers.format import Format
+from workbench.data.readers.frames import trajectory as all_frames
 from workbench.data.readers.images import Images
 from workbench.data.readers.leaving import named, noted, other_frames
 from workbench.data.readers.options import FROM_FILE, Cell, FileBox, chosen_frame, particles, shifted
 from workbench.data.readers.source import Source, plain
+from workbench.data.trajectory import ARRAYS, Frames, Trajectory
 from workbench.data.triclinic import edges_of
 from workbench.errors import WorkbenchError
 
 LABELS = ("spatial", "cell_spatial", "cell_angular")   # names of axes
+OF_ARRAYS = {"positions": "coordinates", "velocities": "velocities", "origins": "cell_origin", "times": "time"}
 READ = {"coordinates", "velocities", "cell_origin", "cell_lengths", "cell_angles", "time", *LABELS}
 
 
@@ -48,11 +52,12 @@ def read(
     return particles(positions, cell, box, velocities, metadata=metadata, images=Images.ANY, wrap=wrap)
 
 
-def _read(source: Source, dataset: Any, name: str, frame: int, scaled: bool | None) -> np.ndarray | None:
+def _read(source: Source, dataset: Any, name: str, frame: int | slice, scaled: bool | None) -> np.ndarray | None:
     if name not in dataset.variables:
         return None
     variable = dataset[name]
-    source.require_room(name, variable.dtype.itemsize * math.prod(variable.shape[1:]))
+    frames = frame.stop - frame.start if isinstance(frame, slice) else 1
+    source.require_room(name, frames * variable.dtype.itemsize * math.prod(variable.shape[1:]))
     return cf.unpacked(variable[frame], {key: variable.getncattr(key) for key in variable.ncattrs()}, scaled)
 
 
@@ -82,6 +87,45 @@ def _metadata(dataset: Any, frame: int, frames: int, scaled: bool | None) -> dic
     }
 
 
+class AmberFrames(Frames):
+    """The frames of a file, as they are stored or with their scale factors."""
+
+    def __init__(self, source: Source, scaled: bool | None) -> None:
+        self.source, self.scaled = source, scaled
+        with netcdf.opened(source) as dataset:
+            self.count, first = len(dataset.dimensions["frame"]), self._found(dataset, 0, 1, ARRAYS)
+        if "positions" not in first:
+            raise WorkbenchError(f"{source.name} has no coordinates: expected a variable of that name")
+        self.arrays = {name: (array.shape[1:], array.dtype) for name, array in first.items()}
+
+    def read(self, begin: int, end: int, names: Sequence[str]) -> dict[str, np.ndarray]:
+        """These arrays of the frames from `begin` to `end`."""
+        with netcdf.opened(self.source) as dataset:
+            return self._found(dataset, begin, end, names)
+
+    def _found(self, dataset: Any, begin: int, end: int, names: Sequence[str]) -> dict[str, np.ndarray]:
+        span, found = slice(begin, end), {}
+        for name, variable in OF_ARRAYS.items():
+            if name in names and (values := _read(self.source, dataset, variable, span, self.scaled)) is not None:
+                found[name] = np.ascontiguousarray(values)
+        lengths = _read(self.source, dataset, "cell_lengths", span, self.scaled) if "cells" in names else None
+        if lengths is not None:
+            angles = _read(self.source, dataset, "cell_angles", span, self.scaled)
+            right = np.full_like(lengths, 90.0) if angles is None else angles
+            found["cells"] = np.concatenate([lengths, right], axis=1)
+        return found
+
+
+def trajectory(source: Source, *, scaled: bool | None = None) -> Trajectory:
+    """All frames, as stored unless they are to be scaled."""
+    with netcdf.opened(source) as dataset:
+        described = _metadata(dataset, 0, 0, scaled)
+        others = named("variable", set(dataset.variables) - READ)
+    frames = AmberFrames(source, scaled)
+    metadata = {name: entry for name, entry in described.items() if name not in ("frame", "time")}
+    return all_frames(frames, {}, {**metadata, "frames": frames.count}, others)
+
+
 def _recognises(source: Source) -> bool:
     if not netcdf.is_netcdf(source):
         return False
@@ -89,4 +133,4 @@ def _recognises(source: Source) -> bool:
         return "AMBER" in str(getattr(dataset, "Conventions", ""))
 
 
-AMBER = Format("amber", "AMBER NetCDF trajectory", _recognises, read)
+AMBER = Format("amber", "AMBER NetCDF trajectory", _recognises, read, trajectory=trajectory)

@@ -28,6 +28,7 @@ class Format:
     snapshot: Callable[..., Any] | None = None
     files_stated: Callable[[Source], int] | None = None   # of the snapshot that a file belongs to
     reads_addresses: bool = False   # as https://..., too
+    trajectory: Callable[..., Any] | None = None   # of formats with many frames: all of them, read when they are needed
 
     @property
     def options(self) -> tuple[str, ...]:

@@ -16,15 +16,18 @@ import numpy as np
 from workbench.data.particles import Particles
 from workbench.data.readers.format import Format
 from workbench.data.readers.frame_index import BYTES_OF_ATOM, known_frames, nearest_frame, text_lines
+from workbench.data.readers.frames import Parsed, TextFormat
 from workbench.data.readers.images import Images
 from workbench.data.readers.leaving import noted
 from workbench.data.readers.options import FROM_FILE, Cell, FileBox, chosen_frame, particles
 from workbench.data.readers.source import Source
+from workbench.data.trajectory import Trajectory
 
 ATOM = re.compile(rb"[ \d]{5}.{5}.{5}[ \d]{5} *-?\d+\.\d+ *-?\d+\.\d+ *-?\d+\.\d+")
 NAMES = 20            # characters in front of the numbers
 USUAL_WIDTH = 8       # of a position with three decimals
 PLACES = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1))   # of the numbers of a cell
+COLUMNS = {"residue": slice(0, 5), "residue_name": slice(5, 10), "name": slice(10, 15)}   # of a line
 STATED = {"time": re.compile(r"\bt=\s*([-+\d.eE]+)"), "step": re.compile(r"\bstep=\s*(\d+)")}
 
 
@@ -53,7 +56,7 @@ def read(source: Source, *, frame: int = 0, box: FileBox = FROM_FILE, wrap: bool
     others = [f"all frames but frame {wanted}"] if more or wanted else []
     metadata = noted(metadata, others, ["names of atoms and residues"])
     velocities = values[:, 3:] if values.shape[1] == 6 else None
-    cell = _cell(source, edges)
+    cell = Cell.of_edges(_edges(source, edges))
     return particles(values[:, :3], cell, box, velocities, metadata=metadata, images=Images.ANY, wrap=wrap)
 
 
@@ -98,8 +101,8 @@ def _stated(title: str) -> dict[str, float]:
         return {}
 
 
-def _cell(source: Source, line: str) -> Cell:
-    """The cell from three numbers or nine: the diagonal first."""
+def _edges(source: Source, line: str) -> np.ndarray:
+    """The edges of the cell from three numbers or nine: the diagonal first."""
     try:
         numbers = [float(word) for word in line.split()]
     except ValueError:
@@ -109,7 +112,34 @@ def _cell(source: Source, line: str) -> Cell:
     edges = np.zeros((3, 3))
     for place, number in zip(PLACES, numbers, strict=False):
         edges[place] = number
-    return Cell.of_edges(edges)
+    return edges
 
 
-GRO = Format("gro", "GROMACS structure (.gro)", is_gro, read)
+def _parsed(source: Source, found: tuple[str, list[str], str], number: int) -> Parsed:
+    """The arrays of a frame, and the names of its atoms."""
+    title, lines, edges = found
+    values, cell, stated = _numbers(source, lines), _edges(source, edges), _stated(title)
+    arrays = {"positions": values[:, :3]}
+    if values.shape[1] == 6:
+        arrays["velocities"] = values[:, 3:]
+    if cell.any():
+        arrays["cells"] = cell
+    if "time" in stated:
+        arrays["times"] = np.array(stated["time"])
+    if "step" in stated:
+        arrays["steps"] = np.array(int(stated["step"]))
+    columns = {name: np.array([line[at].strip() for line in lines]) for name, at in COLUMNS.items()}
+    residues = columns.pop("residue")
+    if all(map(str.isdecimal, residues.tolist())):
+        columns["residue"] = residues.astype(np.int64)
+    return Parsed(arrays, columns, {"title": title.strip()})
+
+
+def trajectory(source: Source) -> Trajectory:
+    """All frames, with the names of atoms and residues."""
+    units = {"length": "nm", "time": "ps", "velocity": "nm/ps"}
+    return TEXT.trajectory(source, {"format": "GROMACS gro", "units": units})
+
+
+TEXT = TextFormat(_next_frame, lambda found: len(found[1]), _parsed)
+GRO = Format("gro", "GROMACS structure (.gro)", is_gro, read, trajectory=trajectory)

@@ -16,15 +16,19 @@ import numpy as np
 from workbench.data.particles import Particles
 from workbench.data.readers.format import Format
 from workbench.data.readers.frame_index import BYTES_OF_ATOM, known_frames, nearest_frame, text_lines
+from workbench.data.readers.frames import Parsed, TextFormat
 from workbench.data.readers.images import Images
 from workbench.data.readers.leaving import named, noted
 from workbench.data.readers.options import FROM_FILE, Cell, FileBox, chosen_frame, particles, shifted
 from workbench.data.readers.source import Source
+from workbench.data.trajectory import Trajectory
 from workbench.data.triclinic import is_triclinic
 from workbench.errors import WorkbenchError
 
 SPELLINGS = (("x", "y", "z"), ("xu", "yu", "zu"), ("xs", "ys", "zs"), ("xsu", "ysu", "zsu"))
-VELOCITIES = ("vx", "vy", "vz")
+VELOCITIES, IMAGES = ("vx", "vy", "vz"), ("ix", "iy", "iz")
+WHOLE = {"id": "id", "mol": "residue", "type": "type"}   # the columns of atoms that are whole numbers, and their names here
+NUMBERS = {"mass": "mass", "q": "charge"}
 
 
 @dataclass(frozen=True)
@@ -51,10 +55,7 @@ def read(source: Source, *, frame: int = 0, box: FileBox = FROM_FILE, wrap: bool
         more = bool(next(lines, "").strip())
     table = _table(source, found)
     low, edges = _bounds(source, found)
-    spelling = next((names for names in SPELLINGS if set(names) <= table.keys()), None)
-    if spelling is None:
-        listed = ", ".join(found.columns)
-        raise WorkbenchError(f"{source.name} has no columns x, y, z (or xu, xs, xsu, ...); it has {listed}")
+    spelling = _spelling(source, found, table)
     positions = np.stack([table[name] for name in spelling], axis=1)
     positions = positions @ edges if "s" in spelling[0] else shifted(positions, low)
     velocities = np.stack([table[name] for name in VELOCITIES], axis=1) if set(VELOCITIES) <= table.keys() else None
@@ -74,6 +75,15 @@ def read(source: Source, *, frame: int = 0, box: FileBox = FROM_FILE, wrap: bool
     return particles(
         positions, cell, box, velocities, ids, metadata, table.get("mass"), images=Images.ANY, wrap=wrap
     )
+
+
+def _spelling(source: Source, frame: Frame, table: dict[str, np.ndarray]) -> tuple[str, ...]:
+    """The names of the columns that hold positions."""
+    spelling = next((names for names in SPELLINGS if set(names) <= table.keys()), None)
+    if spelling is None:
+        listed = ", ".join(frame.columns)
+        raise WorkbenchError(f"{source.name} has no columns x, y, z (or xu, xs, xsu, ...); it has {listed}")
+    return spelling
 
 
 def _flags(frame: Frame) -> list[str]:
@@ -126,7 +136,7 @@ def _table(source: Source, frame: Frame) -> dict[str, np.ndarray]:
     rows = [line.split() for line in frame.atoms]
     if not rows or any(len(row) != len(frame.columns) for row in rows):
         raise source.damaged(f"expected lines of the {len(frame.columns)} columns {' '.join(frame.columns)}")
-    wanted = {"id", *VELOCITIES, *itertools.chain(*SPELLINGS)}
+    wanted = {*WHOLE, *NUMBERS, *VELOCITIES, *IMAGES, *itertools.chain(*SPELLINGS)}
     try:
         table = {
             name: np.array([row[at] for row in rows], np.float64) for at, name in enumerate(frame.columns) if name in wanted
@@ -154,4 +164,39 @@ def _bounds(source: Source, frame: Frame) -> tuple[np.ndarray, np.ndarray]:
     return low, np.array([[x, 0, 0], [xy, y, 0], [xz, yz, z]])
 
 
-LAMMPS = Format("lammps", "LAMMPS text dump", lambda source: source.starts_with(b"ITEM: "), read)
+def _parsed(source: Source, frame: Frame, number: int) -> Parsed:
+    """The arrays of a frame; positions that are fractions of the cell become lengths, from its low corner on."""
+    table, (low, edges) = _table(source, frame), _bounds(source, frame)
+    spelling = _spelling(source, frame, table)
+    positions = np.stack([table[name] for name in spelling], axis=1)
+    arrays = {
+        "positions": positions @ edges + low if "s" in spelling[0] else positions, "cells": edges, "origins": low,
+        "steps": np.array(frame.step),
+    }
+    for name, columns in (("velocities", VELOCITIES), ("images", IMAGES)):
+        if set(columns) <= table.keys():
+            values = np.stack([table[column] for column in columns], axis=1)
+            arrays[name] = values.astype(np.int32) if name == "images" else values
+    whole = {ours: table[theirs].astype(np.int64) for theirs, ours in WHOLE.items() if theirs in table}
+    text = {"element": _words(frame, "element")} if "element" in frame.columns else {}
+    numbers = {ours: table[theirs] for theirs, ours in NUMBERS.items() if theirs in table}
+    return Parsed(arrays, {**whole, **text, **numbers}, {"boundaries": _flags(frame), "columns": frame.columns})
+
+
+def _words(frame: Frame, name: str) -> np.ndarray:
+    """A column of text, sorted by id where there are ids."""
+    rows = [line.split() for line in frame.atoms]
+    words, place = np.array([row[frame.columns.index(name)] for row in rows]), frame.columns
+    return words[np.argsort([int(row[place.index("id")]) for row in rows], kind="stable")] if "id" in place else words
+
+
+def trajectory(source: Source) -> Trajectory:
+    """All frames, atoms sorted by id where there are ids; positions are from the origin of the run."""
+    metadata = {"format": "LAMMPS text dump", "units": "not stated; they are those of the LAMMPS run"}
+    return TEXT.trajectory(source, metadata)
+
+
+TEXT = TextFormat(_next_frame, lambda frame: len(frame.atoms), _parsed)
+LAMMPS = Format(
+    "lammps", "LAMMPS text dump", lambda source: source.starts_with(b"ITEM: "), read, trajectory=trajectory
+)

@@ -7,11 +7,12 @@ from typing import Any
 
 from workbench.data.field import Field
 from workbench.data.particles import Particles
+from workbench.data.trajectory import Trajectory
 
 KEY = "left_out"   # in the metadata
 
 
-def left_out(data: Particles | Field) -> list[str]:
+def left_out(data: Particles | Field | Trajectory) -> list[str]:
     """Contents of the file that are not in the data: other particles, columns, variables, frames.
 
     >>> left_out(Field([1.0, 2.0], metadata={"left_out": ["the variable area"]}))

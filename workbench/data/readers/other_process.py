@@ -73,8 +73,8 @@ class _Process:
         return children.how_it_ended(self.process)
 
 
-def arrays_of_frame(source: Source, module: str, function: str, frame: int) -> dict[str, Any]:
-    """What a function of a module returns for a path and the number of a frame: arrays by name."""
+def arrays_of_frame(source: Source, module: str, function: str, frame: int | list[int]) -> dict[str, Any]:
+    """What a function of a module returns for a path and the number of a frame, or the ends of some: arrays by name."""
     request = {
         "module": module, "function": function, "path": str(source.path.absolute()), "frame": frame,
         "memory": MEMORY + MEMORY_PER_BYTE * source.size, "seconds": SECONDS + int(source.size * SECONDS_PER_BYTE),

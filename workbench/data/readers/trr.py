@@ -7,6 +7,7 @@ and leave an index beside the data. Precision is not stated: it follows from the
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,13 +16,17 @@ import numpy as np
 from workbench.data.particles import Particles
 from workbench.data.readers.format import Format
 from workbench.data.readers.frame_index import state_of
+from workbench.data.readers.frames import require_same_atoms
+from workbench.data.readers.frames import trajectory as all_frames
 from workbench.data.readers.images import Images
 from workbench.data.readers.leaving import noted, other_frames
 from workbench.data.readers.options import FROM_FILE, Cell, FileBox, chosen_frame, particles
 from workbench.data.readers.source import Source
+from workbench.data.trajectory import Frames, Trajectory
 from workbench.errors import WorkbenchError
 
 BEGINNING = (1993).to_bytes(4, "big") + (13).to_bytes(4, "big") + (12).to_bytes(4, "big") + b"GMX_trn_file"
+OF_ARRAYS = {"positions": "x", "velocities": "v", "cells": "box"}
 BLOCKS = ("ir", "e", "box", "virial", "pressure", "top", "sym", "x", "v", "f")   # their sizes, in this order
 
 
@@ -128,4 +133,54 @@ def _precision(source: Source, sizes: dict[str, int], atoms: int) -> np.dtype:
     return np.dtype(f">f{int(widths.pop())}")
 
 
-TRR = Format("trr", "GROMACS trajectory (.trr)", lambda source: source.starts_with(BEGINNING), read)
+class TrrFrames(Frames):
+    """The frames of a file that have positions."""
+
+    def __init__(self, source: Source, starts: Sequence[int], kept: Sequence[str]) -> None:
+        self.source, self.starts, self.count = source, starts, len(starts)
+        first = Frame.of(source, starts[0])
+        native = first.floats.newbyteorder("=")
+        shapes = {"positions": (first.atoms, 3), "velocities": (first.atoms, 3), "cells": (3, 3)}
+        self.arrays = {
+            **{name: (shape, native) for name, shape in shapes.items() if name in kept},
+            "times": ((), native), "steps": ((), np.dtype(np.int32)),
+        }
+
+    def read(self, begin: int, end: int, names: Sequence[str]) -> dict[str, np.ndarray]:
+        """These arrays of the frames from `begin` to `end`."""
+        found = {name: np.empty((end - begin, *self.arrays[name][0]), self.arrays[name][1]) for name in names}
+        for place, start in enumerate(self.starts[begin:end]):
+            frame = Frame.of(self.source, start)
+            for name, array in found.items():
+                array[place] = frame.block(OF_ARRAYS[name]) if name in OF_ARRAYS else getattr(frame, name[:-1])
+        return found
+
+
+def trajectory(source: Source) -> Trajectory:
+    """All complete frames that have positions, in nanometres and picoseconds, in the precision on disk."""
+    starts, rest = _starts(*state_of(source))
+    frames = [Frame.of(source, at) for at in starts]
+    with_positions = [frame for frame in frames if frame.sizes["x"]]
+    if not with_positions:
+        raise WorkbenchError(f"no frame of {source.name} has positions: expected a trajectory")
+    first = with_positions[0]
+    for number, frame in enumerate(with_positions):
+        require_same_atoms(source, number, frame.atoms, first.atoms)
+        if frame.floats != first.floats:
+            raise WorkbenchError(f"{source.name} has frames in float32 and in float64: read single frames by wb.open(...)")
+    kept = [name for name, block in OF_ARRAYS.items() if all(frame.sizes[block] for frame in with_positions)]
+    some = [name for name, block in OF_ARRAYS.items() if name not in kept and any(one.sizes[block] for one in frames)]
+    notes = [
+        *(f"the {name}, which only some frames have" for name in some),
+        *(["the forces"] if any(frame.sizes["f"] for frame in frames) else []),
+        *([f"{len(frames) - len(with_positions)} frames without positions"] if len(frames) > len(with_positions) else []),
+        *([rest] if rest else []),
+    ]
+    units = {"length": "nm", "time": "ps", "velocity": "nm/ps"}
+    metadata = {"format": "GROMACS trr", "frames": len(with_positions), "units": units}
+    return all_frames(TrrFrames(source, [frame.at for frame in with_positions], kept), {}, metadata, notes)
+
+
+TRR = Format(
+    "trr", "GROMACS trajectory (.trr)", lambda source: source.starts_with(BEGINNING), read, trajectory=trajectory
+)

@@ -7,6 +7,7 @@ beside the data, in folders that may be read-only.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,26 @@ import numpy as np
 
 from workbench.data.particles import Particles
 from workbench.data.readers.format import Format
+from workbench.data.readers.frame_index import state_of
+from workbench.data.readers.frames import require_same_atoms
+from workbench.data.readers.frames import trajectory as all_frames
 from workbench.data.readers.images import Images
 from workbench.data.readers.leaving import noted, other_frames
 from workbench.data.readers.libraries import library
 from workbench.data.readers.options import FROM_FILE, Cell, FileBox, chosen_frame, particles
 from workbench.data.readers.other_process import arrays_of_frame
 from workbench.data.readers.source import Source
+from workbench.data.trajectory import Frames, Trajectory
 from workbench.errors import WorkbenchError
 
+XTC_PRECISION = "xtc_precision"   # of metadata of positions: they are rounded to its inverse
+MOST_PLAIN = 9                    # atoms whose positions are not compressed
+HEADER = np.dtype([
+    ("magic", ">i4"), ("atoms", ">i4"), ("step", ">i4"), ("time", ">f4"), ("box", ">f4", (3, 3)), ("again", ">i4"),
+])
+FEW = np.dtype([   # what is remembered of it
+    ("at", "i8"), ("atoms", "i4"), ("step", "i4"), ("time", "f4"), ("box", "f4", (3, 3)), ("precision", "f4"),
+])
 MAGICS = tuple(number.to_bytes(4, "big") for number in (1995, 2023))   # the second one for more than 300 million atoms
 
 
@@ -69,4 +82,90 @@ def _starts(path: str, *state: int) -> np.ndarray:
         return np.array(frames.calc_offsets())
 
 
-XTC = Format("xtc", "GROMACS trajectory (.xtc)", lambda source: source.starts_with(*MAGICS), read)
+class XtcFrames(Frames):
+    """The frames of a file: their headers are read here, and positions by the library in another process."""
+
+    def __init__(self, source: Source, count: int, atoms: int, periodic: bool) -> None:
+        self.source, self.count = source, count
+        float32 = np.dtype(np.float32)
+        self.arrays = {
+            "positions": ((atoms, 3), float32), **({"cells": ((3, 3), float32)} if periodic else {}),
+            "times": ((), float32), "steps": ((), np.dtype(np.int32)),
+        }
+
+    def read(self, begin: int, end: int, names: Sequence[str]) -> dict[str, np.ndarray]:
+        """These arrays of the frames from `begin` to `end`."""
+        headers = _headers(*state_of(self.source))[0][begin:end]
+        stated = {"cells": "box", "times": "time", "steps": "step"}
+        found = {name: _native(headers[stated[name]]) for name in names if name in stated}
+        if "positions" in names:
+            found["positions"] = arrays_of_frame(self.source, __name__, "frames_between", [begin, end])["positions"]
+        return found
+
+
+def trajectory(source: Source) -> Trajectory:
+    """All complete frames, in nanometres."""
+    headers, at = _headers(*state_of(source))
+    if not len(headers):
+        raise source.damaged("it has no complete frame")
+    atoms = int(headers["atoms"][0])
+    for number in np.flatnonzero(headers["atoms"] != atoms)[:1].tolist():
+        require_same_atoms(source, number, int(headers["atoms"][number]), atoms)
+    precisions = set(headers["precision"].tolist())
+    metadata: dict[str, Any] = {
+        "format": "GROMACS xtc", "frames": len(headers), "units": {"length": "nm", "time": "ps"},
+    }
+    if len(precisions) == 1 and (precision := precisions.pop()) > 0:
+        metadata |= {"precision": precision, "positions": {XTC_PRECISION: precision}}
+    frames = XtcFrames(source, len(headers), atoms, bool(headers["box"].any()))
+    cut = [f"{source.size - at:,} bytes after frame {len(headers) - 1}: the frame after it is cut short"]
+    return all_frames(frames, {}, metadata, cut if at < source.size else [])
+
+
+def frames_between(path: str, ends: list[int]) -> dict[str, Any]:
+    """The positions of some frames. Forged bytes can crash the process that calls this."""
+    formats = library("MDAnalysis.lib.formats.libmdaxdr", "xtc files")
+    source = Source.at(path)
+    headers, _ = _headers(*state_of(source))
+    found = np.empty((ends[1] - ends[0], int(headers["atoms"][0]), 3), np.float32)
+    with formats.XTCFile(path) as frames:
+        frames.set_offsets(headers["at"].astype(np.int64))
+        frames.seek(ends[0])
+        for one in found:
+            one[:] = frames.read().x
+    return {"positions": found}
+
+
+@functools.lru_cache(maxsize=32)
+def _headers(path: Path, *state: int) -> tuple[np.ndarray, int]:
+    """Where each complete frame begins with what its header states, and where the last one ends."""
+    size, at, found = path.stat().st_size, 0, []
+    with path.open("rb") as file:
+        while at + HEADER.itemsize <= size:
+            file.seek(at)
+            start = file.read(FEW.itemsize + 40)
+            header = np.frombuffer(start, HEADER, 1)[0]
+            if header["magic"] not in (1995, 2023) or header["atoms"] < 1 or header["atoms"] != header["again"]:
+                break
+            few, precision = header["atoms"] <= MOST_PLAIN, 0.0
+            if few:
+                end = at + HEADER.itemsize + 12 * int(header["atoms"])
+            else:
+                precision, wide = float(np.frombuffer(start, ">f4", 1, HEADER.itemsize)[0]), header["magic"] == 2023
+                stated = start[HEADER.itemsize + 32 :][: 8 if wide else 4]
+                nbytes = int.from_bytes(stated, "big")
+                end = at + HEADER.itemsize + 32 + len(stated) + (nbytes + 3) // 4 * 4
+            if end > size:
+                break
+            found.append((at, header["atoms"], header["step"], header["time"], header["box"], precision))
+            at = end
+    return np.array(found, FEW), at
+
+
+def _native(array: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(array)
+
+
+XTC = Format(
+    "xtc", "GROMACS trajectory (.xtc)", lambda source: source.starts_with(*MAGICS), read, trajectory=trajectory
+)
