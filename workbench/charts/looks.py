@@ -25,7 +25,7 @@ INK = "#767676"       # of texts, where the page does not say its own
 COLOURS = ("#2f7fc1", "#d0600f", "#1a9070", "#c2609a", "#8a6fd1", "#93800f", "#0f8fa4", "#a9714b")
 CODEC_COLOURS = (
     "#c2609a", "#8a6fd1", "#93800f", "#0f8fa4", "#a9714b", "#d4524f", "#5f8a2e", "#6d7f96",
-    "#66734a", "#84546c", "#cc7884", "#4890fc", "#2ba02b", "#c43adc", "#1651fd", "#ff1ab2",
+    "#66734a", "#84546c", "#cc7884", "#4890fc", "#2ba02b", "#c43adc", "#1651fd", "#ff1ab2", "#962dff",
 )
 AREA_COLOURS = ("#467ab2", "#c36615", "#39b7b5", "#9aad6e", "#4c8bfd", "#794f4a")   # distinct without red or green, too
 VIRIDIS = ("440154", "482878", "3e4989", "31688e", "26828e", "1f9e89", "35b779", "6ece58", "b5de2b", "fde725")

@@ -52,7 +52,7 @@ class Motion(ParticleCodec):
 
     id: ClassVar[str] = "motion"
     title: ClassVar[str] = "Motion: kept order, predicted from earlier times"
-    look: ClassVar[Look | None] = Look("#3f8f5f", "square", "dotted")
+    look: ClassVar[Look | None] = Look("#962dff", "hex", "dotted")
     explanation: ClassVar[str] = (
         "the built-in codec for series of snapshots and trajectories: each particle is predicted from where it was before"
     )
