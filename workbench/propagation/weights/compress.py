@@ -1,0 +1,204 @@
+"""`wb.compress_model`: a bound for each tensor of a model, so that the decoded model keeps a budget of its quality.
+
+Each group of tensors is bounded alone, at rising bounds, and its bytes and the loss of quality are noted (`sensitivity.py`).
+As losses nearly add up while they are small, the bounds with the fewest bytes are those whose losses add up to the budget
+(`allocation.py`). Whether they do is measured: tensors are encoded, decoded from the archive, and the quality of the decoded
+model is what the certificate states. If it misses the budget, or leaves much of it, the sum that is allowed is scaled, and
+the tensors whose bounds change are encoded again.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from workbench.archive.archive import Archive
+from workbench.archive.collection.compressing import gathered
+from workbench.archive.collection.model import MODEL, ModelArchive
+from workbench.archive.compress import compress
+from workbench.archive.writing import require_writable
+from workbench.arguments import function, positive
+from workbench.codecs import Codec
+from workbench.errors import WorkbenchError, briefly
+from workbench.guarantees import Bound, Exact
+from workbench.progress import Progress
+from workbench.propagation.language.model import LanguageModel
+from workbench.propagation.weights.allocation import allocated, sums_of
+from workbench.propagation.weights.bounding import codec_of, scale_of
+from workbench.propagation.weights.groups import chosen_names, groups_of
+from workbench.propagation.weights.pruning import pruned_tensors
+from workbench.propagation.weights.quality import KL, Checked, measure_of
+from workbench.propagation.weights.sensitivity import Sensitivity, bound_of, scan
+from workbench.propagation.weights.sources import Tensors
+
+ASSESSMENTS = 4      # of all bounds together, at most
+ENOUGH = 0.8         # of the budget that should be used
+AIM = 0.96           # of the budget, at which the next assessment aims
+STEEP, FLAT = 0.02, 4.0   # limits of what the sum of losses is multiplied by
+FAR = 2.0            # budgets of loss, from which on larger bounds of a group are not tried
+MANY = 2**21         # values in a model, from which on bounds are tried in steps of 2, and of its root below
+LOWEST, HIGHEST = 2.0**-7, 2.0   # bounds that are tried, in units of the root mean square
+
+
+def compress_model(
+    tensors: Any,
+    quality: Any,
+    budget: float,
+    codec: str | Codec = "auto",
+    prune: float | Mapping[str, float] | None = None,
+    groups: str | Mapping[str, str | Sequence[str]] | None = None,
+    *,
+    bounds: Sequence[float] | None = None,
+    exact: Sequence[str] | None = None,
+    out: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> ModelArchive:
+    """Compress the tensors of a model as far as a budget of its quality allows; the decoded model was measured.
+
+    `tensors` is a mapping of arrays, a torch module, a language model, or the path of a GGUF or safetensors file. `quality`
+    is a function of the tensors that returns how much worse they are than the original, for which it is 0; or
+    `wb.KL(model, inputs)`, the divergence of its predictions, which holds best on other inputs. `budget` is its largest
+    value for the decoded model.
+
+    `codec` "auto" is the built-in codec for numbers without neighbours, which keeps zeros exactly. `prune` sets the smallest
+    values to zero before: the share that is kept, of all matrices, or by name or pattern. `groups` are tensors with a bound
+    in common, in units of the root mean square of each: "layers" and "experts" go by the first and the last number in
+    their names, a mapping names them. `bounds` are those that are tried, in these units, and `exact` names tensors that are
+    not changed, by default the vectors of language models. Integers are never changed, and tied weights are stored once.
+
+    >>> import numpy as np, workbench as wb
+    >>> random = np.random.default_rng(0)
+    >>> weights = {"first": random.normal(size=(32, 64)), "second": random.normal(size=(64, 8))}
+    >>> def logits(tensors, x):
+    ...     return np.maximum(x @ tensors["first"], 0) @ tensors["second"] / 16
+    >>> archive = wb.compress_model(weights, wb.KL(logits, random.normal(size=(50, 32))), budget=1e-3)
+    >>> archive.certificate.loss <= 1e-3, archive.tensor_ratio > 8
+    (True, True)
+    """
+    if out is not None:
+        require_writable(out, overwrite)
+    allowed, coder = positive("budget", budget), codec_of(codec)
+    function("progress", progress)
+    tell = progress or (lambda share, what: None)
+    given = Tensors.of(tensors)
+    of_language = isinstance(quality, KL) and isinstance(quality.model, LanguageModel)
+    kept = chosen_names("exact", _vectors(given) if of_language and exact is None else exact or (), given.arrays)
+    bounded = {name: each for name, each in given.arrays.items() if name not in kept and scale_of(each) > 0}
+    if not bounded:
+        raise WorkbenchError("a model must have tensors of floating-point numbers that may change; got none")
+    grouped = groups_of("layers" if of_language and groups is None else groups, bounded, given.arrays)
+    pruned = pruned_tensors(given.arrays, prune, coder)
+    measure = measure_of(quality, given, allowed)
+    base = {**given.arrays, **pruned}
+    shares = _ladder(bounds, sum(each.size for each in bounded.values()))
+    start, table = scan(base, pruned, grouped, shares, coder, measure, FAR * allowed, tell)
+    if start >= allowed:
+        raise WorkbenchError(
+            f"pruning alone must leave some of the budget, {allowed:.3g}; it loses {start:.3g}: prune less, or train after it"
+        )
+    making = _Making(base, grouped, coder, measure, {})
+    archive = _within(making, table, allowed, start, given, quality, tell)
+    if out is not None:
+        archive.save(out, overwrite)
+    return archive
+
+
+@dataclass(frozen=True)
+class _Making:
+    """What encodes the tensors at chosen bounds, and decodes them; those whose bounds stay are kept."""
+
+    base: Mapping[str, np.ndarray]
+    groups: Mapping[str, Sequence[str]]
+    codec: Codec
+    measure: Checked
+    made: dict[str, tuple[Bound, Archive, np.ndarray]]
+
+    def encoded(self, shares: Mapping[str, float]) -> dict[str, Archive]:
+        """The archives of all tensors at these bounds of their groups."""
+        bounds: dict[str, Bound] = dict.fromkeys(self.base, Exact())
+        for group, share in shares.items():
+            bounds |= {name: bound_of(self.base[name], share) for name in self.groups[group]}
+        changed = {name: bound for name, bound in bounds.items() if name not in self.made or self.made[name][0] != bound}
+        if changed:
+            found: Any = compress({name: self.base[name] for name in changed}, changed, codec=self.codec)   # type: ignore[arg-type]
+            for name, bound in changed.items():
+                decoded = np.asarray(found.decompress_member(name).values)
+                self.made[name] = bound, found[name], decoded
+        return {name: self.made[name][1] for name in self.base}
+
+    def loss(self, original: Mapping[str, np.ndarray]) -> float:
+        """How much worse the decoded model is."""
+        changes = {name: decoded for name, (_, _, decoded) in self.made.items() if self._is_changed(original[name], decoded)}
+        return self.measure.changed(changes, "the decoded model")
+
+    @staticmethod
+    def _is_changed(original: np.ndarray, decoded: np.ndarray) -> bool:
+        return not np.array_equal(original, decoded, equal_nan=original.dtype.kind in "fc")
+
+
+def _within(
+    making: _Making, table: Sensitivity, budget: float, start: float, given: Tensors, quality: Any, tell: Progress
+) -> ModelArchive:
+    """The smallest archive whose decoded model keeps the budget, of at most four."""
+    aimed, best, smallest, said = budget - start, None, math.inf, {}
+    seen: list[list[int]] = []
+    while len(seen) < ASSESSMENTS:
+        chosen = allocated(table.loss, table.nbytes, aimed)
+        if chosen in seen:
+            break
+        seen.append(chosen)
+        tell(len(seen) / (ASSESSMENTS + 1), "encoding all tensors, and measuring the decoded model")
+        shares = {name: table.shares[column] for name, column in zip(table.groups, chosen, strict=True)}
+        members = making.encoded(shares)
+        loss = making.loss(given.arrays)
+        alone, _ = sums_of(table.loss, table.nbytes, chosen)
+        nbytes = sum(archive.nbytes for archive in members.values())
+        if loss <= budget and nbytes < smallest:
+            best, smallest = (members, shares), nbytes
+            said = {"loss": loss, "alone": alone}
+        if ENOUGH * budget <= loss <= budget:
+            break
+        joint = loss - start
+        wanted = AIM * (budget - start)
+        aimed = alone * min(max(wanted / joint, STEEP), FLAT) if joint > 0 < alone else aimed * FLAT
+    if best is None:
+        raise WorkbenchError(
+            f"{len(seen)} assessments must find bounds within the budget, {budget:.3g}; the decoded model lost "
+            f"{loss:.3g}: give smaller bounds=, or name sensitive tensors in exact="
+        )
+    members, shares = best
+    record = {
+        "quality": _name(quality), "inputs": getattr(quality, "digest", None), **said, "budget": budget, "pruned": start,
+        "assessments": len(seen), "tied": dict(given.tied), "source": given.source, "source_nbytes": given.nbytes,
+    }
+    archive = ModelArchive(gathered(members, {"": {MODEL: record}}).store)
+    archive.sensitivity, archive.chosen = table, shares
+    return archive
+
+
+def _name(quality: Any) -> str:
+    """What the certificate calls a quality."""
+    if isinstance(quality, KL):
+        return "the mean Kullback-Leibler divergence in nats"
+    return str(getattr(quality, "__qualname__", type(quality).__name__))
+
+
+def _vectors(given: Tensors) -> list[str]:
+    return [name for name, each in given.arrays.items() if each.ndim < 2]
+
+
+def _ladder(bounds: Sequence[float] | None, values: int) -> list[float]:
+    """The bounds that are tried, from the smallest on."""
+    if bounds is None:
+        steps = round(math.log2(HIGHEST / LOWEST)) * (1 if values > MANY else 2)
+        return [LOWEST * (HIGHEST / LOWEST) ** (step / steps) for step in range(steps + 1)]
+    listed = list(bounds) if isinstance(bounds, Sequence | np.ndarray) and not isinstance(bounds, str) else []
+    if not listed:
+        raise WorkbenchError(f"bounds must be a list of shares of the root mean square, such as [0.05, 0.1]; got {briefly(bounds)}")
+    return sorted({positive("a bound", each) for each in listed})
