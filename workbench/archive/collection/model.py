@@ -6,12 +6,10 @@ is known of the whole: the quality of the decoded model, measured before the arc
 
 from __future__ import annotations
 
-import os
-from collections.abc import Collection as Names
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -30,8 +28,8 @@ FIGURES = ("quality", "inputs", "loss", "budget", "alone", "pruned", "assessment
 class ModelCertificate:
     """What was measured of the decoded model, with all bounds together.
 
-    `loss` is its quality, at most `budget`; `inputs` names what it was measured on by the beginning of their SHA-256, if the
-    quality has inputs that are known. `alone` is the sum of the losses of each group of tensors alone, and `additivity` the
+    `loss` is its quality, at most `budget`; `inputs` names what it was measured on by the beginning of their SHA-256, if
+    the quality has inputs that are known. `alone` is the sum of the losses of each group of tensors alone, and `additivity` the
     joint loss over that, beyond the loss of what was pruned.
     """
 
@@ -57,8 +55,8 @@ class ModelCertificate:
     def __str__(self) -> str:
         on = f" on the inputs {self.inputs}" if self.inputs else ""
         return (
-            f"the decoded model loses {self.loss:.3g} of a budget of {self.budget:.3g} by {self.quality}{on}; every value of "
-            f"{len(self.bounds)} tensors was decoded and compared with its bound; joint loss over the sum of those of each "
+            f"the decoded model loses {self.loss:.3g} of a budget of {self.budget:.3g} by {self.quality}{on}; every value "
+            f"of {len(self.bounds)} tensors was decoded and compared with its bound; joint loss over the sum of those of each "
             f"group alone: {self.additivity:.2f}"
         )
 
@@ -76,32 +74,10 @@ class ModelArchive(Collection):
     sensitivity: Any = None   # the table of losses, where this process has measured them
     chosen: Mapping[str, float] = MappingProxyType({})   # the bound of each group there
 
-    @classmethod
-    def open(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        codecs: Names[str] | None = None,
-        most_bytes: int | None = None,
-        isolate: bool = True,
-        patience: float | None = None,
-        damaged: bool = False,
-        storage_options: Mapping[str, Any] | None = None,
-    ) -> Self:
-        """The model at a path; the options are those of `wb.Archive.open`."""
-        found = super().open(
-            path, codecs=codecs, most_bytes=most_bytes, isolate=isolate, patience=patience, damaged=damaged,
-            storage_options=storage_options,
-        )
-        found.certificate   # noqa: B018   # refused where it is none
-        return found
-
     @property
     def certificate(self) -> ModelCertificate:
         """What was measured of the decoded model, and the bound of each tensor."""
-        said = self.groups[""].get(MODEL)
-        if not _is_record(said):
-            raise WorkbenchError(f"{self.store.name} does not say how good its model is: it is no archive of a model")
+        said = self.groups[""][MODEL]
         return ModelCertificate(**{name: said[name] for name in FIGURES}, bounds=self.bounds)
 
     @property
@@ -113,7 +89,7 @@ class ModelArchive(Collection):
     @property
     def tied(self) -> dict[str, str]:
         """Names of tensors that are another one: the name of that."""
-        return dict(self.groups[""].get(MODEL, {}).get("tied", {}))
+        return dict(self.groups[""][MODEL]["tied"])
 
     @property
     def tensor_ratio(self) -> float:

@@ -100,8 +100,8 @@ def read_tensors(path: str | Path) -> dict[str, np.ndarray]:
         found = {}
         for each in _reader(gguf, file).tensors:
             kind = each.tensor_type.name
-            values = each.data if kind.startswith("I") and kind[1:].isdigit() else gguf.dequantize(each.data, each.tensor_type)
-            found[each.name] = np.asarray(values)
+            whole = kind.startswith("I") and kind[1:].isdigit()
+            found[each.name] = np.asarray(each.data if whole else gguf.dequantize(each.data, each.tensor_type))
         return found
 
     return _whole(file, read)

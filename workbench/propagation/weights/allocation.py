@@ -10,6 +10,7 @@ are not rounded to levels. Only if sums are too many, one is kept for each of so
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -26,12 +27,13 @@ def allocated(loss: np.ndarray, nbytes: np.ndarray, budget: float) -> list[int]:
     >>> allocated(loss, nbytes, 0.9), allocated(loss, nbytes, 0.95)
     ([1, 2], [1, 2])
     """
-    options = [_undominated(*row) for row in zip(loss, nbytes, strict=True)]
     first = hull_choice(loss, nbytes, budget)
+    options = [_undominated(*row) for row in zip(loss, nbytes, strict=True)]
     most = sum(float(nbytes[row, column]) for row, column in enumerate(first))
     sums, sizes = np.zeros(1), np.zeros(1)
     taken: list[tuple[np.ndarray, np.ndarray]] = []
-    after = np.cumsum([0.0, *(float(nbytes[row, columns].min()) for row, columns in enumerate(options))][::-1])[::-1]
+    least = [float(nbytes[row, columns].min()) for row, columns in enumerate(options)]
+    after = np.append(np.cumsum(least[::-1])[::-1], 0.0)
     for row, columns in enumerate(options):
         total = (sums[:, None] + loss[row, columns]).reshape(-1)
         size = (sizes[:, None] + nbytes[row, columns]).reshape(-1)
@@ -58,7 +60,7 @@ def hull_choice(loss: np.ndarray, nbytes: np.ndarray, budget: float) -> list[int
         hull = _hull(*pair)
         if not len(hull):
             raise WorkbenchError(f"each group needs a bound with a finite loss; group {row} has none")
-        for before, column in zip(hull[:-1], hull[1:], strict=True):
+        for before, column in pairwise(hull.tolist()):
             more = loss[row, column] - loss[row, before]
             steps.append(((nbytes[row, before] - nbytes[row, column]) / more, row, column, more))
     chosen = [int(_hull(*pair)[0]) for pair in zip(loss, nbytes, strict=True)]

@@ -1,14 +1,16 @@
 """A tensor within a bound, as an archive will decode it, and the bytes that it takes there.
 
 Weights have no neighbours that predict them, so the codec is the built-in one for such numbers unless another is asked for:
-values on a lattice, on which zeros stay zeros, and the scales of rows and columns. A small tensor is encoded for each bound.
-Of a large one, the lattice is all that its decoded values need, and the size is that of a sample of its rows.
+values on a lattice, on which zeros stay zeros, and the scales of rows and columns. A small tensor is encoded for each
+bound. Of a large one, the lattice is all that its decoded values need, and the size is that of a sample of its rows.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -23,15 +25,20 @@ from workbench.guarantees import Absolute, Exact, Limit, encode_guarded
 
 OWN = "prequantised"
 SMALL = 2**17        # values that are encoded for each bound;
-SAMPLED = 2**16      # of more, so many in rows from all over the tensor
+SAMPLED = 2**15      # of more, so many in rows from all over the tensor
 
 
 @dataclass(frozen=True, eq=False)
 class Bounded:
-    """The values of a tensor within a bound, and about how many bytes they take."""
+    """The values of a tensor within a bound, and what says how many bytes they take."""
 
     values: np.ndarray
-    nbytes: float
+    encoded: Callable[[], float]
+
+    @property
+    def nbytes(self) -> float:
+        """About how many bytes they take."""
+        return self.encoded()
 
 
 def codec_of(asked: str | Codec) -> Codec:
@@ -55,29 +62,22 @@ def bounded(values: np.ndarray, bound: Absolute | Exact, codec: Codec) -> Bounde
     """A tensor within a bound."""
     form = Form.of(values)
     if bound.eb == 0 or not values.size:
-        return Bounded(values, _exact_bytes(form.numbers(values)))
+        return Bounded(values, partial(_bytes, form.numbers(values), 0.0, PCodec()))
     numbers, finer = numbers_within(Variable(values), form, bound)
     if finer.eb == 0:
-        return Bounded(values, _exact_bytes(numbers))
+        return Bounded(values, partial(_bytes, numbers, 0.0, PCodec()))
     if numbers.size > SMALL and isinstance(codec, Prequantised) and np.isfinite(numbers).all():
         step = lattice_step(finer.eb, largest_magnitude(numbers), numbers.dtype)
         decoded = np.multiply(lattice_numbers(numbers, step), step, dtype=np.float64).astype(numbers.dtype)
-        part = _sample(numbers)
-        nbytes = _encoded(codec, part, finer.eb).nbytes * numbers.size / part.size
-        return Bounded(form.values(decoded), nbytes)
-    found = _encoded(codec, numbers, finer.eb)
-    return Bounded(form.values(found.values), found.nbytes)
+        return Bounded(form.values(decoded), partial(_bytes, numbers, finer.eb, codec))
+    guarded = encode_guarded(codec, numbers, Limit("absolute", finer.eb))
+    return Bounded(form.values(np.asarray(guarded.decoded).reshape(numbers.shape)), lambda: float(guarded.nbytes))
 
 
-def _encoded(codec: Codec, numbers: np.ndarray, eb: float) -> Bounded:
-    guarded = encode_guarded(codec, numbers, Limit("absolute", eb))
-    return Bounded(np.asarray(guarded.decoded).reshape(numbers.shape), guarded.nbytes)
-
-
-def _exact_bytes(numbers: np.ndarray) -> float:
-    """About how many bytes all bits of these take."""
+def _bytes(numbers: np.ndarray, eb: float, codec: Codec) -> float:
+    """The bytes of these within a bound, of large ones by a sample."""
     part = _sample(numbers) if numbers.size > SMALL else numbers
-    return encode_guarded(PCodec(), part, Limit("absolute", 0.0)).nbytes * numbers.size / part.size
+    return encode_guarded(codec, part, Limit("absolute", eb)).nbytes * numbers.size / part.size
 
 
 def _sample(numbers: np.ndarray) -> np.ndarray:

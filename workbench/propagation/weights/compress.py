@@ -1,10 +1,10 @@
 """`wb.compress_model`: a bound for each tensor of a model, so that the decoded model keeps a budget of its quality.
 
-Each group of tensors is bounded alone, at rising bounds, and its bytes and the loss of quality are noted (`sensitivity.py`).
-As losses nearly add up while they are small, the bounds with the fewest bytes are those whose losses add up to the budget
-(`allocation.py`). Whether they do is measured: tensors are encoded, decoded from the archive, and the quality of the decoded
-model is what the certificate states. If it misses the budget, or leaves much of it, the sum that is allowed is scaled, and
-the tensors whose bounds change are encoded again.
+Each group of tensors is bounded alone, at rising bounds, and its bytes and the loss of quality are noted
+(`sensitivity.py`). As losses nearly add up while they are small, the bounds with the fewest bytes are those whose losses
+add up to the budget (`allocation.py`). Whether they do is measured: tensors are encoded, decoded from the archive, and the
+quality of the decoded model is what the certificate states. If it misses the budget, or leaves much of it, the sum that is
+allowed is scaled, and the tensors whose bounds change are encoded again.
 """
 
 from __future__ import annotations
@@ -33,16 +33,19 @@ from workbench.propagation.weights.bounding import codec_of, scale_of
 from workbench.propagation.weights.groups import chosen_names, groups_of
 from workbench.propagation.weights.pruning import pruned_tensors
 from workbench.propagation.weights.quality import KL, Checked, measure_of
-from workbench.propagation.weights.sensitivity import Sensitivity, bound_of, scan
+from workbench.propagation.weights.sensitivity import Scanned, Sensitivity, bound_of
 from workbench.propagation.weights.sources import Tensors
 
 ASSESSMENTS = 4      # of all bounds together, at most
 ENOUGH = 0.8         # of the budget that should be used
 AIM = 0.96           # of the budget, at which the next assessment aims
-STEEP, FLAT = 0.02, 4.0   # limits of what the sum of losses is multiplied by
+FLAT = 4.0           # by which the sum of losses is multiplied or divided, at most
 FAR = 2.0            # budgets of loss, from which on larger bounds of a group are not tried
-MANY = 2**21         # values in a model, from which on bounds are tried in steps of 2, and of its root below
-LOWEST, HIGHEST = 2.0**-7, 2.0   # bounds that are tried, in units of the root mean square
+STEPS = ((2**18, 4), (2**22, 2), (math.inf, 1))   # bounds that are tried within a factor of 2, up to so many values
+HIGHEST = 2.0        # bound that is tried, in units of the root mean square; the lowest is far below one that all can have:
+BEGIN, LEAST = 2.0**-5, 2.0**-24   # such ones are looked for from here on, down to there,
+SPARE = 16           # by a joint loss of such a part of the budget;
+BELOW = 2            # and so much smaller ones are tried, too
 
 
 def compress_model(
@@ -66,8 +69,8 @@ def compress_model(
     `wb.KL(model, inputs)`, the divergence of its predictions, which holds best on other inputs. `budget` is its largest
     value for the decoded model.
 
-    `codec` "auto" is the built-in codec for numbers without neighbours, which keeps zeros exactly. `prune` sets the smallest
-    values to zero before: the share that is kept, of all matrices, or by name or pattern. `groups` are tensors with a bound
+    `codec` "auto" is the built-in codec for numbers without neighbours, which keeps zeros exactly. `prune` sets the
+    smallest values to zero before: the share that is kept, of all matrices, or by name or pattern. `groups` are tensors with a bound
     in common, in units of the root mean square of each: "layers" and "experts" go by the first and the last number in
     their names, a mapping names them. `bounds` are those that are tried, in these units, and `exact` names tensors that are
     not changed, by default the vectors of language models. Integers are never changed, and tied weights are stored once.
@@ -96,14 +99,16 @@ def compress_model(
     pruned = pruned_tensors(given.arrays, prune, coder)
     measure = measure_of(quality, given, allowed)
     base = {**given.arrays, **pruned}
-    shares = _ladder(bounds, sum(each.size for each in bounded.values()))
-    start, table = scan(base, pruned, grouped, shares, coder, measure, FAR * allowed, tell)
+    start = measure.changed(pruned, "the pruned tensors") if pruned else 0.0
     if start >= allowed:
         raise WorkbenchError(
-            f"pruning alone must leave some of the budget, {allowed:.3g}; it loses {start:.3g}: prune less, or train after it"
+            f"pruning alone must leave some of the budget, {allowed:.3g}; it loses {start:.3g}: prune less, or train "
+            "after it"
         )
-    making = _Making(base, grouped, coder, measure, {})
-    archive = _within(making, table, allowed, start, given, quality, tell)
+    scanned = Scanned(base, pruned, grouped, coder, measure, start)
+    shares = _listed(bounds) if bounds is not None else _ladder(scanned, allowed)
+    table = scanned.scan(shares, FAR * allowed, tell)
+    archive = _within(_Making(base, grouped, coder, measure, {}), table, allowed, start, given, quality, tell)
     if out is not None:
         archive.save(out, overwrite)
     return archive
@@ -126,7 +131,8 @@ class _Making:
             bounds |= {name: bound_of(self.base[name], share) for name in self.groups[group]}
         changed = {name: bound for name, bound in bounds.items() if name not in self.made or self.made[name][0] != bound}
         if changed:
-            found: Any = compress({name: self.base[name] for name in changed}, changed, codec=self.codec)   # type: ignore[arg-type]
+            rules: Any = changed
+            found: Any = compress({name: self.base[name] for name in changed}, rules, codec=self.codec)
             for name, bound in changed.items():
                 decoded = np.asarray(found.decompress_member(name).values)
                 self.made[name] = bound, found[name], decoded
@@ -134,12 +140,12 @@ class _Making:
 
     def loss(self, original: Mapping[str, np.ndarray]) -> float:
         """How much worse the decoded model is."""
-        changes = {name: decoded for name, (_, _, decoded) in self.made.items() if self._is_changed(original[name], decoded)}
-        return self.measure.changed(changes, "the decoded model")
+        decoded = {name: values for name, (_, _, values) in self.made.items() if not _alike(original[name], values)}
+        return self.measure.changed(decoded, "the decoded model")
 
-    @staticmethod
-    def _is_changed(original: np.ndarray, decoded: np.ndarray) -> bool:
-        return not np.array_equal(original, decoded, equal_nan=original.dtype.kind in "fc")
+
+def _alike(original: np.ndarray, decoded: np.ndarray) -> bool:
+    return np.array_equal(original, decoded, equal_nan=original.dtype.kind in "fc")
 
 
 def _within(
@@ -147,6 +153,7 @@ def _within(
 ) -> ModelArchive:
     """The smallest archive whose decoded model keeps the budget, of at most four."""
     aimed, best, smallest, said = budget - start, None, math.inf, {}
+    low, high = 0.0, math.inf   # sums of losses alone: allowed ones, and too large ones
     seen: list[list[int]] = []
     while len(seen) < ASSESSMENTS:
         chosen = allocated(table.loss, table.nbytes, aimed)
@@ -164,9 +171,10 @@ def _within(
             said = {"loss": loss, "alone": alone}
         if ENOUGH * budget <= loss <= budget:
             break
+        low, high = (aimed, high) if loss <= budget else (low, aimed)
         joint = loss - start
-        wanted = AIM * (budget - start)
-        aimed = alone * min(max(wanted / joint, STEEP), FLAT) if joint > 0 < alone else aimed * FLAT
+        scaled = alone * min(AIM * (budget - start) / joint, FLAT) if joint > 0 < alone else aimed * FLAT
+        aimed = scaled if low < scaled < high else math.sqrt(low * high) if 0 < low < high < math.inf else aimed / FLAT
     if best is None:
         raise WorkbenchError(
             f"{len(seen)} assessments must find bounds within the budget, {budget:.3g}; the decoded model lost "
@@ -193,12 +201,23 @@ def _vectors(given: Tensors) -> list[str]:
     return [name for name, each in given.arrays.items() if each.ndim < 2]
 
 
-def _ladder(bounds: Sequence[float] | None, values: int) -> list[float]:
-    """The bounds that are tried, from the smallest on."""
-    if bounds is None:
-        steps = round(math.log2(HIGHEST / LOWEST)) * (1 if values > MANY else 2)
-        return [LOWEST * (HIGHEST / LOWEST) ** (step / steps) for step in range(steps + 1)]
+def _ladder(scanned: Scanned, budget: float) -> list[float]:
+    """The bounds that are tried, from far below one that all tensors can have together."""
+    spare, lowest = (budget - scanned.start) / SPARE, BEGIN
+    while lowest > LEAST and scanned.joint(lowest) > spare:
+        lowest /= 2
+    while lowest >= BEGIN and 2 * lowest < HIGHEST and scanned.joint(2 * lowest) <= spare:
+        lowest *= 2
+    octaves = math.log2(HIGHEST * BELOW / lowest)
+    steps = round(octaves) * next(each for most, each in STEPS if scanned.values <= most)
+    return [HIGHEST * 2.0 ** (-octaves * step / steps) for step in range(steps, -1, -1)]
+
+
+def _listed(bounds: Any) -> list[float]:
+    """Bounds that are given, from the smallest on."""
     listed = list(bounds) if isinstance(bounds, Sequence | np.ndarray) and not isinstance(bounds, str) else []
     if not listed:
-        raise WorkbenchError(f"bounds must be a list of shares of the root mean square, such as [0.05, 0.1]; got {briefly(bounds)}")
+        raise WorkbenchError(
+            f"bounds must be a list of shares of the root mean square, such as [0.05, 0.1]; got {briefly(bounds)}"
+        )
     return sorted({positive("a bound", each) for each in listed})

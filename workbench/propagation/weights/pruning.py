@@ -25,15 +25,17 @@ def pruned_tensors(
     if prune is None:
         return {}
     if not isinstance(codec, Prequantised):
-        raise WorkbenchError(f"pruned values stay zero in the built-in codec for weights only; got {codec.id}: leave codec= out")
+        raise WorkbenchError(
+            f"pruned values stay zero in the built-in codec for weights only; got {codec.id}: leave codec= out"
+        )
     shares: dict[str, Any] = {}
     if isinstance(prune, Mapping):
         for pattern, share in prune.items():
             shares |= dict.fromkeys(chosen_names("prune", pattern, arrays), share)
     else:
         shares = {name: prune for name, each in arrays.items() if each.ndim > 1 and scale_of(each) > 0}
-    return {name: pruned(arrays[name], share_of_one(f"the share of {name!r} that is kept", share))
-            for name, share in shares.items()}
+    kept = {name: share_of_one(f"the share of {name!r} that is kept", share) for name, share in shares.items()}
+    return {name: pruned(arrays[name], share) for name, share in kept.items()}
 
 
 def pruned(values: np.ndarray, share: float) -> np.ndarray:

@@ -127,7 +127,8 @@ class _OfLanguageModel(Measure):
         taken = [own for own in self._names.values() if own in known]
         if not taken:
             raise WorkbenchError(
-                f"tensors must be weights of {model.name}, such as {next(iter(model.weights))!r}; got {next(iter(tensors))!r}"
+                f"tensors must be weights of {model.name}, such as {next(iter(model.weights))!r}; got "
+                f"{next(iter(tensors))!r}"
             )
         self._pipeline = model.pipeline(weights=taken)
         self._runs = [self._pipeline.run(tokens) for tokens in texts]
@@ -222,7 +223,7 @@ def _of_module(module: Any) -> Callable[[Changes, Any], Any]:
         was, _ = module.training, module.eval()
         try:
             with torch.no_grad():
-                found: np.ndarray = torch.func.functional_call(module, given, (x,)).float().numpy()
+                found: np.ndarray = torch.func.functional_call(module, given, (x,), tie_weights=False).float().numpy()
         finally:
             module.train(was)
         return found
@@ -240,7 +241,9 @@ def _logarithms(logits: Array) -> np.ndarray:
     rows = to_host(logits) if not hasattr(logits, "detach") else logits.detach().cpu().numpy()
     rows = np.asarray(rows)
     if rows.ndim < 1 or not rows.size or rows.dtype.kind != "f":
-        raise WorkbenchError(f"KL needs logits, floating-point numbers whose last axis is that of classes; got {briefly(rows)}")
+        raise WorkbenchError(
+            f"KL needs logits, floating-point numbers whose last axis is that of classes; got {briefly(rows)}"
+        )
     with np.errstate(all="ignore"):
         return log_probabilities(rows.reshape(-1, rows.shape[-1]))
 

@@ -76,7 +76,7 @@ def write_safetensors(path: str | Path, tensors: Mapping[str, Any]) -> Path:
             stream.write(len(text).to_bytes(8, "little") + text)
             for array in arrays.values():
                 little = array.astype(array.dtype.newbyteorder("<"), copy=False) if array.dtype.byteorder == ">" else array
-                stream.write(np.ascontiguousarray(little).reshape(-1).view(np.uint8))
+                stream.write(np.ascontiguousarray(little).reshape(-1).view(np.uint8).data)
         os.replace(draft, target)
     except OSError as error:
         with contextlib.suppress(OSError):

@@ -20,7 +20,7 @@ from workbench.codecs import Codec
 from workbench.guarantees import Absolute, Exact
 from workbench.json_values import json_value
 from workbench.progress import Progress
-from workbench.propagation.weights.bounding import bounded, scale_of
+from workbench.propagation.weights.bounding import Bounded, bounded, scale_of
 from workbench.propagation.weights.charts import sensitivity_chart
 from workbench.propagation.weights.quality import Checked
 
@@ -71,25 +71,46 @@ def bound_of(values: np.ndarray, share: float) -> Absolute | Exact:
     return Absolute(eb) if eb > 0 else Exact()
 
 
-def scan(
-    base: Mapping[str, np.ndarray], pruned: Mapping[str, np.ndarray], groups: Groups, shares: Sequence[float], codec: Codec,
-    measure: Checked, enough: float, tell: Progress,
-) -> tuple[float, Sensitivity]:
-    """The loss of what is pruned, and the table beyond it; a group's bound is raised until its loss is more than `enough`."""
-    start = measure.changed(pruned, "the pruned tensors") if pruned else 0.0
-    ladder = (0.0, *shares)
-    loss, nbytes = np.full((2, len(groups), len(ladder)), math.nan)
-    for row, (name, members) in enumerate(groups.items()):
-        for column, share in enumerate(ladder):
-            tell((row + column / len(ladder)) / len(groups), f"raising the bound of {name}")
-            made = {each: bounded(base[each], bound_of(base[each], share), codec) for each in members}
-            nbytes[row, column] = sum(each.nbytes for each in made.values())
-            if share > 0:
-                changes = {**pruned, **{each: one.values for each, one in made.items()}}
-                found = measure.changed(changes, f"{name} within {share:.3g} of its root mean square")
-                loss[row, column] = max(found - start, 0.0)
-            else:
-                loss[row, column] = 0.0
-            if loss[row, column] > enough:
-                break
-    return start, Sensitivity(tuple(groups), ladder, loss, nbytes)
+@dataclass(frozen=True, eq=False)
+class Scanned:
+    """The tensors of a model, of which some may be pruned, in groups; and what measures the loss of changes of them."""
+
+    base: Mapping[str, np.ndarray]
+    pruned: Mapping[str, np.ndarray]
+    groups: Groups
+    codec: Codec
+    measure: Checked
+    start: float = 0.0   # the loss of what is pruned
+
+    @property
+    def values(self) -> int:
+        """How many values are in all groups."""
+        return sum(self.base[name].size for members in self.groups.values() for name in members)
+
+    def joint(self, share: float) -> float:
+        """The loss beyond that of what is pruned with one bound for all groups."""
+        every = [name for members in self.groups.values() for name in members]
+        return self._loss(self._within(every, share), f"all tensors within {share:.3g} of their root mean squares")
+
+    def scan(self, shares: Sequence[float], enough: float, tell: Progress) -> Sensitivity:
+        """The table of all groups; a group's bound is raised until its loss is more than `enough`."""
+        ladder = (0.0, *shares)
+        loss, nbytes = np.full((2, len(self.groups), len(ladder)), math.nan)
+        loss[:, 0] = 0.0
+        for row, (name, members) in enumerate(self.groups.items()):
+            for column, share in enumerate(ladder):
+                tell((row + column / len(ladder)) / len(self.groups), f"raising the bound of {name}")
+                made = self._within(members, share)
+                nbytes[row, column] = sum(each.nbytes for each in made.values())
+                if share > 0:
+                    loss[row, column] = self._loss(made, f"{name} within {share:.3g} of its root mean square")
+                if loss[row, column] > enough:
+                    break
+        return Sensitivity(tuple(self.groups), ladder, loss, nbytes)
+
+    def _within(self, names: Sequence[str], share: float) -> dict[str, Bounded]:
+        return {name: bounded(self.base[name], bound_of(self.base[name], share), self.codec) for name in names}
+
+    def _loss(self, made: Mapping[str, Bounded], what: str) -> float:
+        changes = {**self.pruned, **{name: each.values for name, each in made.items()}}
+        return max(self.measure.changed(changes, what) - self.start, 0.0)

@@ -43,8 +43,8 @@ class Tensors:
             return _named({name: of_torch(each) for name, each in given.state_dict().items()}, type(given).__name__)
         if not isinstance(given, Mapping):
             raise WorkbenchError(
-                "tensors must be a mapping of arrays, a torch module, a language model, or the path of a GGUF or safetensors "
-                f"file; got {briefly(given)}"
+                "tensors must be a mapping of arrays, a torch module, a language model, or the path of a GGUF or "
+                f"safetensors file; got {briefly(given)}"
             )
         return _named(given, "a mapping")
 
