@@ -29,8 +29,8 @@ class ModelCertificate:
     """What was measured of the decoded model, with all bounds together.
 
     `loss` is its quality, at most `budget`; `inputs` names what it was measured on by the beginning of their SHA-256, if
-    the quality has inputs that are known. `alone` is the sum of the losses of each group of tensors alone, and `additivity` the
-    joint loss over that, beyond the loss of what was pruned.
+    the quality has inputs that are known. `alone` is the sum of the losses of each group of tensors alone, and
+    `additivity` the joint loss over that, beyond the loss of what was pruned.
     """
 
     quality: str
@@ -56,8 +56,8 @@ class ModelCertificate:
         on = f" on the inputs {self.inputs}" if self.inputs else ""
         return (
             f"the decoded model loses {self.loss:.3g} of a budget of {self.budget:.3g} by {self.quality}{on}; every value "
-            f"of {len(self.bounds)} tensors was decoded and compared with its bound; joint loss over the sum of those of each "
-            f"group alone: {self.additivity:.2f}"
+            f"of {len(self.bounds)} tensors was decoded and compared with its bound; joint loss over the sum of those of "
+            f"each group alone: {self.additivity:.2f}"
         )
 
 

@@ -70,10 +70,11 @@ def compress_model(
     value for the decoded model.
 
     `codec` "auto" is the built-in codec for numbers without neighbours, which keeps zeros exactly. `prune` sets the
-    smallest values to zero before: the share that is kept, of all matrices, or by name or pattern. `groups` are tensors with a bound
-    in common, in units of the root mean square of each: "layers" and "experts" go by the first and the last number in
-    their names, a mapping names them. `bounds` are those that are tried, in these units, and `exact` names tensors that are
-    not changed, by default the vectors of language models. Integers are never changed, and tied weights are stored once.
+    smallest values to zero before: the share that is kept, of all matrices, or by name or pattern. `groups` are tensors
+    with a bound in common, in units of the root mean square of each: "layers" and "experts" go by the first and the last
+    number in their names, a mapping names them; those of a language model are its blocks. `bounds` are those that are
+    tried, in these units, and `exact` names tensors that are not changed, by default the vectors of language models.
+    Integers are never changed, and tied weights are stored once.
 
     >>> import numpy as np, workbench as wb
     >>> random = np.random.default_rng(0)
