@@ -2,10 +2,11 @@
 
 python benchmarks/weights.py [--digits FILE.csv.gz] [--only digits|language]
 
-The digits are those of scikit-learn (`pip install scikit-learn`, or its file sklearn/datasets/data/digits.csv.gz). The network
-has 64-300-100-10 neurons and is trained here, pruned to 8, 9 and 26% and trained again; 400 samples assess it, 400 others
-test it. The peer at the same bounds is SZ3, by the smallest of its modes, for the values that are not zero, and their
-distances as bytes under zstd 19. Set OMP_NUM_THREADS=1 and OPENBLAS_NUM_THREADS=1: seconds are those of the processor.
+The digits are those of scikit-learn (`pip install scikit-learn`, or its file sklearn/datasets/data/digits.csv.gz). The
+network has 64-300-100-10 neurons and is trained here, pruned to 8, 9 and 26% and trained again; 400 samples assess it, 400
+others test it. The peer at the same bounds is SZ3, by the smallest of its modes, for the values that are not zero, and
+their distances as bytes under zstd 19. Set OMP_NUM_THREADS=1 and OPENBLAS_NUM_THREADS=1: seconds are those of the
+processor.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ PROSE = (
     "the study of matter."
 )
 OTHER = (
-    "Rivers carve valleys over many thousand years, and glaciers widen them. A map shows heights by lines that never cross. "
-    "When the musicians had tuned their instruments, the hall became quiet, and the first violin began alone."
+    "Rivers carve valleys over many thousand years, and glaciers widen them. A map shows heights by lines that never "
+    "cross. When the musicians had tuned their instruments, the hall became quiet, and the first violin began alone."
 )
 Weights = Mapping[str, np.ndarray]
 
@@ -72,7 +73,8 @@ def digits(path: Path | None) -> None:
         print("\nThe digits of scikit-learn are not installed.")
         return
     file = path or Path(str(found and found.origin)).parent / "datasets/data/digits.csv.gz"
-    table = np.loadtxt(gzip.open(file), delimiter=",")
+    with gzip.open(file) as stream:
+        table = np.loadtxt(stream, delimiter=",")
     order = np.random.default_rng(0).permutation(len(table))
     x, y = (table[order, :-1] / 16).astype(np.float32), table[order, -1].astype(int)
     train, assess, test = slice(0, 997), slice(997, 1397), slice(1397, 1797)
@@ -102,7 +104,8 @@ def digits(path: Path | None) -> None:
             f"{seconds:.1f}",
         ])
     head = [
-        "budget", "SZ3 + gaps + zstd", "own coder", "tensors in the archive", "all of the archive", "own / SZ3", "joint loss", "joint / sum",
+        "budget", "SZ3 + gaps + zstd", "own coder", "tensors in the archive", "all of the archive", "own / SZ3",
+        "joint loss", "joint / sum",
         "test, KL", "test, accuracy", "assessments", "seconds",
     ]
     print(timing.table(head, rows))
@@ -151,7 +154,8 @@ def gradients(weights: Weights, x: np.ndarray, right: np.ndarray) -> dict[str, n
         layers.append(np.maximum(layers[-1] @ weights[f"weight {number}"] + weights[f"bias {number}"], 0))
     out = layers[-1] @ weights[f"weight {last}"] + weights[f"bias {last}"]
     raised = np.exp(out - out.max(axis=1, keepdims=True))
-    change, found = (raised / raised.sum(axis=1, keepdims=True) - right) / len(x), {}
+    change = (raised / raised.sum(axis=1, keepdims=True) - right) / len(x)
+    found: dict[str, np.ndarray] = {}
     for number in range(last, 0, -1):
         found |= {f"weight {number}": layers[number - 1].T @ change, f"bias {number}": change.sum(axis=0)}
         change = (change @ weights[f"weight {number}"].T) * (layers[number - 1] > 0)
