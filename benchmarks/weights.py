@@ -255,7 +255,7 @@ def within_a_budget(model: Any, tokens: np.ndarray) -> None:
 def _estimated(archive: Any, table: Sensitivity) -> float:
     """What the scan has expected of the chosen bounds, and what is kept exactly takes."""
     chosen = sum(
-        table.nbytes[row, table.shares.index(archive.chosen[name])] for row, name in enumerate(table.groups)
+        table.sizes[row, table.shares.index(archive.chosen[name])] for row, name in enumerate(table.groups)
     )
     return float(chosen) + sum(row.nbytes for row in archive.rows() if row.bound == "exact")
 

@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from workbench.propagation.weights import allocation
-from workbench.propagation.weights.allocation import allocated, hull_choice, sums_of
+from workbench.propagation.weights.allocation import allocated, hull_choice
+
+
+def sums_of(loss, nbytes, chosen):
+    rows = range(len(chosen))
+    return loss[rows, chosen].sum(), nbytes[rows, chosen].sum()
 
 
 def brute(loss, nbytes, budget):

@@ -3,6 +3,7 @@
 from workbench.propagation.weights.compress import compress_model
 from workbench.propagation.weights.quality import KL
 from workbench.propagation.weights.safetensors import read_safetensors, write_safetensors
-from workbench.propagation.weights.sensitivity import Sensitivity
+from workbench.propagation.weights.scan import sensitivity
+from workbench.propagation.weights.sensitivity import Sensitivity, Solution
 
-__all__ = ["KL", "Sensitivity", "compress_model", "read_safetensors", "write_safetensors"]
+__all__ = ["KL", "Sensitivity", "Solution", "compress_model", "read_safetensors", "sensitivity", "write_safetensors"]

@@ -9,7 +9,6 @@ are not rounded to levels. Only if sums are too many, one is kept for each of so
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -101,9 +100,3 @@ def _above(loss: np.ndarray, nbytes: np.ndarray, before: int, middle: int, after
     """Whether the middle of three places is on or above the line between the others."""
     left = (nbytes[middle] - nbytes[before]) * (loss[after] - loss[before])
     return bool(left >= (nbytes[after] - nbytes[before]) * (loss[middle] - loss[before]))
-
-
-def sums_of(loss: np.ndarray, nbytes: np.ndarray, chosen: Sequence[int]) -> tuple[float, float]:
-    """The sum of the losses, and of the bytes, of a choice."""
-    rows = np.arange(len(chosen))
-    return float(loss[rows, list(chosen)].sum()), float(nbytes[rows, list(chosen)].sum())

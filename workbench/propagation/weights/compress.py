@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,16 +24,13 @@ from workbench.archive.compress import compress
 from workbench.archive.writing import require_writable
 from workbench.arguments import function, positive
 from workbench.codecs import Codec
-from workbench.errors import WorkbenchError, briefly
+from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound, Exact
 from workbench.progress import Progress
-from workbench.propagation.language.model import LanguageModel
-from workbench.propagation.weights.allocation import allocated, sums_of
-from workbench.propagation.weights.bounding import codec_of, scale_of
-from workbench.propagation.weights.groups import chosen_names, groups_of
-from workbench.propagation.weights.pruning import pruned_tensors
-from workbench.propagation.weights.quality import KL, Checked, measure_of
-from workbench.propagation.weights.sensitivity import Scanned, Sensitivity, bound_of
+from workbench.propagation.weights.bounding import codec_of
+from workbench.propagation.weights.quality import KL
+from workbench.propagation.weights.scan import listed_bounds, prepared
+from workbench.propagation.weights.sensitivity import Scanned, Sensitivity, Solution, bound_of
 from workbench.propagation.weights.sources import Tensors
 
 ASSESSMENTS = 4      # of all bounds together, at most
@@ -87,29 +84,13 @@ def compress_model(
     """
     if out is not None:
         require_writable(out, overwrite)
-    allowed, coder = positive("budget", budget), codec_of(codec)
+    allowed, given = positive("budget", budget), Tensors.of(tensors)
     function("progress", progress)
     tell = progress or (lambda share, what: None)
-    given = Tensors.of(tensors)
-    of_language = isinstance(quality, KL) and isinstance(quality.model, LanguageModel)
-    kept = chosen_names("exact", _vectors(given) if of_language and exact is None else exact or (), given.arrays)
-    bounded = {name: each for name, each in given.arrays.items() if name not in kept and scale_of(each) > 0}
-    if not bounded:
-        raise WorkbenchError("a model must have tensors of floating-point numbers that may change; got none")
-    grouped = groups_of("layers" if of_language and groups is None else groups, bounded, given.arrays)
-    pruned = pruned_tensors(given.arrays, prune, coder)
-    measure = measure_of(quality, given, allowed)
-    base = {**given.arrays, **pruned}
-    start = measure.changed(pruned, "the pruned tensors") if pruned else 0.0
-    if start >= allowed:
-        raise WorkbenchError(
-            f"pruning alone must leave some of the budget, {allowed:.3g}; it loses {start:.3g}: prune less, or train "
-            "after it"
-        )
-    scanned = Scanned(base, pruned, grouped, coder, measure, start)
-    shares = _listed(bounds) if bounds is not None else _ladder(scanned, allowed)
+    scanned = prepared(given, quality, allowed, codec_of(codec), prune, groups, exact)
+    shares = listed_bounds(bounds) if bounds is not None else _ladder(scanned, allowed)
     table = scanned.scan(shares, FAR * allowed, tell)
-    archive = _within(_Making(base, grouped, coder, measure, {}), table, allowed, start, given, quality, tell)
+    archive = _within(scanned, table, allowed, given, quality, tell)
     if out is not None:
         archive.save(out, overwrite)
     return archive
@@ -119,30 +100,28 @@ def compress_model(
 class _Making:
     """What encodes the tensors at chosen bounds, and decodes them; those whose bounds stay are kept."""
 
-    base: Mapping[str, np.ndarray]
-    groups: Mapping[str, Sequence[str]]
-    codec: Codec
-    measure: Checked
-    made: dict[str, tuple[Bound, Archive, np.ndarray]]
+    scanned: Scanned
+    made: dict[str, tuple[Bound, Archive, np.ndarray]] = field(default_factory=dict)
 
     def encoded(self, shares: Mapping[str, float]) -> dict[str, Archive]:
         """The archives of all tensors at these bounds of their groups."""
-        bounds: dict[str, Bound] = dict.fromkeys(self.base, Exact())
+        base = self.scanned.base
+        bounds: dict[str, Bound] = dict.fromkeys(base, Exact())
         for group, share in shares.items():
-            bounds |= {name: bound_of(self.base[name], share) for name in self.groups[group]}
+            bounds |= {name: bound_of(base[name], share) for name in self.scanned.groups[group]}
         changed = {name: bound for name, bound in bounds.items() if name not in self.made or self.made[name][0] != bound}
         if changed:
             rules: Any = changed
-            found: Any = compress({name: self.base[name] for name in changed}, rules, codec=self.codec)
+            found: Any = compress({name: base[name] for name in changed}, rules, codec=self.scanned.codec)
             for name, bound in changed.items():
                 decoded = np.asarray(found.decompress_member(name).values)
                 self.made[name] = bound, found[name], decoded
-        return {name: self.made[name][1] for name in self.base}
+        return {name: self.made[name][1] for name in base}
 
     def loss(self, original: Mapping[str, np.ndarray]) -> float:
         """How much worse the decoded model is."""
         decoded = {name: values for name, (_, _, values) in self.made.items() if not _alike(original[name], values)}
-        return self.measure.changed(decoded, "the decoded model")
+        return self.scanned.measure.changed(decoded, "the decoded model")
 
 
 def _alike(original: np.ndarray, decoded: np.ndarray) -> bool:
@@ -150,26 +129,21 @@ def _alike(original: np.ndarray, decoded: np.ndarray) -> bool:
 
 
 def _within(
-    making: _Making, table: Sensitivity, budget: float, start: float, given: Tensors, quality: Any, tell: Progress
+    scanned: Scanned, table: Sensitivity, budget: float, given: Tensors, quality: Any, tell: Progress
 ) -> ModelArchive:
     """The smallest archive whose decoded model keeps the budget, of at most four."""
-    aimed, best, smallest, said = budget - start, None, math.inf, {}
+    making, start = _Making(scanned), scanned.start
+    aimed, best, smallest, loss = budget - start, None, math.inf, math.nan
     low, high = 0.0, math.inf   # sums of losses alone: allowed ones, and too large ones
-    seen: list[list[int]] = []
-    while len(seen) < ASSESSMENTS:
-        chosen = allocated(table.loss, table.nbytes, aimed)
-        if chosen in seen:
-            break
-        seen.append(chosen)
+    seen: list[Solution] = []
+    while len(seen) < ASSESSMENTS and (found := table.within(aimed)) not in seen:
+        seen.append(found)
         tell(len(seen) / (ASSESSMENTS + 1), "encoding all tensors, and measuring the decoded model")
-        shares = {name: table.shares[column] for name, column in zip(table.groups, chosen, strict=True)}
-        members = making.encoded(shares)
+        members, alone = making.encoded(found.chosen), found.loss
         loss = making.loss(given.arrays)
-        alone, _ = sums_of(table.loss, table.nbytes, chosen)
         nbytes = sum(archive.nbytes for archive in members.values())
         if loss <= budget and nbytes < smallest:
-            best, smallest = (members, shares), nbytes
-            said = {"loss": loss, "alone": alone}
+            best, smallest = (members, found, loss), nbytes
         if ENOUGH * budget <= loss <= budget:
             break
         low, high = (aimed, high) if loss <= budget else (low, aimed)
@@ -181,13 +155,14 @@ def _within(
             f"{len(seen)} assessments must find bounds within the budget, {budget:.3g}; the decoded model lost "
             f"{loss:.3g}: give smaller bounds=, or name sensitive tensors in exact="
         )
-    members, shares = best
+    members, found, loss = best
     record = {
-        "quality": _name(quality), "inputs": getattr(quality, "digest", None), **said, "budget": budget, "pruned": start,
+        "quality": _name(quality), "inputs": getattr(quality, "digest", None), "loss": loss, "alone": found.loss,
+        "budget": budget, "pruned": start,
         "assessments": len(seen), "tied": dict(given.tied), "source": given.source, "source_nbytes": given.nbytes,
     }
     archive = ModelArchive(gathered(members, {"": {MODEL: record}}).store)
-    archive.sensitivity, archive.chosen = table, shares
+    archive.sensitivity, archive.chosen = table, found.chosen
     return archive
 
 
@@ -196,10 +171,6 @@ def _name(quality: Any) -> str:
     if isinstance(quality, KL):
         return "the mean Kullback-Leibler divergence in nats"
     return str(getattr(quality, "__qualname__", type(quality).__name__))
-
-
-def _vectors(given: Tensors) -> list[str]:
-    return [name for name, each in given.arrays.items() if each.ndim < 2]
 
 
 def _ladder(scanned: Scanned, budget: float) -> list[float]:
@@ -212,13 +183,3 @@ def _ladder(scanned: Scanned, budget: float) -> list[float]:
     octaves = math.log2(HIGHEST * BELOW / lowest)
     steps = round(octaves) * next(each for most, each in STEPS if scanned.values <= most)
     return [HIGHEST * 2.0 ** (-octaves * step / steps) for step in range(steps, -1, -1)]
-
-
-def _listed(bounds: Any) -> list[float]:
-    """Bounds that are given, from the smallest on."""
-    listed = list(bounds) if isinstance(bounds, Sequence | np.ndarray) and not isinstance(bounds, str) else []
-    if not listed:
-        raise WorkbenchError(
-            f"bounds must be a list of shares of the root mean square, such as [0.05, 0.1]; got {briefly(bounds)}"
-        )
-    return sorted({positive("a bound", each) for each in listed})

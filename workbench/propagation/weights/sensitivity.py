@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from workbench.codecs import Codec
 from workbench.guarantees import Absolute, Exact
 from workbench.json_values import json_value
 from workbench.progress import Progress
+from workbench.propagation.weights.allocation import allocated
 from workbench.propagation.weights.bounding import Bounded, bounded, scale_of
 from workbench.propagation.weights.charts import sensitivity_chart
 from workbench.propagation.weights.quality import Checked
@@ -28,17 +29,41 @@ Groups = Mapping[str, Sequence[str]]   # the names of the tensors of each group
 
 
 
+class Solution(NamedTuple):
+    """The bound of each group for a budget, in units of root mean squares; the sums of their losses and of their bytes."""
+
+    chosen: dict[str, float]
+    loss: float
+    nbytes: float
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Sensitivity:
-    """The loss and the bytes of each group (rows) at each bound (columns); NaN where none was measured.
+    """The loss and the bytes (`sizes`) of each group (rows) at each bound (columns); NaN where none was measured.
 
     `shares` are the bounds, in units of the root mean square of each tensor; 0 is exact.
+
+    >>> loss, sizes = np.array([[0.0, 0.2], [0.0, 0.4]]), np.array([[9.0, 4.0], [9.0, 3.0]])
+    >>> Sensitivity(("first", "second"), (0.0, 0.1), loss, sizes).within(0.5)
+    Solution(chosen={'first': 0.0, 'second': 0.1}, loss=0.4, nbytes=12.0)
     """
 
     groups: tuple[str, ...]
     shares: tuple[float, ...]
     loss: np.ndarray
-    nbytes: np.ndarray
+    sizes: np.ndarray
+
+    @property
+    def nbytes(self) -> int:
+        """What the table takes in memory."""
+        return self.loss.nbytes + self.sizes.nbytes
+
+    def within(self, budget: float) -> Solution:
+        """The bounds with the fewest bytes, of those whose losses add up to the budget at most."""
+        columns = allocated(self.loss, self.sizes, budget)
+        rows = range(len(columns))
+        chosen = {name: self.shares[column] for name, column in zip(self.groups, columns, strict=True)}
+        return Solution(chosen, float(self.loss[rows, columns].sum()), float(self.sizes[rows, columns].sum()))
 
     def plot(self, chosen: Mapping[str, float] = MappingProxyType({})) -> Chart:
         """The map of losses, with the chosen bounds of groups."""
@@ -48,7 +73,7 @@ class Sensitivity:
         """The table as JSON types."""
         return json_value({
             "groups": list(self.groups), "shares": list(self.shares), "loss": self.loss.tolist(),
-            "nbytes": self.nbytes.tolist(),
+            "sizes": self.sizes.tolist(),
         })
 
     def __repr__(self) -> str:
@@ -60,7 +85,7 @@ class Sensitivity:
         head = ["group", *("exact" if share == 0 else f"{share:.3g} rms" for share in self.shares)]
         rows = [
             [name, *("" if math.isnan(loss) else f"{loss:.2e}, {size:,.0f} B" for loss, size in zip(*row, strict=True))]
-            for name, *row in zip(self.groups, self.loss, self.nbytes, strict=True)
+            for name, *row in zip(self.groups, self.loss, self.sizes, strict=True)
         ]
         return html_table(head, rows, title="loss and bytes at each bound")
 
@@ -95,18 +120,18 @@ class Scanned:
     def scan(self, shares: Sequence[float], enough: float, tell: Progress) -> Sensitivity:
         """The table of all groups; a group's bound is raised until its loss is more than `enough`."""
         ladder = (0.0, *shares)
-        loss, nbytes = np.full((2, len(self.groups), len(ladder)), math.nan)
+        loss, sizes = np.full((2, len(self.groups), len(ladder)), math.nan)
         loss[:, 0] = 0.0
         for row, (name, members) in enumerate(self.groups.items()):
             for column, share in enumerate(ladder):
                 tell((row + column / len(ladder)) / len(self.groups), f"raising the bound of {name}")
                 made = self._within(members, share)
-                nbytes[row, column] = sum(each.nbytes for each in made.values())
+                sizes[row, column] = sum(each.nbytes for each in made.values())
                 if share > 0:
                     loss[row, column] = self._loss(made, f"{name} within {share:.3g} of its root mean square")
                 if loss[row, column] > enough:
                     break
-        return Sensitivity(tuple(self.groups), ladder, loss, nbytes)
+        return Sensitivity(tuple(self.groups), ladder, loss, sizes)
 
     def _within(self, names: Sequence[str], share: float) -> dict[str, Bounded]:
         return {name: bounded(self.base[name], bound_of(self.base[name], share), self.codec) for name in names}
