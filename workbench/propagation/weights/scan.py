@@ -20,7 +20,7 @@ from workbench.propagation.weights.quality import KL, measure_of
 from workbench.propagation.weights.sensitivity import Scanned, Sensitivity
 from workbench.propagation.weights.sources import Tensors
 
-USUAL = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)   # bounds, in units of the root mean square
+USUAL = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)   # bounds, in units of the root mean square
 LITTLE = 0.01   # of a loss: the quality of the original must be 0 beside it
 
 
