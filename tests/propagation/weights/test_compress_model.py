@@ -8,7 +8,7 @@ import pytest
 import workbench as wb
 from small_language_model import tensors as small_tensors
 from small_language_model import write_model
-from workbench.archive.collection.model import ModelArchive
+from workbench.archive.collection.model import ModelArchive, is_model
 from workbench.propagation import Pipeline, Stage, language_model
 from workbench.propagation.weights.bounding import SMALL, bounded, codec_of
 from workbench.propagation.weights.compress import ASSESSMENTS
@@ -273,6 +273,23 @@ def test_a_module_of_torch_has_its_quality_and_its_tied_weights():
 
 def only_the_original(tensors):
     return 0.0 if np.array_equal(tensors["w0"], matrices()["w0"]) else math.nan
+
+
+def test_what_is_said_of_a_model_by_a_foreign_file_is_looked_at_before_it_is_believed():
+    archive = wb.compress_model(matrices(1), lambda t: float(abs(t["w0"] - matrices(1)["w0"]).max()), 0.1)
+    said = archive.groups[""]["model"]
+    members = {name: {} for name in archive}
+
+    def of(said):
+        return is_model({"attributes": {"lossbench:collection": {"members": members, "groups": {"": {"model": said}}}}})
+
+    assert of(said)
+    assert of({**said, "tied": {"other": "w0"}})
+    for change in ({"loss": "0"}, {"inputs": 3}, {"tied": {"other": "w9"}}, {"tied": {"w0": "w0"}}, {"tied": {"other": 3}},
+                   {"tied": []}, {"assessments": None}):
+        assert not of({**said, **change})
+    assert not of(None)
+    assert not is_model({"attributes": []})
 
 
 def broken(tensors):
