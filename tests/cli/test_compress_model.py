@@ -25,8 +25,9 @@ def test_a_language_model_keeps_its_budget_on_a_text(run, tmp_path):
         assert np.array_equal(decoded[name], each)
     assert run("verify", tmp_path / "small.zip").status == 0
     assert "small.zip" in run("info", tmp_path / "small.zip").out
-    said = run("compress-model", model, tmp_path / "b.zip", "--budget", "0.05", "--text", tmp_path / "text.txt", "-q").out
-    assert "the decoded model loses" in said
+    said = run("compress-model", model, tmp_path / "b.zip", "--budget", "0.05", "--text", tmp_path / "text.txt", "-q")
+    assert "the decoded model loses" in said.out
+    assert said.err == ""
 
 
 def test_tensors_of_any_model_have_a_bound_in_units_of_each(run, tmp_path):
@@ -41,6 +42,8 @@ def test_tensors_of_any_model_have_a_bound_in_units_of_each(run, tmp_path):
     assert abs(decoded - given["a"])[kept].max() <= 0.1 * np.sqrt((given["a"][kept] ** 2).mean()) * 1.0001
     assert not decoded[~kept].any()
     assert archive["b"].decompress().values.tolist() == [1.0] * 9
+    larger = run("compress-model", path, tmp_path / "exact.zip", "--rms", "1e-12", "-q")
+    assert larger.err.startswith("note: the archive is larger than")
 
 
 @pytest.mark.parametrize(("more", "message"), [

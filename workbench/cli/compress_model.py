@@ -9,6 +9,7 @@ from typing import Any
 from workbench.archive.collection.model import ModelArchive
 from workbench.archive.compress import compress
 from workbench.cli.caches import read_text
+from workbench.cli.notes import show_notes
 from workbench.cli.progress import Progress, add_quiet
 from workbench.cli.source import print_result
 from workbench.cli.target import add_target, require_free
@@ -79,6 +80,11 @@ def run(options: argparse.Namespace) -> int:
         outcome |= {name: said[name] for name in ("quality", "inputs", "loss", "budget", "additivity", "assessments")}
         if not options.json:
             print(visible(f"{archive.certificate}\n"))
+    if archive.nbytes > given.nbytes:
+        show_notes([
+            f"the archive is larger than {options.file}, whose weights are quantised already: allow more, or compress the "
+            "weights from before"
+        ])
     print_result(outcome, options.json)
     return 0
 
