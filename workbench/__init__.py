@@ -37,11 +37,13 @@ if TYPE_CHECKING:
     from workbench.limits import rate_distortion
     from workbench.metrics.compare import compare
     from workbench.progress import ProgressBar
+    from workbench.propagation.weights import KL, compress_model
     from workbench.subdomains.comparison import compare_groups
     from workbench.subdomains.groups import friends_of_friends
 
 __version__ = "0.1.0"
 __all__ = [
+    "KL",
     "PSNR",
     "SSIM",
     "Absolute",
@@ -78,6 +80,7 @@ __all__ = [
     "compare",
     "compare_groups",
     "compress",
+    "compress_model",
     "convert",
     "curl",
     "distributed",
@@ -119,6 +122,7 @@ _NAMES = {
     "limits": "rate_distortion",
     "metrics": "compare",
     "progress": "ProgressBar",
+    "propagation.weights": "KL compress_model",
     "subdomains.comparison": "compare_groups",
     "subdomains.groups": "friends_of_friends",
 }

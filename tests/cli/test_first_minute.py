@@ -64,7 +64,7 @@ def test_halos_are_kept_where_the_file_is_of_a_universe(run: Run, tmp_path: Path
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        (["com"], {"compress", "combine", "completion"}),
+        (["com"], {"compress", "combine", "completion", "compress-model"}),
         (["compress", "a.nc", "b.zip", "--ord"], {"--order"}),
         (["compress", "a.nc", "b.zip", "--order", ""], {"keep", "free"}),
         (["tune", "a.nc", "--codec", "interp"], {"interpolation"}),

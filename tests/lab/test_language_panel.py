@@ -118,6 +118,34 @@ def test_choices_that_are_refused(panel, change, complaint):
         panel.change(**change)
 
 
+def test_the_weights_are_scanned_and_bounds_follow_the_budget(lm):
+    panel = wb.lab.propagation(lm, TEXT, budget=0.3)
+    try:
+        panel.rows()
+        panel.ask("weights")
+        panel.wait()
+        losses = panel.result["weights"]
+        assert losses.groups == ("embedding", "block 0", "block 1", "block 2")
+        panel.show_parts()
+        wide = panel._weights.content["html"]
+        assert "<svg" in wide
+        names = {"lm": lm, "text": TEXT, "wb": wb}
+        lines = [line for line in panel.code().splitlines() if line.startswith(("losses", "solution"))]
+        exec("\n".join(lines), names)
+        assert np.allclose(names["losses"].loss, losses.loss, equal_nan=True)
+        assert names["solution"] == losses.within(0.3)
+        assert f"{names['solution'].loss:.3g} of 0.3 nats" in wide
+        panel.change(budget=1e-3)   # nothing is measured again
+        assert panel.result["weights"] is losses
+        panel.show_parts()
+        assert "of 0.001 nats" in panel._weights.content["html"]
+        assert losses.within(1e-3).nbytes > losses.within(0.3).nbytes
+        with pytest.raises(wb.WorkbenchError, match="the budget must be a positive number"):
+            panel.change(budget=0)
+    finally:
+        panel.close()
+
+
 def test_caches_are_compared_on_the_text_of_the_panel(lm):
     text = TEXT + " of " + TEXT
     panel = wb.lab.propagation(lm, text, score_step=0.5)

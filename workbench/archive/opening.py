@@ -9,6 +9,7 @@ from typing import Any
 from workbench.archive.archive import Archive
 from workbench.archive.collection.collection import Collection as CollectionOfArchives
 from workbench.archive.collection.description import is_collection
+from workbench.archive.collection.model import ModelArchive, is_model
 from workbench.archive.recognition import is_archive
 from workbench.archive.root import intact_root
 from workbench.archive.store import open_store
@@ -42,7 +43,8 @@ def opened(
     """The archive at a path or an address, of one array or of many members."""
     store = open_store(path, damaged, storage_options)
     known = intact_root(store, damaged)
-    kind = CollectionOfArchives if is_collection(known.root) else Archive
+    several = ModelArchive if is_model(known.root) else CollectionOfArchives
+    kind = several if is_collection(known.root) else Archive
     return kind(store, Trust(**trust), damaged, known)
 
 

@@ -19,7 +19,7 @@ from workbench.cli.failure import UNHEARD, WRONG, Parser, failed
 
 COMMANDS = (
     "demo", "lab", "info", "fof", "compress", "decompress", "convert", "verify", "audit", "stats", "combine", "salvage",
-    "tune", "train", "inject", "caches", "page", "clean", "doctor", "completion",
+    "tune", "train", "inject", "caches", "compress-model", "page", "clean", "doctor", "completion",
 )
 
 
@@ -74,7 +74,7 @@ def _parser(names: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"lossbench {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for name in names:
-        importlib.import_module(f"workbench.cli.{name}").add(commands)
+        importlib.import_module(f"workbench.cli.{name.replace('-', '_')}").add(commands)
     for command in commands.choices.values():
         about = "show the traceback of an error (as LOSSBENCH_DEBUG=1 does)"
         command.add_argument("--debug", action="store_true", help=about)

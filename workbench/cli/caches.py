@@ -45,7 +45,7 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Read the text and the model, run each cache, print the table."""
-    text = _text(Path(options.file))
+    text = read_text(Path(options.file))
     sizes = {"recent": options.recent, "block": options.block}
     caches: list[BlockedCache] = [KVCache(*steps, **sizes) for steps in options.steps or STEPS]
     caches += [baseline_cache(name, **sizes) for name in options.published]
@@ -62,7 +62,8 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _text(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """The text in a file."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:

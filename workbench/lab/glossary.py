@@ -30,6 +30,10 @@ _WORDS: Mapping[str, str] = {
     "blink": "two pictures in one place by turns, which shows their differences",
     "bound in tiles": "a bound of the Gaussian model: the fewest bits for codes that code one tile at a time",
     "broken": "halos that lost or gained members: split ones and merged ones",
+    "budget of weights": (
+        "the divergence of the next tokens, mean over a text, that the bounds of all blocks may make together, if those of "
+        "each block alone add up"
+    ),
     "campaign over": (
         "the strata of a campaign: sign, exponent and mantissa of the numbers at each site, or "
         "each single bit"

@@ -11,19 +11,32 @@ from workbench.lab.controls import Button, Choice, LogSlider, Number, Row, Steps
 from workbench.lab.description import Reading, Shown
 from workbench.lab.engine import Results, Stage
 from workbench.lab.jobs import Job
-from workbench.lab.language_panel import caches, drawing
+from workbench.lab.language_panel import caches, drawing, weights
 from workbench.lab.language_panel.drawing import Changed, Texts
-from workbench.lab.language_panel.state import LEAST_NOISE, LEAST_STEP, MOST_NOISE, MOST_STEP, PLACES, LanguageState
+from workbench.lab.language_panel.state import (
+    LEAST_BUDGET,
+    LEAST_NOISE,
+    LEAST_STEP,
+    MOST_BUDGET,
+    MOST_NOISE,
+    MOST_STEP,
+    PLACES,
+    LanguageState,
+)
 from workbench.lab.panel import Panel
 from workbench.lab.part import Part
 from workbench.lab.propagation_panel.entries import BitSlider
 from workbench.lab.script import script
 from workbench.propagation import CacheComparison, LanguageModel, Run
 from workbench.propagation.language import TokenErrors, token_errors
+from workbench.propagation.weights import Sensitivity
 
 
 class LanguagePanel(Panel[LanguageState]):
-    """The panel of a language model; its results are "changed", "errors" and, when asked for, "texts" and "caches"."""
+    """The panel of a language model; its results are "changed", "errors" and, when asked for, others.
+
+    These are "texts", "caches" and "weights".
+    """
 
     title = "Language model"
 
@@ -35,6 +48,7 @@ class LanguagePanel(Panel[LanguageState]):
             Stage("errors", lambda state: (state.error, state.shown), self._map),
             Stage("texts", lambda state: (state.error, state.tokens), self._write, True, "writing token by token"),
             Stage("caches", lambda state: (state.score_step, state.value_step), self._compare, True, "comparing caches"),
+            Stage("weights", lambda state: None, self._scan, True, "bounding block by block"),
         ]
         tokens = len(self.run["tokens"])
         state = with_choices(LanguageState(layer=model.layers // 6, token=tokens // 3), choices)
@@ -57,6 +71,7 @@ class LanguagePanel(Panel[LanguageState]):
             Row(play, Number("tokens", "at most", whole=True, unit="tokens", about="tokens written"), place="over"),
             Row(self._texts, place="over"),
             *self._cache_rows(),
+            *self._weight_rows(),
             Row(Choice("shown", "map of", PLACES, about="part of a block"), place="strip"),
         ]
 
@@ -72,6 +87,13 @@ class LanguagePanel(Panel[LanguageState]):
         ]
         return [Row(ask, *steps, place="over"), Row(self._caches, place="over")]
 
+    def _weight_rows(self) -> list[Row]:
+        """The scan of all blocks, and the bounds that a budget allows, which follow it while it is dragged."""
+        self._weights = Part(html="")
+        ask = Button("scan the weights", lambda: self.ask("weights"), "keep each block alone within each bound", True)
+        budget = LogSlider("budget", "within", LEAST_BUDGET, MOST_BUDGET, "nats", "budget of weights")
+        return [Row(ask, budget, place="over"), Row(self._weights, place="over")]
+
     def fit_controls(self) -> None:
         """The controls that the kind of error has, with their ends."""
         flips = self.state.kind == "flip"
@@ -86,8 +108,9 @@ class LanguagePanel(Panel[LanguageState]):
         self.fit_controls()
         texts = {**self._engine.results(), **self._engine.partial}.get("texts")
         self._texts.set(html=drawing.side_by_side(self.run, texts))
-        compared = self._engine.results().get("caches")
+        compared, losses = (self._engine.results().get(name) for name in ("caches", "weights"))
         self._caches.set(html="" if compared is None else compared._repr_html_())
+        self._weights.set(html="" if losses is None else weights.shown(self.pipeline.model, losses, self.state.budget))
 
     def draw(self, state: LanguageState, results: Results) -> Shown:
         """The map of errors, the divergence, the figures."""
@@ -134,6 +157,7 @@ class LanguagePanel(Panel[LanguageState]):
             'divergence = wb.propagation.language.divergences(run["logits"], changed["logits"])',
             f"texts = [{model}.text(list(pipeline.written(each, {state.tokens}))) for each in (run, changed)]",
             *(caches.code(state, model, text, tokens) if tokens >= caches.FEWEST else []),
+            *weights.code(state, model, text),
         ])
 
     # Stages.
@@ -148,6 +172,9 @@ class LanguagePanel(Panel[LanguageState]):
 
     def _compare(self, state: LanguageState, results: Results, job: Job) -> CacheComparison:
         return caches.compared(self.pipeline.model, self.run, state, job)
+
+    def _scan(self, state: LanguageState, results: Results, job: Job) -> Sensitivity:
+        return weights.scanned(self.pipeline.model, self.run, job)
 
     def _write(self, state: LanguageState, results: Results, job: Job) -> Texts:
         """Both texts, token by token side by side."""

@@ -18,6 +18,7 @@ Format = Literal["float32", "bfloat16", "float16"]
 PLACES = {"after the block": "", **{part: part for part in PARTS}}
 LEAST_NOISE, MOST_NOISE = 1e-7, 10.0
 LEAST_STEP, MOST_STEP = 0.01, 8.0
+LEAST_BUDGET, MOST_BUDGET = 1e-4, 1.0   # of divergence, in nats
 
 
 @told_how_to_change
@@ -28,7 +29,8 @@ class LanguageState:
     `kind` is a flip of one `bit` of the number of a `token` and `channel`, in a `format`, or noise of an `amplitude` in
     units of the root mean square on all numbers of the site. The site is a `part` of the block `layer`; "" is the residual
     stream after it. The map shows the part `shown` of all blocks, and `tokens` are written at most. `score_step`
-    and `value_step` are those of a `KVCache`, for a table that compares caches.
+    and `value_step` are those of a `KVCache`, for a table that compares caches. `budget` is the divergence that bounds of
+    all weights may make together.
 
     >>> LanguageState(layer=5).site
     'block 5 down'
@@ -47,6 +49,7 @@ class LanguageState:
     tokens: int = 32
     score_step: float = 1.0
     value_step: float = 0.4
+    budget: float = 0.01
     window: Window | None = None
 
     def __post_init__(self) -> None:
@@ -57,7 +60,10 @@ class LanguageState:
         words = {"layer": "the block", "token": "the token", "channel": "the channel", "bit": "the bit", "seed": "the seed"}
         for field, name in words.items():
             object.__setattr__(self, field, whole(name, getattr(self, field), least=0))
-        sizes = {"amplitude": "the amplitude", "score_step": "the step of scores", "value_step": "the step of values"}
+        sizes = {
+            "amplitude": "the amplitude", "score_step": "the step of scores", "value_step": "the step of values",
+            "budget": "the budget",
+        }
         for field, name in sizes.items():
             object.__setattr__(self, field, positive(name, getattr(self, field)))
         object.__setattr__(self, "tokens", whole("the number of tokens", self.tokens, least=1))

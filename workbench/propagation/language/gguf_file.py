@@ -25,6 +25,8 @@ _BLOCK = {
     "attention norm": "attn_norm", "q": "attn_q", "k": "attn_k", "v": "attn_v", "attention": "attn_output",
     "feed-forward norm": "ffn_norm", "gate": "ffn_gate", "up": "ffn_up", "down": "ffn_down",
 }
+_PARTS = {tensor: part for part, tensor in _BLOCK.items()}
+_WHOLE = {"token_embd.weight": "embedding", "output_norm.weight": "output norm", "output.weight": "output"}
 MATRICES = ("q", "k", "v", "attention", "gate", "up", "down")   # of each block; the others are norms
 
 Value = TypeVar("Value")
@@ -88,6 +90,38 @@ def read_model(path: str | Path | None = None) -> ModelFile:
         if start.read(4) != b"GGUF":
             raise WorkbenchError(f"{file} is no GGUF file: it does not begin with the letters GGUF")
     return _whole(file, lambda: _read(gguf, file))
+
+
+def read_tensors(path: str | Path) -> dict[str, np.ndarray]:
+    """All tensors in a GGUF file of any architecture, dequantised, by the names that they have there."""
+    gguf, file = needed("gguf"), Path(path)
+
+    def read() -> dict[str, np.ndarray]:
+        found = {}
+        for each in _reader(gguf, file).tensors:
+            kind = each.tensor_type.name
+            whole = kind.startswith("I") and kind[1:].isdigit()
+            found[each.name] = np.asarray(each.data if whole else gguf.dequantize(each.data, each.tensor_type))
+        return found
+
+    return _whole(file, read)
+
+
+def name_in_pipelines(name: str) -> str:
+    """The name here of a tensor of a file, or the name itself.
+
+    >>> name_in_pipelines("blk.3.attn_norm.weight"), name_in_pipelines("token_embd.weight"), name_in_pipelines("block 3 q")
+    ('block 3 attention norm', 'embedding', 'block 3 q')
+    """
+    head, _, rest = name.removeprefix("blk.").partition(".")
+    part = _PARTS.get(rest.removesuffix(".weight")) if name.startswith("blk.") else None
+    return _WHOLE.get(name, name) if part is None else f"block {head} {part}"
+
+
+def in_pipelines(name: str, values: np.ndarray, shape: Shape) -> np.ndarray:
+    """The values of a tensor of a file in the order that they have here."""
+    own = name_in_pipelines(name)
+    return _halves(values, len(values) // shape.head_width) if own != name and own[-2:] in (" q", " k") else values
 
 
 def _whole(file: Path, read: Callable[[], Value]) -> Value:
