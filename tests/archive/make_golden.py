@@ -26,7 +26,7 @@ from workbench.archive import Archive, Collection, golden
 FOLDER = Path(__file__).with_name("golden")
 IN_PACKAGE = (   # one for each codec, and one for each further part of the format: moved particles, datasets
     "lattice-keep", "neighbours", "clusters-free", "interpolation", "staged", "prequantised", "pcodec", "dataset",
-    "sz3", "zfp", "sperr", "draco-keep", "fpzip", "bitround", "numcodecs", "portable", "trajectory",
+    "sz3", "zfp", "sperr", "draco-keep", "fpzip", "bitround", "numcodecs", "portable", "trajectory", "motion",
 )
 FINE, COARSE = wb.Absolute(0.01), wb.Absolute(0.5)
 
@@ -67,6 +67,16 @@ def _walk(count: int = 20) -> wb.Trajectory:
         velocities=random.normal(size=shape).astype(np.float32), images=random.integers(-1, 2, shape).astype(np.int32),
         origins=random.random((6, 3)), atoms={"name": ["C", "CA"] * (count // 2), "charge": np.arange(count) / 2},
     )
+
+
+def _orbits(count: int = 40) -> wb.Trajectory:
+    """Atoms on circles, which are predicted from where they were; and one that leaps."""
+    random, turn = np.random.default_rng(count), np.arange(8)[:, None] * 0.1
+    centre, radius, phase = random.random((count, 3)) * 9, 1 + random.random(count), random.random(count) * 6
+    circle = np.stack([np.cos(turn + phase), np.sin(turn + phase), 0 * turn + phase], axis=2)
+    positions = (centre + radius[:, None] * circle).astype(np.float32)
+    positions[5, 7] += 100
+    return wb.Trajectory(positions, times=np.arange(8) / 2)
 
 
 def _with_columns(count: int = 300) -> wb.Particles:
@@ -147,6 +157,7 @@ MADE: dict[str, Callable[[], Archive | Collection]] = {
     "trajectory": lambda: wb.compress(
         _walk(), wb.Exact(), wb.codecs.get("rounded", precision=100.0, numbers="interpolation"), chunks=4
     ),
+    "motion": lambda: wb.compress(_orbits(), FINE, "motion"),
 }
 
 
