@@ -8,6 +8,7 @@ from small_language_model import write_model
 from workbench.propagation.weights import read_safetensors, write_safetensors
 
 
+@pytest.mark.long
 def test_a_language_model_keeps_its_budget_on_a_text(run, tmp_path):
     pytest.importorskip("gguf")
     pytest.importorskip("tokenizers")

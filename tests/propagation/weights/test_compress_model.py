@@ -226,6 +226,7 @@ def gguf_file(tmp_path_factory):
     return write_model(tmp_path_factory.mktemp("gguf") / "small.gguf")
 
 
+@pytest.mark.long
 def test_a_language_model_from_its_file_or_as_an_object_has_the_same_losses(gguf_file):
     model, tokens = language_model(gguf_file), [5, 80, 33, 200, 7, 7, 91]
     quality = wb.KL(model.pipeline(), tokens)
