@@ -86,7 +86,7 @@ class _Array:
         values = self.companions.read(self.name, begin, ranges[-1].stop)
         for index, rows in zip(indices, ranges, strict=True):
             here = np.ascontiguousarray(values[rows.start - begin : rows.stop - begin])
-            ready = None if self.task is None else encode_values(self._beside(self.task, rows), here)
+            ready = None if self.task is None else encode_values(self._beside(self.task.of_chunk(index), rows), here)
             chunk = exact_chunk(here) if ready is None else ready.data
             self.place.put(self.layout.chunk_key(index), chunk.data)
             done.append((chunk.without_bytes(), None if ready is None else ready.figures))
@@ -116,13 +116,14 @@ def encode_companions(
         codec = column_codec(dtype, bound, request.column_codec or request.codec)
         few = min(chunk, even_chunks(count, BESIDE if codec is not None and codec.beside_positions else CHUNK))
         shape, chunks = (count, *dtype.shape), (few, *dtype.shape)
-        written = _written(positions, place) if codec is not None and codec.beside_positions else None
+        written = _written(positions, place, request) if codec is not None and codec.beside_positions else None
         if codec is None:
             layout, task = exact_layout(name, shape, dtype.base, chunks), None
         else:
             layout = layout_for(name, shape, dtype.base, chunks, codec)
             limit = Limit("absolute", 0.0) if bound is None else companions.limit(name, bound)
-            task = Task(layout, codec, bound, limit)
+            task = request.in_time(Task(layout, codec, bound, limit))
+            layout = task.layout
         array, together = _Array(name, layout, companions, place, task, written), max(1, companions.rows_together // few)
         last = layout.chunk_count
         numbers = [range(start, min(start + together, last)) for start in range(0, last, together)]
@@ -136,10 +137,11 @@ def encode_companions(
             yield assembled(task, ready)
 
 
-def _written(positions: EncodedArray, place: Place) -> StoredArray:
+def _written(positions: EncodedArray, place: Place, request: Request) -> StoredArray:
     """The positions of an archive that is being written, chunk by chunk: there are no shards yet."""
-    layout = replace(positions.layout, shard_shape=None)
-    return StoredArray(place.parts(), with_checksums(layout, positions.chunks), Trust(isolate=False))
+    layout, step = with_checksums(replace(positions.layout, shard_shape=None), positions.chunks), request.step
+    earlier = step.before(layout) if step is not None and layout.predicted else None
+    return StoredArray(place.parts(), layout, Trust(isolate=False), earlier=earlier, kept=step and step.kept)
 
 
 def column_codec(dtype: np.dtype, bound: Bound | None, requested: str | Codec) -> Codec | None:

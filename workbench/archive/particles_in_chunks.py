@@ -104,6 +104,7 @@ class InChunks:
             "box": outline.box, "lower": outline.lower.tolist(), "upper": outline.upper.tolist(),
             "columns": {name: str(dtype) for name, dtype in self.columns.dtypes.items()}, "mass": self.mass,
             "bounds": bounds, "permutation": request.store_permutation, "column_codec": _described(request.column_codec),
+            **request.step_token,
         })
 
     def encoded(self, limit: Limit, place: Place) -> Positions:
