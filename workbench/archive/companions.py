@@ -30,7 +30,7 @@ from workbench.archive.encoding import (
 from workbench.archive.in_order import PERMUTATION
 from workbench.archive.layout import ArrayLayout
 from workbench.archive.reading import StoredArray
-from workbench.archive.request import Request
+from workbench.archive.request import IN_TIME, Request
 from workbench.archive.trust import Trust
 from workbench.archive.writing import Place
 from workbench.codecs import Codec, Columns, ParticleCodec
@@ -113,7 +113,7 @@ def encode_companions(
         dtypes[PERMUTATION] = stored_index(count)
     for name, dtype in dtypes.items():
         bound = bounds.get(name)
-        codec = column_codec(dtype, bound, request.column_codec or request.codec)
+        codec = column_codec(dtype, bound, _requested(request, dtype))
         few = min(chunk, even_chunks(count, BESIDE if codec is not None and codec.beside_positions else CHUNK))
         shape, chunks = (count, *dtype.shape), (few, *dtype.shape)
         written = _written(positions, place, request) if codec is not None and codec.beside_positions else None
@@ -137,6 +137,12 @@ def encode_companions(
             yield assembled(task, ready)
 
 
+def _requested(request: Request, dtype: np.dtype) -> str | Codec:
+    """The requested codec of a column; where none is, in a series, one that predicts numbers in time."""
+    asked = request.column_codec or request.codec
+    return codecs.get(IN_TIME) if request.step is not None and is_free(asked) and dtype.base.kind == "f" else asked
+
+
 def _written(positions: EncodedArray, place: Place, request: Request) -> StoredArray:
     """The positions of an archive that is being written, chunk by chunk: there are no shards yet."""
     layout, step = with_checksums(replace(positions.layout, shard_shape=None), positions.chunks), request.step
@@ -157,6 +163,8 @@ def column_codec(dtype: np.dtype, bound: Bound | None, requested: str | Codec) -
     """
     if bound is None:
         return Columns(codecs.get("pcodec")) if dtype.shape and dtype.base.kind != "b" else None
+    if isinstance(requested, Codec) and requested.predicts_in_time and dtype.base.name in requested.dtypes:
+        return requested
     chosen = codec_of_columns(requested)
     inner = chosen.codec if isinstance(chosen, Columns) else chosen
     if dtype.base.name not in inner.dtypes:

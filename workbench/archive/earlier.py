@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from workbench import backend
-from workbench.archive.archive import Archive
+from workbench.archive.archive import IDS, Archive
 from workbench.archive.chunk import CHECKSUMS
 from workbench.archive.decoded_chunks import DecodedChunks
 from workbench.archive.encoding import Task
@@ -22,8 +22,11 @@ from workbench.archive.frame import Damaged
 from workbench.archive.layout import EARLIER, ArrayLayout
 from workbench.archive.reading import StoredArray
 from workbench.archive.region import chunks_in, common
+from workbench.archive.series.order import in_order_of
 from workbench.codecs import Codec
 from workbench.codecs.earlier import Earlier
+from workbench.data import Particles
+from workbench.data.chunked import ChunkedParticles
 from workbench.guarantees import Limit
 from workbench.slabs import Slices
 
@@ -102,6 +105,17 @@ class Step:
         stored = self.archives[0].arrays.get(name) if self.archives else None
         before = None if stored is None else self.before(stored.layout)
         return None if before is None else before.at(place)
+
+    def in_order(self, archive: Archive, original: Any) -> Any:
+        """An original in the order of the series, in which particles are found by their ids."""
+        ids = archive.arrays.get(IDS)
+        if ids is None or archive.reordered or not isinstance(original, Particles | ChunkedParticles):
+            return original
+        if isinstance(original, ChunkedParticles):
+            if IDS not in original.columns:
+                return original
+            original = original.joined()
+        return in_order_of(ids.values(), original)
 
     def token(self) -> Any:
         """What tells this step from others: a run that was killed goes on only with the same earlier steps."""

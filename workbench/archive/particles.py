@@ -24,7 +24,7 @@ from workbench.archive.companions import CHUNK, Companions, encode_companions
 from workbench.archive.encoding import EncodedArray, Task, even_chunks, layout_for
 from workbench.archive.finer import smallest
 from workbench.archive.layout import ROLE
-from workbench.archive.request import Request, archive_of, require_about
+from workbench.archive.request import IN_TIME, Request, archive_of, require_about
 from workbench.archive.sharding import MOST_CHUNKS
 from workbench.archive.writing import Place
 from workbench.codecs import Codec, Columns, ParticleCodec
@@ -145,7 +145,7 @@ class Plan:
         `limit` may be finer than that of the requested bound.
         """
         limit = request.bound.limit(particles.positions) if limit is None else limit
-        codec = _codec_for(particles, request.chosen_codec("lattice"), request.order)
+        codec = _codec_for(particles, request.chosen_codec(usual_codec(request)), request.order)
         curve = None if request.order == "keep" else _curve_of(particles, codec, limit)
         chunk = particles_in_chunk(count, particles.dimensions, request, codec)
         return cls(count, particles.positions.dtype, particles.box, limit, codec, particles.dimensions, curve, chunk)
@@ -162,6 +162,11 @@ class Plan:
         sorted_along = None if self.curve is None else dataclasses.asdict(self.curve)
         found: dict[str, Any] = {"kind": "particles", "order": request.order, "box": self.box, "curve": sorted_along}
         return found if permutation is None else {**found, "permutation": permutation}
+
+
+def usual_codec(request: Request) -> str:
+    """The codec of positions for which none is requested: in a series, where the order is kept, one that predicts in time."""
+    return "lattice" if request.step is None or request.order == "free" else IN_TIME
 
 
 def particles_in_chunk(count: int, dimensions: int, request: Request, codec: Codec) -> int:

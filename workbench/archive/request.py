@@ -34,6 +34,7 @@ from workbench.progress import Progress
 from workbench.run.executors import Executor
 
 ORDERS = ("keep", "free")
+IN_TIME = "motion"   # the codec of particles in a series
 
 
 @dataclass(frozen=True)
