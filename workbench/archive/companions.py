@@ -147,7 +147,8 @@ def _written(positions: EncodedArray, place: Place, request: Request) -> StoredA
     """The positions of an archive that is being written, chunk by chunk: there are no shards yet."""
     layout, step = with_checksums(replace(positions.layout, shard_shape=None), positions.chunks), request.step
     earlier = step.before(layout) if step is not None and layout.predicted else None
-    return StoredArray(place.parts(), layout, Trust(isolate=False), earlier=earlier, kept=step and step.kept)
+    kept = None if step is None else step.kept
+    return StoredArray(place.parts(), layout, Trust(isolate=False), earlier=earlier, kept=kept)
 
 
 def column_codec(dtype: np.dtype, bound: Bound | None, requested: str | Codec) -> Codec | None:

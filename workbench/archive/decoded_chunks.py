@@ -1,7 +1,7 @@
 """Decoded chunks of the steps of a series, the latest few: each step is predicted from those before it.
 
-Without them, reading steps one after the other would decode each many times. A chunk is found by the checksum of its values,
-so that it is the right one, wherever it was decoded: by a reader, or when it was written.
+Without them, reading steps one after the other would decode each many times. A chunk is found by the checksum of its
+values, so that it is the right one, wherever it was decoded: by a reader, or when it was written.
 """
 
 from __future__ import annotations

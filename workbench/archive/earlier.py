@@ -20,7 +20,7 @@ from workbench.archive.decoded_chunks import DecodedChunks
 from workbench.archive.encoding import Task
 from workbench.archive.frame import Damaged
 from workbench.archive.layout import EARLIER, ArrayLayout
-from workbench.archive.reading import StoredArray
+from workbench.archive.reading import DamagedBefore, StoredArray
 from workbench.archive.region import chunks_in, common
 from workbench.archive.series.order import in_order_of
 from workbench.codecs import Codec
@@ -156,14 +156,12 @@ def _part(stored: StoredArray, place: Slices) -> np.ndarray:
         for index in indices:
             into, out_of = common(place, layout.chunk_slices(index))
             part[into] = stored.kept_chunk(index)[out_of]
+    except DamagedBefore:
+        raise
     except Damaged as damage:
-        raise damage_of_earlier(stored, damage) from damage
+        reason = f"it was predicted from {damage.where} of {stored.store.name}, which is damaged: {damage.reason}"
+        raise DamagedBefore(damage.where, reason) from damage
     return part
-
-
-def damage_of_earlier(stored: StoredArray, damage: Damaged) -> Damaged:
-    """Damage of an earlier step, from which this one was predicted."""
-    return Damaged(damage.where, f"in {stored.store.name}, from which it was predicted: {damage.reason}")
 
 
 def rows_before(count: int, vanished: np.ndarray, earlier: int) -> np.ndarray:

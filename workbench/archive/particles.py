@@ -165,7 +165,7 @@ class Plan:
 
 
 def usual_codec(request: Request) -> str:
-    """The codec of positions for which none is requested: in a series, where the order is kept, one that predicts in time."""
+    """The codec of positions for which none is requested: in a series in kept order, one that predicts in time."""
     return "lattice" if request.step is None or request.order == "free" else IN_TIME
 
 

@@ -36,6 +36,10 @@ DECODED = 2       # chunks that are kept decoded while others are predicted from
 _REMEMBERING = threading.Lock()   # threads may read one archive at once
 
 
+class DamagedBefore(Damaged):
+    """A chunk that cannot be decoded, since one of an earlier step is damaged from which it was predicted."""
+
+
 class Before(Protocol):
     """An array at earlier steps of its series."""
 
@@ -150,7 +154,7 @@ class StoredArray:
     def _decoder_of(self, index: Index) -> Codec:
         """The decoder of a chunk, which may need the positions of the same particles, or its values at earlier steps."""
         if self.layout.predicted:
-            return self._following(self.layout.chunk_slices(index))
+            return self._following(index)
         if not self.codec.beside_positions:
             return self.decoder
         if self.positions is None:
@@ -158,14 +162,18 @@ class StoredArray:
         rows = self.layout.chunk_slices(index)[0]
         return self.codec.beside(self.positions.rows(rows.start, rows.stop))
 
-    def _following(self, place: Slices) -> Codec:
+    def _following(self, index: Index) -> Codec:
         """The decoder of a chunk that was predicted from earlier steps."""
         if self.earlier is None:
             raise WorkbenchError(
-                f"{self.layout.name} in {self.store.name} was predicted from earlier steps of its series: open the folder of "
-                "the series by wb.Series(...), and choose the step there"
+                f"{self.layout.name} in {self.store.name} was predicted from earlier steps of its series: open the folder "
+                "of the series by wb.Series(...), and choose the step there"
             )
-        return self.trust.decoder(self.codec.following(self.earlier.at(place)), self.store)
+        try:
+            known = self.earlier.at(self.layout.chunk_slices(index))
+        except DamagedBefore as damage:
+            raise DamagedBefore(self.layout.chunk_key(index), damage.reason) from damage
+        return self.trust.decoder(self.codec.following(known), self.store)
 
     def rows(self, start: int, stop: int) -> np.ndarray:
         """The rows between two places. The chunks that hold them are kept for the next such call."""

@@ -6,8 +6,8 @@ Each member is an archive like any other, with its own bound and certificate; it
 from __future__ import annotations
 
 import os
-from collections.abc import Collection as Names
 from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Collection as Names
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any

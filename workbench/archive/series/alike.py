@@ -25,11 +25,11 @@ def require_alike(given: Any, before: Archive | Collection, number: int) -> None
     """
     if isinstance(before, Collection):
         if not isinstance(given, Dataset):
-            raise _other(number, "a dataset", f"{content_of(given).words}", "the data of another series")
+            raise _other(number, "a dataset", f"{content_of(given).words}", "the data of this one")
         if strangers := sorted(set(given) ^ set(before)):
             where = "is new" if strangers[0] in given else "is missing"
             raise WorkbenchError(
-                f"step {number} must have the members of the steps before it ({', '.join(before)}); {strangers[0]!r} {where}"
+                f"step {number} must have the members of the steps before it, {', '.join(before)}; {strangers[0]!r} {where}"
             )
         for name in before:
             try:
@@ -45,7 +45,7 @@ def require_alike(given: Any, before: Archive | Collection, number: int) -> None
 def _require_alike(given: Any, before: Archive, number: int) -> None:
     content = content_of(given)
     if content is not before.content:
-        raise _other(number, before.content.words, content.words, "the data of another series")
+        raise _other(number, before.content.words, content.words, "the data of this one")
     known = {} if before.kind == "variable" else _outline_of(before)
     for what, expected in known.items():
         got = _outline(given)[what]
@@ -57,7 +57,7 @@ def _require_alike(given: Any, before: Archive, number: int) -> None:
 
 def _other(number: int, expected: str, got: str, remedy: str) -> WorkbenchError:
     return WorkbenchError(
-        f"step {number} must be {expected}, as the steps before it; got {got}: append it to another series, or give {remedy}"
+        f"step {number} must be {expected}, as the steps before it; got {got}: begin another series, or give {remedy}"
     )
 
 
@@ -96,4 +96,5 @@ def _row(dtype: np.dtype, shape: tuple[int, ...]) -> str:
 
 
 def _sorted(columns: Mapping[str, str]) -> str:
-    return ", ".join(f"{name} ({columns[name]})" for name in sorted(columns, key=lambda name: (name != IDS, name))) or "none"
+    names = sorted(columns, key=lambda name: (name != IDS, name))
+    return ", ".join(f"{name} ({columns[name]})" for name in names) or "none"

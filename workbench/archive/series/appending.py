@@ -23,6 +23,7 @@ from workbench.archive.earlier import Step
 from workbench.archive.series.alike import require_alike
 from workbench.archive.series.order import Matched, ordered, require_different, without_ids
 from workbench.archive.series.requested import Requested
+from workbench.archive.series.statement import predicted_chunks
 from workbench.archive.series.steps import APPEARED, MOST_EARLIER, VANISHED, About, Opened, Steps
 from workbench.data import Particles
 from workbench.data.chunked import ChunkedParticles
@@ -48,7 +49,7 @@ class Appending:
         if before is not None:
             require_alike(given, before.archive, number)
         known = metadata if metadata is not None else {} if isinstance(given, Dataset) else given.metadata
-        about = self._about(number, before, *_time(number, time, known, before and before.about))
+        about = self._about(number, before, *_time(number, time, known, None if before is None else before.about))
         run = replace(self.run, out=self.steps.path(number))
         if isinstance(given, Dataset):
             if metadata is not None:
@@ -94,10 +95,10 @@ class Appending:
             return True
         if self.requested.every is not None or key == before.about.number:
             return False
-        if key == 0 and self.requested.order == "free":
-            key = 1   # the first step is in another order, and has the ids: its size says nothing about others
-            if before.about.number <= key:
-                return False
+        if not predicted_chunks(before.archive):
+            return True
+        if key == 0 and self.requested.order == "free":   # smaller than any step whose order is given
+            return False
         return data_nbytes(before.archive) > HARDLY * data_nbytes(self.steps.open(key).archive)
 
     def _earlier(self, about: About) -> tuple[Opened, ...]:
@@ -116,7 +117,8 @@ class Appending:
             return self.steps.step_after(replace(about, ids=0), earlier), given
         particles = given if isinstance(given, Particles) else given.joined()
         stored = self.steps.ids(about.number - 1)
-        assert stored is not None and particles.ids is not None   # as columns are those of the step before
+        assert stored is not None   # as columns are those of the step before
+        assert particles.ids is not None
         require_different(particles.ids)
         known = stored.values()
         matched = Matched.of(particles.ids, known)
@@ -147,8 +149,8 @@ class Appending:
             )
         if before is not None and len(before.member(None)) != len(given):
             raise WorkbenchError(
-                f"step {about.number} must have {len(before.member(None)):,} particles, as the steps before it, unless they "
-                f"have ids; got {len(given):,}: give ids, by which particles that appear or vanish are known"
+                f"step {about.number} must have {len(before.member(None)):,} particles, as the steps before it; got "
+                f"{len(given):,}: give ids from the first step on, by which particles that appear or vanish are known"
             )
         return self.steps.step_after(about, earlier), given
 
@@ -182,9 +184,9 @@ def _time(number: int, given: Any, metadata: Mapping[str, Any], before: About | 
         raise WorkbenchError(
             f"step {number} must have a time, as the steps before it have; its metadata state none: give time="
         )
-    if not isinstance(found, numbers.Real) or isinstance(found, bool) or not math.isfinite(found):
+    if not _is_number(found):
         raise WorkbenchError(f"the time of a step must be a finite number; got {found!r}: give time= in any unit")
-    if before is not None and not found > before.time:
+    if before is not None and not float(found) > before.time:
         raise WorkbenchError(
             f"times must rise: step {number - 1} is at {before.time:.9g}, and step {number} must be later; got "
             f"{float(found):.9g}: append steps in the order of their times"
@@ -195,7 +197,11 @@ def _time(number: int, given: Any, metadata: Mapping[str, Any], before: About | 
 def _stated_time(metadata: Mapping[str, Any]) -> Any:
     """The time in a header; without one, the scale factor that belongs to its redshift."""
     for name in ("time", "Time"):
-        if isinstance(metadata.get(name), numbers.Real):
+        if _is_number(metadata.get(name)):
             return metadata[name]
     redshift = metadata.get("redshift", metadata.get("Redshift"))
-    return 1 / (1 + redshift) if isinstance(redshift, numbers.Real) and redshift > -1 else None
+    return 1 / (1 + float(redshift)) if _is_number(redshift) and redshift > -1 else None
+
+
+def _is_number(given: Any) -> bool:
+    return isinstance(given, numbers.Real) and not isinstance(given, bool) and math.isfinite(given)

@@ -86,7 +86,7 @@ def in_order_of(archive_ids: np.ndarray, original: Particles) -> Particles:
     found = Matched.of(original.ids, archive_ids)
     if found.changed:
         raise WorkbenchError(
-            f"the original must have the ids of the step; {len(found.vanished):,} of {len(archive_ids):,} are not in it, and "
-            f"{len(found.appeared):,} of it are not in the step"
+            f"the original must have the ids of the step; {len(found.vanished):,} of {len(archive_ids):,} are not in it, "
+            f"and {len(found.appeared):,} of it are not in the step"
         )
     return ordered(original, found.order)

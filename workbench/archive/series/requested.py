@@ -1,10 +1,10 @@
-"""What is requested of all steps of a series, as its document states it: written with the first step, read with the others."""
+"""What is requested of all steps of a series, as its document states it, which is written with the first step."""
 
 from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Self
@@ -100,7 +100,7 @@ def write_document(folder: Path, requested: Requested) -> Mapping[str, Any]:
     """Write the document of a new series, completely or not at all; returns what it states."""
     attributes = {"format": FORMAT, "name": secrets.token_hex(8), "requested": requested.to_dict()}
     data = document.to_bytes(document.sealed({"attributes": document.plain(attributes, "the arguments of a series")}))
-    with on_disk(folder / DOCUMENT), complete(folder / DOCUMENT, "make room on the disk, and append the step again") as file:
+    with on_disk(folder / DOCUMENT), complete(folder / DOCUMENT, "make room, and append the step again") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
@@ -127,22 +127,28 @@ def _stated(value: Any) -> Any:
 
 def _restored(stated: Any) -> Any:
     """The argument that was stated so."""
-    match stated:
-        case {"bound": {"unit": str(unit), "eb": eb}}:
-            return Absolute(f"{eb!r} {unit}")
-        case {"bound": {**bound}}:
-            return stated_bound(bound)
-        case {"codec": {**codec}}:
-            return codecs.from_dict(codec)
-        case {"keep": {"kind": KeepClusters.kind} as kept}:
-            return KeepClusters.from_dict(kept)
-        case {"keep": {"kind": str(kind), **options}}:
-            return _safeguard(kind, options)
-        case {"mapping": [*pairs]}:
-            return {key: _restored(entry) for key, entry in pairs}
-        case {"list": [*entries]}:
-            return tuple(_restored(entry) for entry in entries)
-    return stated
+    if not isinstance(stated, Mapping):
+        return stated
+    (what, value), = stated.items()
+    restore: Mapping[str, Callable[[Any], Any]] = {
+        "bound": _bound, "codec": codecs.from_dict, "keep": _kept,
+        "mapping": lambda pairs: {key: _restored(entry) for key, entry in pairs},
+        "list": lambda entries: tuple(map(_restored, entries)),
+    }
+    return restore[what](value)
+
+
+def _bound(stated: Mapping[str, Any]) -> Bound:
+    if "unit" not in stated:
+        return stated_bound(stated)
+    quantity: Any = f"{stated['eb']!r} {stated['unit']}"
+    return Absolute(quantity)
+
+
+def _kept(stated: Mapping[str, Any]) -> Promised:
+    if stated["kind"] == KeepClusters.kind:
+        return KeepClusters.from_dict(stated)
+    return _safeguard(stated["kind"], {name: value for name, value in stated.items() if name != "kind"})
 
 
 def _safeguard(kind: str, options: Mapping[str, Any]) -> Safeguard:

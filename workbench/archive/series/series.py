@@ -1,4 +1,4 @@
-"""`wb.Series`: snapshots, fields or datasets one after the other, each predicted from those before it, with every promise kept.
+"""`wb.Series`: snapshots, fields or datasets one after the other, each predicted from those before it.
 
 A series is a folder with an archive for each step. A step is read with at most as many others as there are between two key
 steps; what is promised of a step holds as it would alone.
@@ -17,7 +17,6 @@ import numpy as np
 
 from workbench.archive.archive import IDS, Archive
 from workbench.archive.collection.collection import Collection
-from workbench.archive.collection.dataset import Dataset
 from workbench.archive.collection.reports import Reports
 from workbench.archive.collection.sources import is_dataset, opened_dataset
 from workbench.archive.compress import Run, single
@@ -42,8 +41,8 @@ Step = Archive | Collection
 class Series(Sequence[Any]):
     """Steps in time, in a folder with an archive for each: `series[7]` is one of them.
 
-    With a bound, a series is begun, or gone on with; the options are those of `wb.compress`, and hold for every step. Without
-    one, the series in the folder is opened, and `append` goes on with it.
+    With a bound, a series is begun, or gone on with; the options are those of `wb.compress`, and hold for every step.
+    Without one, the series in the folder is opened, and `append` goes on with it.
 
     Fields and particles are predicted from the two steps before, where that makes them smaller. Every `every` steps is a
     key step, which needs no other (by default every 16th, and sooner where prediction does not pay). Particles are kept in
@@ -113,9 +112,9 @@ class Series(Sequence[Any]):
     ) -> Any:
         """Compress one more step, checked like any archive, and return its archive.
 
-        `step` is all that `wb.compress` takes. `time` must rise; without it, it is that in the metadata of the step (`time`,
-        or the scale factor of its `redshift`), and where no step has any, steps are counted. The other arguments are those of
-        `wb.compress`; a run on workers that was killed is gone on with by the same call.
+        `step` is all that `wb.compress` takes. `time` must rise; without it, it is that in the metadata of the step
+        (`time`, or the scale factor of its `redshift`), and where no step has any, steps are counted. The other arguments
+        are those of `wb.compress`; a run on workers that was killed is gone on with by the same call.
         """
         with self._writing() as requested:
             appending = Appending(self._steps, requested, Run(None, False, client, parts, scratch, progress))
@@ -195,13 +194,11 @@ class Series(Sequence[Any]):
         """
         if region is not None and ids is not None:
             raise WorkbenchError("read takes a region or ids; got both: select by ids in the particles of a region")
-        if steps is None:
-            steps = slice(None)
-        if isinstance(steps, slice):
-            steps = range(len(self))[steps]
-        one = not isinstance(steps, Iterable)
-        found = [self._read(self[number], region, ids) for number in ([steps] if one else steps)]
-        return found[0] if one else found
+        if steps is None or isinstance(steps, slice):
+            steps = range(len(self))[slice(None) if steps is None else steps]
+        if not isinstance(steps, Iterable):
+            return self._read(self[steps], region, ids)
+        return [self._read(self[number], region, ids) for number in steps]
 
     def _read(self, archive: Step, region: Any, ids: Any) -> Any:
         if ids is not None:
@@ -240,8 +237,8 @@ class Series(Sequence[Any]):
                     raise WorkbenchError(f"step {number}: {error}") from error
                 broken.append(f"step {number}: {error}")
                 continue
-            whole = {f"step {number}": found}
-            reports |= whole if not isinstance(found, Reports) else {f"step {number}, {name}": one for name, one in found.items()}
+            of_members = {f", {name}": one for name, one in found.items()} if isinstance(found, Reports) else {"": found}
+            reports |= {f"step {number}{name}": one for name, one in of_members.items()}
         if broken:
             raise GuaranteeBroken(f"{len(broken)} of {len(self)} steps do not hold: " + "; ".join(broken))
         return Reports(reports)
@@ -319,4 +316,4 @@ def _require_ours(folder: Path) -> None:
         return
     others = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
     if others:
-        raise WorkbenchError(f"a series is begun in a new or an empty folder; {folder} holds {others[0]}: choose another name")
+        raise WorkbenchError(f"a series begins in an empty folder; {folder} holds {others[0]}: choose another name")

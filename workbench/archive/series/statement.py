@@ -99,13 +99,20 @@ class SeriesCertificate:
         """What is promised of every step: once, where all promise the same."""
         chunks = sum(row.chunks for row in self.rows)
         count = sum(row.predicted for row in self.rows)
-        said = [f"{count:,} of {chunks:,} chunks were predicted in time; {len(self.keys)} of {len(self.rows)} are key steps"]
+        keys = f"{len(self.keys)} of {len(self.rows)} are key steps"
+        said = [f"{count:,} of {chunks:,} chunks were predicted in time; {keys}"]
         promised = dict.fromkeys(line for one in self.certificates for line in _promises(one))
         return said + [f"promised, and checked, at each step: {line}" for line in promised]
 
     def _repr_html_(self, title: str = "") -> str:
         table = html_table(HEADS, [row.cells() for row in self.rows], texts=(2,), title=title)
         return f"<div>{table}<p>{'<br>'.join(html.escape(line) for line in self._promised())}</p></div>"
+
+
+def predicted_chunks(archive: Archive | Collection) -> int:
+    """How many chunks of a step were predicted from earlier ones."""
+    members = archive.values() if isinstance(archive, Collection) else [archive]
+    return sum(_counts(member)[1] for member in members)
 
 
 def _counts(archive: Archive) -> tuple[int, int]:

@@ -25,7 +25,7 @@ from workbench.archive.earlier import SERIES, Step, composed, rows_before
 from workbench.archive.encoding import exact_layout
 from workbench.archive.reading import StoredArray
 from workbench.archive.root import IntactRoot, intact_root
-from workbench.archive.store import MemoryStore, open_store
+from workbench.archive.store import MemoryStore, Store, open_store
 from workbench.archive.trust import Trust
 from workbench.errors import WorkbenchError
 
@@ -33,6 +33,10 @@ VANISHED, APPEARED = "vanished", "appeared"   # rows of the step before, and ids
 MOST_EARLIER = 2    # steps that a step is predicted from
 OPENED = 64         # steps that stay opened
 _NAME = re.compile(r"step-(\d{6,})\.zip")
+
+
+class UnreadableStep(WorkbenchError):
+    """A step that is missing or damaged; the error says which others need it."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +114,7 @@ class Steps:
     def about(self, number: int) -> About:
         """What a step states, without more of it than its root."""
         if number not in self._about:
-            self._about[number] = self._stated(number, intact_root(self._store(number)))
+            self._known(number)
         return self._about[number]
 
     def open(self, number: int) -> Opened:
@@ -118,9 +122,7 @@ class Steps:
         if number in self._opened:
             self._opened.move_to_end(number)
             return self._opened[number]
-        store = self._store(number)
-        known = intact_root(store)
-        about = self._about[number] = self._stated(number, known)
+        store, known, about = self._known(number)
         earlier = self._earlier(about)
         if is_collection(known.root):
             archive: Archive | Collection = Collection(
@@ -177,8 +179,18 @@ class Steps:
                 about = self.about(other)
             except WorkbenchError:
                 continue
-            if (about.key <= number and about.before) or about.ids == number:
+            if (about.key <= number and about.before) or number in self._with_ids_of(about):
                 found.append(other)
+        return found
+
+    def _with_ids_of(self, about: About) -> list[int]:
+        """The steps from which the ids of a step are known: that which stores them, and those at which they changed."""
+        found, last = [], about.ids
+        while last is not None:
+            found.append(last)
+            if last == 0 or not self.about(last).before:   # key steps store all
+                break
+            last = self.about(last - 1).ids
         return found
 
     def forget(self) -> None:
@@ -187,19 +199,27 @@ class Steps:
         self._about.clear()
         self._ids.clear()
 
-    def _store(self, number: int) -> Any:
+    def _store(self, number: int) -> Store:
         if not self.path(number).exists():
-            raise WorkbenchError(
-                f"step {number} of {self.folder.name} is missing: there is no {self.path(number).name}{self._lost(number)}; "
-                "bring the file back"
-            )
+            raise self._unreadable(number, f"there is no {self.path(number).name}: bring the file back")
         return open_store(self.path(number))
 
-    def _lost(self, number: int) -> str:
+    def _unreadable(self, number: int, reason: str) -> UnreadableStep:
         others = self.needing(number)
-        if not others:
-            return "; no other step needs it"
-        return f"; {numbered(others)} cannot be read without it, the others can"
+        lost = f"{numbered(others)} cannot be read without it, the others can" if others else "no other step needs it"
+        return UnreadableStep(f"step {number} of {self.folder.name} cannot be read, and {lost}: {reason}")
+
+    def _known(self, number: int) -> tuple[Store, IntactRoot, About]:
+        """The store of a step, its root, and what it states."""
+        try:
+            store = self._store(number)
+            known = intact_root(store)
+            about = self._about[number] = self._stated(number, known)
+        except UnreadableStep:
+            raise
+        except WorkbenchError as error:
+            raise self._unreadable(number, str(error)) from error
+        return store, known, about
 
     def _stated(self, number: int, known: IntactRoot) -> About:
         where = f"{self.path(number).name} in {self.folder.name}"
@@ -216,16 +236,10 @@ class Steps:
         found: list[Opened] = []
         for distance, checksum in enumerate(about.before, start=1):
             number = about.number - distance
-            try:
-                opened = self.open(number)
-            except WorkbenchError as error:
-                if error.args and str(error).startswith(f"step {number} of {self.folder.name}"):
-                    raise
-                raise WorkbenchError(f"step {about.number} needs step {number}: {error}{self._lost(number)}") from error
+            opened = self.open(number)
             if opened.checksum != checksum:
-                raise WorkbenchError(
-                    f"step {about.number} of {self.folder.name} was predicted from another step {number} than the one that is "
-                    f"there now{self._lost(number)}"
+                raise self._unreadable(
+                    about.number, f"it was predicted from another step {number} than the one that is there now"
                 )
             found.append(opened)
         return tuple(found)
