@@ -45,6 +45,10 @@ class Appending:
     def append(self, given: Any, time: Any, metadata: Mapping[str, Any] | None) -> None:
         """Write the archive of one more step."""
         number = self._number()
+        self._write(number, given, time, metadata)
+        self.steps.tidy(number)
+
+    def _write(self, number: int, given: Any, time: Any, metadata: Mapping[str, Any] | None) -> None:
         before = self.steps.open(number - 1) if number else None
         if before is not None:
             require_alike(given, before.archive, number)

@@ -23,6 +23,7 @@ from workbench.archive.collection.description import OURS, is_collection
 from workbench.archive.decoded_chunks import DecodedChunks
 from workbench.archive.earlier import SERIES, Step, composed, rows_before
 from workbench.archive.encoding import exact_layout
+from workbench.archive.placing import remove
 from workbench.archive.reading import StoredArray
 from workbench.archive.root import IntactRoot, intact_root
 from workbench.archive.store import MemoryStore, Store, open_store
@@ -32,6 +33,7 @@ from workbench.errors import WorkbenchError
 VANISHED, APPEARED = "vanished", "appeared"   # rows of the step before, and ids: of particles that are no more, or new
 MOST_EARLIER = 2    # steps that a step is predicted from
 OPENED = 64         # steps that stay opened
+_UNFINISHED = re.compile(r"\.step-(\d{6,})\.zip\.")   # hidden names, as `placing.py` gives them
 _NAME = re.compile(r"step-(\d{6,})\.zip")
 
 
@@ -193,11 +195,12 @@ class Steps:
             last = self.about(last - 1).ids
         return found
 
-    def forget(self) -> None:
-        """Read all again when it is asked for."""
-        self._opened.clear()
-        self._about.clear()
-        self._ids.clear()
+    def tidy(self, number: int) -> None:
+        """Remove what killed runs have left of this step and of those before it; for the run that holds the lock."""
+        for place in self.folder.iterdir():
+            found = _UNFINISHED.match(place.name)
+            if found and int(found.group(1)) <= number:
+                remove(place)
 
     def _store(self, number: int) -> Store:
         if not self.path(number).exists():
