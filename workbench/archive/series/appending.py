@@ -123,7 +123,6 @@ class Appending:
         stored = self.steps.ids(about.number - 1)
         assert stored is not None   # as columns are those of the step before
         assert particles.ids is not None
-        require_different(particles.ids)
         known = stored.values()
         matched = Matched.of(particles.ids, known)
         particles = ordered(particles, matched.order)

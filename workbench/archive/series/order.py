@@ -34,7 +34,7 @@ class Matched:
 
     @classmethod
     def of(cls, ids: Array, before: np.ndarray) -> Matched:
-        """The order of particles with these ids after others.
+        """The order of particles with these ids after others, of which no two are the same; refused if two of these are.
 
         >>> found = Matched.of(np.array([5, 9, 7]), np.array([7, 6, 5]))
         >>> found.order.tolist(), found.vanished.tolist(), found.appeared.tolist()
@@ -43,9 +43,11 @@ class Matched:
         given, none = backend.to_host(ids), np.empty(0, np.int64)
         if np.array_equal(given, before):
             return cls(None, none, given[:0])
-        places = np.argsort(given, kind="stable")
-        found = np.searchsorted(given, before, sorter=places)
-        there = places[np.minimum(found, len(places) - 1)]
+        places, earlier = np.argsort(given, kind="stable"), np.argsort(before, kind="stable")
+        rising = given[places]
+        _require_rising(rising)
+        there = np.empty(len(before), np.int64)
+        there[earlier] = places[np.minimum(np.searchsorted(rising, before[earlier]), len(rising) - 1)]   # near each other
         stays = given[there] == before
         new = np.ones(len(given), bool)
         new[there[stays]] = False
@@ -57,11 +59,15 @@ class Matched:
 
 def require_different(ids: Array) -> None:
     """Refuse ids of which two are the same: they could not be told apart at the next step."""
-    given = np.sort(backend.to_host(ids))
-    twice = given[1:][given[1:] == given[:-1]]
+    _require_rising(np.sort(backend.to_host(ids)))
+
+
+def _require_rising(ids: np.ndarray) -> None:
+    """Refuse sorted ids of which two are the same."""
+    twice = ids[1:][ids[1:] == ids[:-1]]
     if len(twice):
         raise WorkbenchError(
-            f"each particle of a series must have an id of its own; got {twice[0]} twice ({len(twice):,} of {len(given):,} "
+            f"each particle of a series must have an id of its own; got {twice[0]} twice ({len(twice):,} of {len(ids):,} "
             "ids are repeated): give particles without ids, whose order is then that of the rows, or other ids"
         )
 
