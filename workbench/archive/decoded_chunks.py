@@ -46,7 +46,7 @@ class DecodedChunks:
 
     def put(self, key: Key, values: np.ndarray) -> None:
         """Keep the values of a chunk, which must not change later."""
-        values = values.view()
+        values = values.view() if values.base is None else values.copy()   # of a part, the whole would be kept
         values.flags.writeable = False
         with self._lock:
             if (known := self._chunks.pop(key, None)) is not None:

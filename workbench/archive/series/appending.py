@@ -30,8 +30,9 @@ from workbench.data.chunked import ChunkedParticles
 from workbench.errors import WorkbenchError
 from workbench.ordering import stored_index
 
-EVERY = 16        # steps from one key step to the next, unless requested otherwise
-HARDLY = 0.98     # of the bytes of its key step: a step that takes more does not pay, and the next one is a key step
+RUN = range(16, 65)   # steps from one key step to the next, unless requested otherwise:
+SHARE = 0.05          # as many as it takes until a key step adds less than this share to the bytes of a run,
+HARDLY = 0.98         # but no more once a step takes more than this share of the bytes of its key step
 
 
 @dataclass(frozen=True)
@@ -94,16 +95,15 @@ class Appending:
     def _begins_run(self, before: Opened) -> bool:
         """Whether the next step is a key step: after so many steps, or where the last one gained nothing from others."""
         key = before.about.key
-        every = EVERY if self.requested.every is None else self.requested.every
-        if before.about.number + 1 - key >= every:
+        run = before.about.number + 1 - key
+        if self.requested.every is not None or run < 2:
+            return run >= (self.requested.every or RUN.stop)
+        if not predicted_chunks(before.archive) or run >= RUN.stop - 1:
             return True
-        if self.requested.every is not None or key == before.about.number:
-            return False
-        if not predicted_chunks(before.archive):
+        of_key, of_last = data_nbytes(self.steps.open(key).archive), data_nbytes(before.archive)
+        if of_last > HARDLY * of_key and (key or self.requested.order == "keep"):   # the first in free order is smaller
             return True
-        if key == 0 and self.requested.order == "free":   # smaller than any step whose order is given
-            return False
-        return data_nbytes(before.archive) > HARDLY * data_nbytes(self.steps.open(key).archive)
+        return run >= RUN.start and of_key - of_last < SHARE * run * of_last
 
     def _earlier(self, about: About) -> tuple[Opened, ...]:
         return tuple(self.steps.open(about.number - distance) for distance in range(1, len(about.before) + 1))
