@@ -30,7 +30,7 @@ from workbench.data.chunked import ChunkedParticles
 from workbench.errors import WorkbenchError
 from workbench.ordering import stored_index
 
-RUN = range(16, 65)   # steps from one key step to the next, unless requested otherwise:
+RUN = range(16, 33)   # steps from one key step to the next, unless requested otherwise:
 SHARE = 0.05          # as many as it takes until a key step adds less than this share to the bytes of a run,
 HARDLY = 0.98         # but no more once a step takes more than this share of the bytes of its key step
 
