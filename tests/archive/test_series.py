@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
-from workbench.archive import reading
+from workbench.archive import fields, reading
 from workbench.archive.decoded_chunks import DecodedChunks
 from workbench.archive.earlier import composed, rows_before
 from workbench.archive.series.order import Matched
@@ -162,6 +162,8 @@ def test_particles_are_found_by_their_ids(tmp_path: Path, order: str, change: in
         found = opened.read(number, ids=[*wanted.tolist(), -5])
         assert (found.ids == wanted).all()
         assert np.abs(found.velocities - original.velocities[[7, 0, 3]]).max() <= 0.01
+        places = opened[number].permutation(original)
+        assert (original.ids[places] == decoded.ids).all()
         inside = opened[number].read([(0, 4)] * 3)
         low = (decoded.positions < 4).all(axis=1)
         assert sorted(inside.ids.tolist()) == sorted(decoded.ids[low].tolist())
@@ -242,6 +244,36 @@ def test_a_small_cache_costs_time_and_no_values(tmp_path: Path, count_decodes: A
     opened = wb.Series(tmp_path / "series")
     opened._steps.kept = DecodedChunks(most_bytes=1, least=1)
     assert (opened[3].decompress().values == whole).all()
+
+
+def test_without_a_codec_that_predicts_every_step_is_a_key_step(tmp_path: Path) -> None:
+    series = wb.Series(tmp_path / "fields", wb.Absolute(1e-3), "prequantised")
+    points = wb.Series(tmp_path / "points", wb.Absolute(BOUND), "lattice")
+    for field, particles in zip(waves(3), moving(3, change=2), strict=True):
+        series.append(field)
+        points.append(particles)
+    assert series.certificate.keys == points.certificate.keys == (0, 1, 2)
+    assert points.verify(moving(3, change=2)).passed
+
+
+def test_what_is_done_of_a_step_is_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    series, encoded = wb.Series(tmp_path / "series", wb.Absolute(1e-3), "interpolation", chunks=12), []
+    plain = fields.encoded
+    field = waves(3, side=48)
+
+    def counting(*given: Any) -> Any:
+        encoded.append(given)
+        if len(encoded) == 17 + 9:
+            raise KeyboardInterrupt
+        return plain(*given)
+
+    monkeypatch.setattr(fields, "encoded", counting)
+    series.append(field[0])
+    with pytest.raises(KeyboardInterrupt):
+        series.append(field[1])
+    series.append(field[1])
+    assert len(encoded) < 2 * 16 + 9   # some of the 16 chunks were not encoded again
+    assert series.verify(field[:2]).passed
 
 
 def test_values_relative_to_each_are_compressed_without_time(tmp_path: Path) -> None:

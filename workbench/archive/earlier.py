@@ -22,12 +22,13 @@ from workbench.archive.frame import Damaged
 from workbench.archive.layout import EARLIER, ArrayLayout
 from workbench.archive.reading import DamagedBefore, StoredArray
 from workbench.archive.region import chunks_in, common
-from workbench.archive.series.order import in_order_of
+from workbench.archive.series.order import in_order_of, order_of
 from workbench.codecs import Codec
 from workbench.codecs.earlier import Earlier
 from workbench.data import Particles
 from workbench.data.chunked import ChunkedParticles
 from workbench.guarantees import Limit
+from workbench.ordering import stored_index
 from workbench.slabs import Slices
 
 SERIES = "series"   # the attribute of an archive that is a step of a series
@@ -116,6 +117,12 @@ class Step:
                 return original
             original = original.joined()
         return in_order_of(ids.values(), original)
+
+    def permutation(self, archive: Archive, original: Any) -> np.ndarray:
+        """The index of each particle of a step in its original, which may be in another order."""
+        ids, count = archive.arrays.get(IDS), len(archive)
+        order = None if ids is None or original.ids is None else order_of(ids.values(), original.ids)
+        return np.arange(count, dtype=stored_index(count)) if order is None else order.astype(stored_index(count))
 
     def token(self) -> Any:
         """What tells this step from others: a run that was killed goes on only with the same earlier steps."""

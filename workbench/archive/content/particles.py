@@ -52,6 +52,8 @@ AXES = {
     "masses": ("particle",),
     "permutation": ("particle",),
     "extents": ("chunk", "end", "axis"),
+    "series.vanished": ("vanished",),
+    "series.appeared": ("appeared",),
 }
 
 
@@ -145,6 +147,8 @@ class ParticlesContent(Content):
         return self.assembled(archive, {"positions": positions, **beside})
 
     def permutation(self, archive: Archive, original: Any) -> Array:
+        if archive.step is not None and original is not None and not archive.reordered:
+            return archive.step.permutation(archive, original)
         if "permutation" in archive.arrays:
             return checks.permutation_of(archive.arrays["permutation"].values())
         if original is None and archive.reordered:

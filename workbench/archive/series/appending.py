@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from workbench import backend
+from workbench import backend, codecs
 from workbench.archive.archive import IDS, Archive
+from workbench.archive.choice import is_free
 from workbench.archive.collection.collection import Collection
 from workbench.archive.collection.dataset import Dataset
 from workbench.archive.compress import Run, compressed, compressed_dataset
@@ -25,6 +26,7 @@ from workbench.archive.series.order import Matched, ordered, require_different, 
 from workbench.archive.series.requested import Requested
 from workbench.archive.series.statement import predicted_chunks
 from workbench.archive.series.steps import APPEARED, MOST_EARLIER, VANISHED, About, Opened, Steps
+from workbench.codecs import Codec
 from workbench.data import Particles
 from workbench.data.chunked import ChunkedParticles
 from workbench.errors import WorkbenchError
@@ -86,11 +88,18 @@ class Appending:
     def _about(self, number: int, before: Opened | None, time: float, counted: bool) -> About:
         """What the step states, as far as it does not depend on its particles."""
         series = self.steps.series
-        if before is None or self._begins_run(before):
+        if before is None or not self._can_predict(before) or self._begins_run(before):
             return About(series, number, time, number, counted=counted)
         follows = min(MOST_EARLIER, number - before.about.key)
         checksums = tuple(self.steps.open(number - distance).checksum for distance in range(1, follows + 1))
         return About(series, number, time, before.about.key, checksums, counted=counted)
+
+    def _can_predict(self, before: Opened) -> bool:
+        """Whether any codec that is requested predicts in time."""
+        asked = self.requested
+        if isinstance(before.archive, Collection) or before.archive.kind != "particles":
+            return isinstance(asked.bound, Mapping) or (asked.speed == "small" and _in_time(asked.codec))
+        return _in_time(asked.codec) or _in_time(asked.column_codec)
 
     def _begins_run(self, before: Opened) -> bool:
         """Whether the next step is a key step: after so many steps, or where the last one gained nothing from others."""
@@ -160,6 +169,13 @@ class Appending:
     def _are_stored(self, number: int | None) -> bool:
         """Whether the ids of a step are in its archive, rather than what changed."""
         return number is not None and self.steps.stores_ids(number)
+
+
+def _in_time(codec: str | Codec | None) -> bool:
+    """Whether a requested codec predicts in time; what is chosen freely may."""
+    if codec is None:
+        return False
+    return is_free(codec) or (codecs.get(codec) if isinstance(codec, str) else codec).predicts_in_time
 
 
 def data_nbytes(archive: Archive | Collection) -> int:

@@ -87,12 +87,15 @@ def without_ids(particles: Particles) -> Particles:
 
 def in_order_of(archive_ids: np.ndarray, original: Particles) -> Particles:
     """An original in the order of a step with these ids; refused if it has others."""
-    if original.ids is None:
-        return original
-    found = Matched.of(original.ids, archive_ids)
+    return original if original.ids is None else ordered(original, order_of(archive_ids, original.ids))
+
+
+def order_of(archive_ids: np.ndarray, ids: Array) -> np.ndarray | None:
+    """The place of each particle of a step in an original with these ids; None if they are in its order."""
+    found = Matched.of(ids, archive_ids)
     if found.changed:
         raise WorkbenchError(
             f"the original must have the ids of the step; {len(found.vanished):,} of {len(archive_ids):,} are not in it, "
             f"and {len(found.appeared):,} of it are not in the step"
         )
-    return ordered(original, found.order)
+    return found.order

@@ -30,7 +30,7 @@ from workbench.archive.store import MemoryStore, Store, open_store
 from workbench.archive.trust import Trust
 from workbench.errors import WorkbenchError
 
-VANISHED, APPEARED = "vanished", "appeared"   # rows of the step before, and ids: of particles that are no more, or new
+VANISHED, APPEARED = "series.vanished", "series.appeared"   # of particles: rows of the step before, and ids of new ones
 MOST_EARLIER = 2    # steps that a step is predicted from
 OPENED = 64         # steps that stay opened
 _UNFINISHED = re.compile(r"\.step-(\d{6,})\.zip\.")   # hidden names, as `placing.py` gives them
@@ -269,11 +269,13 @@ class Steps:
 
     def _stored_ids(self, number: int) -> StoredArray | None:
         """The ids in the archive of a step, without the others that it needs."""
-        return Archive(self._store(number), self._trust).arrays.get(IDS)
+        store, known, _ = self._known(number)
+        return Archive(store, self._trust, False, known).arrays.get(IDS)
 
     def _changed_ids(self, number: int) -> StoredArray:
         """The ids of a step at which some appeared or vanished, as an array in memory."""
-        archive, before = Archive(self._store(number), self._trust), self.ids(number - 1)
+        store, known, _ = self._known(number)
+        archive, before = Archive(store, self._trust, False, known), self.ids(number - 1)
         assert before is not None
         stayed, vanished, appeared = before.values(), _index(archive, VANISHED), _index(archive, APPEARED)
         if vanished is not None:
