@@ -149,6 +149,13 @@ def test_folders_that_are_none_are_refused(tmp_path: Path) -> None:
         series.at(1.0)
 
 
+def test_several_snapshots_are_no_archive(tmp_path: Path) -> None:
+    for number in range(2):
+        np.save(tmp_path / f"snap_{number}.npy", POINTS)
+    with pytest.raises(wb.WorkbenchError, match=r"are several: append each to a wb\.Series\(path, bound\)"):
+        wb.compress(wb.open_series(str(tmp_path / "snap_*.npy")), wb.Absolute(0.1))
+
+
 def test_two_writers_at_once_are_refused(fields: wb.Series) -> None:
     with held(fields.path, fields.path), pytest.raises(wb.WorkbenchError, match="written by one run at a time"):
         fields.append(field(6), 6.0)

@@ -25,6 +25,7 @@ from workbench.codecs import Codec
 from workbench.data import Field
 from workbench.data.labelled import is_data_array
 from workbench.data.readers import open_chunked, open_file, open_trajectory
+from workbench.data.readers.series import SnapshotSeries
 from workbench.data.readers.trajectories import has_frames
 from workbench.errors import SeveralArrays, WorkbenchError
 from workbench.guarantees import Bound
@@ -198,6 +199,10 @@ def source_of(given: Any) -> Any:
     """
     if is_content(given):
         return given
+    if isinstance(given, SnapshotSeries):
+        raise WorkbenchError(
+            f"one archive holds one step, and {given!r} are several: append each to a wb.Series(path, bound), or give one"
+        )
     if hasattr(given, "chunked_field"):   # an archive
         return given.content.source(given)
     if isinstance(given, str | os.PathLike):
