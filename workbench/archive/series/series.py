@@ -274,10 +274,11 @@ class Series(Sequence[Any]):
     def __repr__(self) -> str:
         if not len(self):
             return f"Series({self.path.name!r}: no steps yet)"
-        times = self.times
+        times, ratio = self.times, self.ratio
+        change = f"{ratio:.3g}x smaller" if ratio >= 1 else f"{1 / ratio:.3g}x larger" if ratio else "no valid value"
         return (
             f"Series({self.path.name!r}: {len(self)} steps from {times[0]:.6g} to {times[-1]:.6g}, {size(self.nbytes)}, "
-            f"{self.ratio:.3g}x smaller)"
+            f"{change})"
         )
 
     def _repr_html_(self) -> str:
