@@ -18,6 +18,7 @@ import pytest
 import workbench as wb
 from workbench.archive import writing
 from workbench.archive.lock import held
+from workbench.data import Trajectory
 
 GRID = np.random.default_rng(0).normal(size=(12, 12)).cumsum(axis=0).astype("f4")
 POINTS = np.random.default_rng(0).uniform(0, 1, (20, 3))
@@ -54,6 +55,7 @@ def fields(six: Path, tmp_path: Path) -> wb.Series:
         (lambda: wb.Field(GRID.astype("f8")), {}, "step 6 must have the type of the steps before it, float32; got float64"),
         (lambda: wb.Field(GRID, spacing=0.5), {}, "must have the spacing of the steps before it"),
         (lambda: particles(0), {}, "step 6 must be a field, as the steps before it; got particles"),
+        (lambda: Trajectory(np.zeros((5, 2, 3))), {}, "a step of a series is particles, a field or a dataset; got a traj"),
         (lambda: {"T": field(0)}, {}, "step 6 must be a field, as the steps before it; got a dataset"),
         (lambda: field(6), {"time": 5.0}, "times must rise: step 5 is at 5, and step 6 must be later; got 5"),
         (lambda: field(6), {"time": float("nan")}, "the time of a step must be a finite number; got nan"),

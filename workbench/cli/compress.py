@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from workbench.archive import Archive, Collection, Dataset, compress
+from workbench.archive import Archive, Collection, Dataset, Series, compress
 from workbench.archive.recognition import is_archive, require_suffix
 from workbench.archive.remote.sending import free_place
 from workbench.archive.request import ORDERS
@@ -169,6 +169,8 @@ def _data(options: argparse.Namespace) -> Any:
     data = open_all_frames(options, options.topology)
     if isinstance(data, Archive | Collection):
         raise WorkbenchError(f"{options.file} is an archive: compress the original it was made from")
+    if isinstance(data, Series):
+        raise WorkbenchError(f"{options.file} is a series of {len(data)} steps: compress the originals it was made from")
     return data
 
 

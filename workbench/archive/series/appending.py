@@ -20,6 +20,7 @@ from workbench.archive.choice import is_free
 from workbench.archive.collection.collection import Collection
 from workbench.archive.collection.dataset import Dataset
 from workbench.archive.compress import Run, compressed, compressed_dataset
+from workbench.archive.content.registry import content_of
 from workbench.archive.earlier import Step
 from workbench.archive.series.alike import require_alike
 from workbench.archive.series.order import Matched, ordered, require_different, without_ids
@@ -32,6 +33,7 @@ from workbench.data.chunked import ChunkedParticles
 from workbench.errors import WorkbenchError
 from workbench.ordering import stored_index
 
+KINDS = ("particles", "field", "variable")   # of content, whose archives say which step they are
 RUN = range(16, 33)   # steps from one key step to the next, unless requested otherwise:
 SHARE = 0.05          # as many as it takes until a key step adds less than this share to the bytes of a run,
 HARDLY = 0.98         # but no more once a step takes more than this share of the bytes of its key step
@@ -52,6 +54,11 @@ class Appending:
         self.steps.tidy(number)
 
     def _write(self, number: int, given: Any, time: Any, metadata: Mapping[str, Any] | None) -> None:
+        if not isinstance(given, Dataset) and (content := content_of(given)).kind not in KINDS:
+            raise WorkbenchError(
+                f"a step of a series is particles, a field or a dataset; got {content.words}: use wb.compress, or "
+                "append what is in it one at a time"
+            )
         before = self.steps.open(number - 1) if number else None
         if before is not None:
             require_alike(given, before.archive, number)
