@@ -18,7 +18,7 @@ from workbench.errors import GuaranteeBroken, WorkbenchError
 if TYPE_CHECKING:
     from workbench import bounds, clusters, codecs, distributed, limits, metrics, propagation
     from workbench import lab as lab
-    from workbench.archive import Archive, Collection, Dataset, curl, divergence
+    from workbench.archive import Archive, Collection, Dataset, Series, curl, divergence
     from workbench.archive.compress import compress
     from workbench.archive.converting import convert
     from workbench.archive.linear_combination import linear_combination
@@ -69,6 +69,7 @@ __all__ = [
     "Ratio",
     "Relative",
     "Safeguard",
+    "Series",
     "Sweep",
     "Trajectory",
     "Variable",
@@ -111,7 +112,7 @@ _MODULES = {
     "synthetic": "data.synthetic",
 }
 _NAMES = {
-    "archive": "Archive Collection Dataset compress convert curl divergence linear_combination",
+    "archive": "Archive Collection Dataset Series compress convert curl divergence linear_combination",
     "auditing": "Audit audit",
     "bounds": "PSNR SSIM All Found KeepMassFunction KeepSpectrum Prediction Quality Ratio Sweep find_bound find_bounds"
     " iter_sweep predict sweep",

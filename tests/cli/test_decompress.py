@@ -170,7 +170,7 @@ def test_a_folder_is_never_replaced(run: Run, archive: Path, tmp_path: Path) -> 
 def test_a_wrong_target_is_refused_first(
     run: Run, tmp_path: Path, out: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "open_archive", lambda options: pytest.fail("the archive was opened"))
+    monkeypatch.setattr(command, "open_archive_or_step", lambda options: pytest.fail("the archive was opened"))
     refused = run("decompress", tmp_path / "a.zip", tmp_path / out)
     assert refused.status == 2
     assert message in refused.err

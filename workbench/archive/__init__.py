@@ -14,13 +14,16 @@ from workbench.archive.converting import convert
 from workbench.archive.frame import Damaged
 from workbench.archive.linear_combination import linear_combination
 from workbench.archive.opening import ARCHIVE
+from workbench.archive.series.opening import SERIES
+from workbench.archive.series.series import Series
 from workbench.archive.statistics.vectors import curl, divergence
 from workbench.data.readers import register
 
 enter(PARTICLES, FIELD, VARIABLE, TRAJECTORY)
+register(SERIES)
 register(ARCHIVE)   # from here on wb.open knows archives
 
 __all__ = [
-    "Archive", "Certificate", "Collection", "Damaged", "Dataset", "Promise", "compress", "convert", "curl",
+    "Archive", "Certificate", "Collection", "Damaged", "Dataset", "Promise", "Series", "compress", "convert", "curl",
     "divergence", "linear_combination",
 ]

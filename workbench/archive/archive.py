@@ -8,6 +8,7 @@ What depends on the kind of content is asked of its object in `content/`.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 import os
@@ -19,7 +20,7 @@ import numpy as np
 
 from workbench.archive.algebra import Algebra
 from workbench.archive.array_files import require_plausible
-from workbench.archive.certificate import Certificate
+from workbench.archive.certificate import Certificate, Promise
 from workbench.archive.content.consistency import require_consistent
 from workbench.archive.content.registry import KINDS
 from workbench.archive.frame import Damaged
@@ -45,6 +46,9 @@ from workbench.run.submission import submittable
 
 if TYPE_CHECKING:
     from workbench.archive.content.content import Content
+    from workbench.archive.earlier import Step
+
+IDS = "ids"
 
 
 class Archive(Statistics, Algebra):
@@ -59,18 +63,30 @@ class Archive(Statistics, Algebra):
     True
     """
 
-    def __init__(self, store: Store, trust: Trust = DEFAULT, damaged: bool = False, root: IntactRoot | None = None) -> None:
-        self.store = store
+    def __init__(
+        self, store: Store, trust: Trust = DEFAULT, damaged: bool = False, root: IntactRoot | None = None,
+        step: Step | None = None,
+    ) -> None:
+        self.store, self.step = store, step
         self._described = read_root(store, damaged, root)
         self.attributes, layouts = self._described.attributes, self._described.layouts
         for layout in layouts.values():
             require_plausible(layout, store, damaged)
         require_consistent(self._described, store.name, damaged)
         self._trust = trust
-        positions = StoredArray(store, layouts[POSITIONS], self._trust) if POSITIONS in layouts else None
-        self.arrays = {name: StoredArray(store, layout, self._trust, positions) for name, layout in layouts.items()}
+        positions = self._stored(layouts[POSITIONS], None) if POSITIONS in layouts else None
+        self.arrays = {name: self._stored(layout, positions) for name, layout in layouts.items()}
+        if step is not None and step.ids is not None and IDS not in layouts:
+            self.arrays[IDS] = step.ids
         self._whole: dict[str, np.ndarray] = {}
         self.beside: Mapping[str, Archive] = {}   # coordinates of its dataset, by their own names
+
+    def _stored(self, layout: ArrayLayout, positions: StoredArray | None) -> StoredArray:
+        """An array, which may have been predicted from earlier steps of a series."""
+        earlier = self.step.before(layout) if self.step is not None and layout.predicted else None
+        return StoredArray(
+            self.store, layout, self._trust, positions, earlier, kept=None if self.step is None else self.step.kept
+        )
 
     @classmethod
     def open(
@@ -124,7 +140,7 @@ class Archive(Statistics, Algebra):
     @functools.cached_property
     def _keys(self) -> list[str]:
         """The keys of all parts. Other files in a folder are not parts."""
-        return [*self.documents, *(key for stored in self.arrays.values() for key in stored.layout.file_keys())]
+        return [*self.documents, *(key for layout in self._described.layouts.values() for key in layout.file_keys())]
 
     @property
     def documents(self) -> Mapping[str, bytes]:
@@ -167,7 +183,10 @@ class Archive(Statistics, Algebra):
         """The promises, how they were checked, and the figures."""
         layouts = {name: stored.layout for name, stored in self.arrays.items()}
         counts = {name: {"values": math.prod(one.shape), "chunks": one.chunk_count} for name, one in layouts.items()}
-        return Certificate.from_dict(self.attributes.get("certificate"), counts)
+        found = Certificate.from_dict(self.attributes.get("certificate"), counts)
+        if IDS not in self.arrays or IDS in self._described.layouts:
+            return found
+        return dataclasses.replace(found, promises=(*found.promises, Promise(IDS, None, None)))   # with another step
 
     @property
     def box(self) -> tuple[float, ...] | None:

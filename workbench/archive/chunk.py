@@ -19,10 +19,11 @@ import numpy as np
 from workbench import codecs
 from workbench.archive import frame, provenance
 from workbench.archive.frame import Damaged, Frame
-from workbench.archive.layout import ArrayLayout, Index
+from workbench.archive.layout import EARLIER, ArrayLayout, Index
 from workbench.backend import Array
 from workbench.clusters.keep.correction import corrected
 from workbench.codecs import Codec, CodecFailed, Columns, Tolerance
+from workbench.codecs.earlier import Earlier
 from workbench.codecs.isolation import CannotIsolate, isolated
 from workbench.codecs.mask import pack_mask, unpack_mask
 from workbench.codecs.pcodec import PCodec
@@ -138,11 +139,12 @@ def codec_of(configuration: Mapping[str, Any], where: str, allowed: Collection[s
 
 
 def decode_chunk(
-    data: bytes, configuration: Mapping[str, Any], dtype: np.dtype, where: str, isolate: bool = True
+    data: bytes, configuration: Mapping[str, Any], dtype: np.dtype, where: str, isolate: bool = True,
+    earlier: Earlier | None = None,
 ) -> np.ndarray:
     """The values of a chunk, as they were when it was written; `where` is its key, for messages.
 
-    `isolate` decodes in another process where the codec could harm this one.
+    `isolate` decodes in another process where the codec could harm this one; `earlier` are its values at earlier steps.
     """
     opened, codec = frame.unpack(data, where), codec_of(configuration, where)
     if codec.beside_positions:
@@ -150,7 +152,13 @@ def decode_chunk(
             f"{where}: its numbers were predicted from positions of particles, which are not in this chunk: read it with "
             "wb.open(...), or compress with another column_codec"
         )
-    return decode_as_written(opened, isolated(codec) if isolate else codec, dtype, codec, configuration)
+    if configuration.get(EARLIER) and earlier is None:
+        raise WorkbenchError(
+            f"{where}: its numbers were predicted from earlier steps of a series, which are not in this chunk: open the "
+            "folder of the series by wb.Series(...)"
+        )
+    decoder = codec if earlier is None else codec.following(earlier)
+    return decode_as_written(opened, isolated(decoder) if isolate else decoder, dtype, codec, configuration)
 
 
 def decode_as_written(

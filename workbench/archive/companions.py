@@ -30,7 +30,7 @@ from workbench.archive.encoding import (
 from workbench.archive.in_order import PERMUTATION
 from workbench.archive.layout import ArrayLayout
 from workbench.archive.reading import StoredArray
-from workbench.archive.request import Request
+from workbench.archive.request import IN_TIME, Request
 from workbench.archive.trust import Trust
 from workbench.archive.writing import Place
 from workbench.codecs import Codec, Columns, ParticleCodec
@@ -86,7 +86,7 @@ class _Array:
         values = self.companions.read(self.name, begin, ranges[-1].stop)
         for index, rows in zip(indices, ranges, strict=True):
             here = np.ascontiguousarray(values[rows.start - begin : rows.stop - begin])
-            ready = None if self.task is None else encode_values(self._beside(self.task, rows), here)
+            ready = None if self.task is None else encode_values(self._beside(self.task.of_chunk(index), rows), here)
             chunk = exact_chunk(here) if ready is None else ready.data
             self.place.put(self.layout.chunk_key(index), chunk.data)
             done.append((chunk.without_bytes(), None if ready is None else ready.figures))
@@ -113,16 +113,17 @@ def encode_companions(
         dtypes[PERMUTATION] = stored_index(count)
     for name, dtype in dtypes.items():
         bound = bounds.get(name)
-        codec = column_codec(dtype, bound, request.column_codec or request.codec)
+        codec = column_codec(dtype, bound, _requested(request, dtype))
         few = min(chunk, even_chunks(count, BESIDE if codec is not None and codec.beside_positions else CHUNK))
         shape, chunks = (count, *dtype.shape), (few, *dtype.shape)
-        written = _written(positions, place) if codec is not None and codec.beside_positions else None
+        written = _written(positions, place, request) if codec is not None and codec.beside_positions else None
         if codec is None:
             layout, task = exact_layout(name, shape, dtype.base, chunks), None
         else:
             layout = layout_for(name, shape, dtype.base, chunks, codec)
             limit = Limit("absolute", 0.0) if bound is None else companions.limit(name, bound)
-            task = Task(layout, codec, bound, limit)
+            task = request.in_time(Task(layout, codec, bound, limit))
+            layout = task.layout
         array, together = _Array(name, layout, companions, place, task, written), max(1, companions.rows_together // few)
         last = layout.chunk_count
         numbers = [range(start, min(start + together, last)) for start in range(0, last, together)]
@@ -136,10 +137,18 @@ def encode_companions(
             yield assembled(task, ready)
 
 
-def _written(positions: EncodedArray, place: Place) -> StoredArray:
+def _requested(request: Request, dtype: np.dtype) -> str | Codec:
+    """The requested codec of a column; where none is, in a series, one that predicts numbers in time."""
+    asked = request.column_codec or request.codec
+    return codecs.get(IN_TIME) if request.step is not None and is_free(asked) and dtype.base.kind == "f" else asked
+
+
+def _written(positions: EncodedArray, place: Place, request: Request) -> StoredArray:
     """The positions of an archive that is being written, chunk by chunk: there are no shards yet."""
-    layout = replace(positions.layout, shard_shape=None)
-    return StoredArray(place.parts(), with_checksums(layout, positions.chunks), Trust(isolate=False))
+    layout, step = with_checksums(replace(positions.layout, shard_shape=None), positions.chunks), request.step
+    earlier = step.before(layout) if step is not None and layout.predicted else None
+    kept = None if step is None else step.kept
+    return StoredArray(place.parts(), layout, Trust(isolate=False), earlier=earlier, kept=kept)
 
 
 def column_codec(dtype: np.dtype, bound: Bound | None, requested: str | Codec) -> Codec | None:
@@ -155,6 +164,8 @@ def column_codec(dtype: np.dtype, bound: Bound | None, requested: str | Codec) -
     """
     if bound is None:
         return Columns(codecs.get("pcodec")) if dtype.shape and dtype.base.kind != "b" else None
+    if isinstance(requested, Codec) and requested.predicts_in_time and dtype.base.name in requested.dtypes:
+        return requested
     chosen = codec_of_columns(requested)
     inner = chosen.codec if isinstance(chosen, Columns) else chosen
     if dtype.base.name not in inner.dtypes:

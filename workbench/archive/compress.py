@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from workbench.archive.archive import Archive
 from workbench.archive.choice import Profile, Speed, of_profile
 from workbench.archive.chunking import Chunks
-from workbench.archive.collection.compressing import Making, compress_dataset
+from workbench.archive.collection.collection import Collection
+from workbench.archive.collection.compressing import Making, Steps, compress_dataset
+from workbench.archive.collection.dataset import Dataset
 from workbench.archive.collection.sources import first_chunked, is_dataset, is_files, opened_dataset
 from workbench.archive.content.registry import content_of, is_content
+from workbench.archive.earlier import Step
 from workbench.archive.recognition import is_archive
 from workbench.archive.request import Compression, Request, promises, require_storable
 from workbench.archive.writing import require_writable
@@ -21,13 +25,14 @@ from workbench.codecs import Codec
 from workbench.data import Field
 from workbench.data.labelled import is_data_array
 from workbench.data.readers import open_chunked, open_file, open_trajectory
+from workbench.data.readers.series import SnapshotSeries
 from workbench.data.readers.trajectories import has_frames
 from workbench.errors import SeveralArrays, WorkbenchError
 from workbench.guarantees import Bound
 from workbench.progress import Progress
 from workbench.run.chunked_field import ChunkedField, is_lazy
 from workbench.run.clients import executor_of
-from workbench.run.executors import OnDask
+from workbench.run.executors import Executor, OnDask
 from workbench.run.submission import submittable
 
 
@@ -106,10 +111,6 @@ def compress(
     >>> bool(abs(decoded.positions - snapshot.positions[order]).max() <= 0.01)
     True
     """
-    if parts is not None:
-        whole_number("parts", parts, least=1)
-    if out is not None:
-        require_writable(out, overwrite)
     codec = of_profile(profile, codec, speed, column_codec)
     if profile == "portable":
         source = with_coordinates(source)
@@ -117,43 +118,69 @@ def compress(
         "codec": codec, "keep": keep, "order": order, "velocities": velocities, "store_permutation": store_permutation,
         "chunk_values": chunk_values, "chunks": chunks, "speed": speed, "columns": columns, "column_codec": column_codec,
     }
+    if out is not None:
+        require_writable(out, overwrite)
+    return compressed(source, bound, options, Run(out, overwrite, client, parts, scratch, progress), metadata)
+
+
+@dataclass(frozen=True)
+class Run:
+    """Where an archive goes, and who makes it: the arguments of `wb.compress` that do not change it."""
+
+    out: str | os.PathLike[str] | None = None
+    overwrite: bool = False
+    client: Any = None
+    parts: int | None = None
+    scratch: str | Path | None = None
+    progress: Progress | None = None
+
+
+def compressed(
+    source: Any, bound: Any, options: Mapping[str, Any], run: Run, metadata: Mapping[str, Any] | None = None,
+    step: Step | None = None,
+) -> Any:
+    """The archive that `wb.compress` returns, with these options of `Request`; it may be a step of a series."""
+    if run.parts is not None:
+        whole_number("parts", run.parts, least=1)
 
     def members() -> Any:
         if metadata is not None:
             raise WorkbenchError("metadata= is for one array; those of a dataset are attributes of its members and groups")
-        return _compress_dataset(source, bound, options, out, overwrite, client, parts, scratch, progress)
+        with opened_dataset(source) as dataset:
+            return compressed_dataset(dataset, bound, options, run)
 
     if is_dataset(source) or isinstance(bound, Mapping):
         return members()
-    request = Request(
-        bound, codec, promises(keep), order, progress, velocities, store_permutation, chunk_values, speed=speed,
-        chunks=chunks, columns={} if columns is None else columns, column_codec=column_codec,
-    )
-    if (given := _single(source)) is None:
+    given = {**options, "keep": promises(options["keep"]), "columns": options["columns"] or {}}
+    request = Request(bound, progress=run.progress, step=step, **given)
+    if (data := single(source)) is None:
         return members()
-    described = given.metadata if metadata is None else metadata
+    described = data.metadata if metadata is None else metadata
     require_storable(described)
-    content = content_of(given)
+    content = content_of(data)
     content.require(request)
-    content.require_fit(given, described, request)
-    executor = executor_of(client, progress, given)
-    if isinstance(executor, OnDask) and out is None:
+    content.require_fit(data, described, request)
+    executor = executor_of(run.client, run.progress, data)
+    _require_path(executor, run)
+    return content.compressed(
+        Compression(data, described, request, run.out, run.overwrite, executor, run.parts, run.scratch)
+    )
+
+
+def compressed_dataset(
+    dataset: Dataset, rules: Any, options: Mapping[str, Any], run: Run, steps: Steps | None = None
+) -> Collection:
+    """The collection of a dataset, of which each member is encoded where it is read; it may be a step of a series."""
+    executor = executor_of(run.client, run.progress, first_chunked(dataset))
+    _require_path(executor, run)
+    function("progress", run.progress)
+    making = Making(executor, run.parts, run.scratch, run.progress, steps)
+    return compress_dataset(dataset, rules, options, run.out, run.overwrite, making)
+
+
+def _require_path(executor: Executor, run: Run) -> None:
+    if isinstance(executor, OnDask) and run.out is None:
         raise WorkbenchError("workers write the archive: give out=, a path on a file system that all of them see")
-    return content.compressed(Compression(given, described, request, out, overwrite, executor, parts, scratch))
-
-
-def _compress_dataset(
-    source: Any, rules: Any, options: Mapping[str, Any], out: str | os.PathLike[str] | None, overwrite: bool, client: Any,
-    parts: int | None, scratch: str | Path | None, progress: Progress | None,
-) -> Any:
-    """The collection of a dataset, of which each member is encoded where it is read."""
-    with opened_dataset(source) as dataset:
-        executor = executor_of(client, progress, first_chunked(dataset))
-        if isinstance(executor, OnDask) and out is None:
-            raise WorkbenchError("workers write the archive: give out=, a path on a file system that all of them see")
-        function("progress", progress)
-        making = Making(executor, parts, scratch, progress)
-        return compress_dataset(dataset, rules, options, out, overwrite, making)
 
 
 def with_coordinates(source: Any) -> Any:
@@ -172,6 +199,10 @@ def source_of(given: Any) -> Any:
     """
     if is_content(given):
         return given
+    if isinstance(given, SnapshotSeries):
+        raise WorkbenchError(
+            f"one archive holds one step, and {given!r} are several: append each to a wb.Series(path, bound), or give one"
+        )
     if hasattr(given, "chunked_field"):   # an archive
         return given.content.source(given)
     if isinstance(given, str | os.PathLike):
@@ -181,7 +212,7 @@ def source_of(given: Any) -> Any:
     return ChunkedField(given) if is_lazy(given) else Field.of(given)
 
 
-def _single(source: Any) -> Any:
+def single(source: Any) -> Any:
     """The particles or the field that are given; None for the file of several arrays, which is a dataset."""
     try:
         return source_of(source)

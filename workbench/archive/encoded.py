@@ -96,7 +96,7 @@ class Encoded(ChunkedParticles):
         rows, source = self._rows(number)
         if (found := recalled(self._record(number), self.place, self.task.layout, (number, 0), source)) is not None:
             return found
-        ready = encode_values(self.task, rows)
+        ready = encode_values(self.task.of_chunk((number, 0)), rows)
         if ready.order is not None:
             raise WorkbenchError(f"{self.task.codec.id} returns particles in an order of its own: use another codec")
         data = ready.data.data
@@ -111,8 +111,10 @@ class Encoded(ChunkedParticles):
 
     def decoded(self, number: int) -> np.ndarray:
         """The decoded positions of a chunk."""
-        layout = self.task.layout
-        return decode_chunk(self.data(number), layout.configuration, layout.dtype, layout.chunk_key((number, 0)))
+        layout, earlier = self.task.layout, self.task.earlier
+        before = None if earlier is None else earlier.at(layout.chunk_slices((number, 0)))
+        key = layout.chunk_key((number, 0))
+        return decode_chunk(self.data(number), layout.configuration, layout.dtype, key, earlier=before)
 
     def _record(self, number: int) -> Path:
         return self.records / str(number)

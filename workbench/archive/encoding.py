@@ -17,7 +17,9 @@ from workbench import backend, ordering
 from workbench.archive import missing, provenance
 from workbench.archive.certificate import SHARE, Promise, share_of, summed
 from workbench.archive.chunk import EncodedChunk, exact_chunk, guarded_chunk, with_checksums
+from workbench.archive.decoded_chunks import DecodedChunks
 from workbench.archive.layout import ArrayLayout, Index
+from workbench.archive.reading import Before
 from workbench.backend import Array
 from workbench.codecs import Codec, CodecFailed
 from workbench.codecs.pcodec import PCodec
@@ -78,10 +80,18 @@ class Task:
     extents: bool = False     # whether to record the extent of the positions of each chunk
     decoded: bool = False     # whether to keep the decoded values
     slices: SliceLimits | None = None   # the limits of all slices, where they differ: `limit` is a typical one
+    earlier: Before | None = None       # the array at earlier steps of a series, from which the codec predicts
+    kept: DecodedChunks | None = None   # where decoded chunks are kept for the next step
+    chunk: Index | None = None          # that this task is about
 
     def of_chunk(self, index: Index) -> Task:
-        """The same with the limit of one chunk."""
-        return self if self.slices is None else dataclasses.replace(self, limit=self.limit_of(index))
+        """The same for one chunk: with its limit, and the codec that knows its values at earlier steps."""
+        if self.slices is None and self.earlier is None and self.kept is None:
+            return self
+        codec = self.codec
+        if self.earlier is not None:
+            codec = codec.following(self.earlier.at(self.layout.chunk_slices(index)))
+        return dataclasses.replace(self, limit=self.limit_of(index), codec=codec, chunk=index)
 
     def limit_of(self, index: Index) -> Limit:
         """The limit of one chunk."""
@@ -112,11 +122,14 @@ def encode_values(task: Task, values: Array, mask: Array | None = None) -> Ready
     decoded = guarded.decoded if task.decoded else None
     hidden = None if mask is None else missing.Hidden.of(guarded.decoded, mask)
     data = guarded_chunk(guarded, task.codec.bare)
+    if task.kept is not None and task.chunk is not None:
+        task.kept.put((task.layout.name, task.chunk, data.checksum), backend.to_host(guarded.decoded))
     return ReadyChunk(data, guarded.figures, guarded.permutation, ends, decoded, hidden)
 
 
 def encode_together(task: Task, values: Array, rows: int) -> Iterator[ReadyChunk]:
     """The values of several chunks of so many rows, decoded and checked together where codec and bound allow it."""
+    assert task.earlier is None   # whose chunks each have their own codec
     found = encode_guarded_pieces(task.codec, values, rows, task.limit, task.period)
     if found is None:
         yield from (encode_values(task, values[piece]) for piece in Pieces.of(len(values), rows))
@@ -197,14 +210,14 @@ def _require_working(task: Task, chunks: Sequence[ReadyChunk]) -> None:
 
 
 def _chunks(task: Task, part: Part) -> Iterator[ReadyChunk]:
-    if task.extents and backend.on_device(part.values):
+    if task.extents and backend.on_device(part.values) and task.earlier is None:
         return _on_device(task, part)
-    slices = [task.layout.chunk_slices(index) for index in task.layout.chunk_indices()]
+    indices = list(task.layout.chunk_indices())
 
-    def work(place: Slices) -> ReadyChunk:
-        return encode_values(task, part(place))
+    def work(index: Index) -> ReadyChunk:
+        return encode_values(task.of_chunk(index), part(task.layout.chunk_slices(index)))
 
-    return map(work, slices) if task.codec.holds_gil else backend.side_by_side(work, slices)
+    return map(work, indices) if task.codec.holds_gil else backend.side_by_side(work, indices)
 
 
 def _on_device(task: Task, part: Part) -> Iterator[ReadyChunk]:

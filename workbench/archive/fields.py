@@ -96,7 +96,7 @@ def compress_field(
     arrays = arrays_of(plan, mask, chunks)
     if promised is not None:
         arrays[0] = dataclasses.replace(arrays[0], promise=promised(arrays[0], place))
-    described, choice = {**plan.described(field), **about}, plan.request.choice
+    described, choice = {**plan.described(field), **about, **request.about_step}, plan.request.choice
     return archive_of(arrays, described, plan.codec, field.metadata, place, executor, notes, choice)
 
 
@@ -179,7 +179,8 @@ class FieldPlan:
         """The values to encode, which are given chunk by chunk."""
         _, typical = sample_of(self.layout.shape, self.limit)
         slices = self.limit if isinstance(self.limit, SliceLimits) else None
-        return Task(self.layout, self.codec, self.request.bound, typical, keep=self.request.keep, slices=slices)
+        task = Task(self.layout, self.codec, self.request.bound, typical, keep=self.request.keep, slices=slices)
+        return self.request.in_time(task)
 
     def described(self, field: ChunkedField | Outline) -> dict[str, Any]:
         """The description of the archive."""
@@ -237,7 +238,8 @@ def settled(
     if not on_trial or backend.on_device(values):
         codec, words = choice.worthwhile(codec, values, mask, limit, math.prod(shape))
         return choice.tuned(codec, values, mask, limit), dataclasses.replace(request, choice=words)
-    codec, words = choice.chosen(values, mask, limit)
+    earlier = None if request.step is None else request.step.sample("values", place)
+    codec, words = choice.chosen(values, mask, limit, earlier)
     return codec, dataclasses.replace(request, choice=words)
 
 
@@ -296,7 +298,7 @@ def token_for(field: ChunkedField, request: Request) -> str:
         "bound": request.bound.to_dict(), "codec": [str(request.codec), request.speed, codec.to_dict()],
         "chunk": request.chunk_values, "chunks": request.chunks,
         "keep": [kept.to_dict() for kept in request.keep], "versions": provenance.versions(codec), "shape": field.shape,
-        "dtype": str(field.dtype), "masked": field.mask is not None,
+        "dtype": str(field.dtype), "masked": field.mask is not None, **request.step_token,
     })
 
 
@@ -305,7 +307,6 @@ def _write_chunk(
 ) -> FieldChunk:
     """Encode, check and write one chunk, unless an earlier run did; returns everything but its bytes."""
     index = task.layout.index_of(number)
-    task = task.of_chunk(index)
     key, done = task.layout.chunk_key(index), None
     if place.unfinished is not None:
         record, source = place.unfinished / RECORDS / str(number), _checksum(begin, part)
@@ -313,7 +314,7 @@ def _write_chunk(
             hidden = None if mask is None else exact_chunk(backend.to_host(_hidden(part)), mask_codec(task.codec))
             done = FieldChunk(before.ready, hidden, Survey.of(part.values, part.mask) if survey else None)
     if done is None:
-        done = encoded(task, mask, survey, part)
+        done = encoded(task.of_chunk(index), mask, survey, part)
         place.put(key, done.values.data.data)
         if place.unfinished is not None:
             put_hidden(record, record_of(done.values, source, done.values.data.data))
@@ -331,7 +332,10 @@ def _begin(plan: FieldPlan) -> int:
     """A checksum of how chunks are encoded: from it, those of their sources go on."""
     task = plan.task()
     kept = [one.to_dict() for one in task.keep]
-    stated = [task.codec.to_dict(), provenance.versions(task.codec), repr(plan.limit), task.layout.chunk_shape, kept]
+    stated = [
+        task.codec.to_dict(), provenance.versions(task.codec), repr(plan.limit), task.layout.chunk_shape, kept,
+        *plan.request.step_token.values(),
+    ]
     return zlib.crc32(json.dumps(stated, sort_keys=True).encode())
 
 

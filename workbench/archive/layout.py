@@ -29,6 +29,7 @@ from workbench.errors import WorkbenchError
 ROLE = "lossbench:role"   # the attribute of an array that states its purpose
 ROLES = ("data", "index", "model")
 INDEXES = ("extents", "permutation")   # the arrays that hold no data, and whose documents need not say so
+EARLIER = "earlier"   # of a configuration: from how many earlier steps of a series the array was predicted
 CODEC = "lossbench"   # the name by which Zarr libraries find our codec
 SHARDS = "sharding_indexed"   # Zarr's own codec
 CONFIGURATION = "lossbench:codec"   # the attribute of an array without our codec: what would be its configuration
@@ -119,6 +120,12 @@ class ArrayLayout:
         """Whether its chunks are those of Zarr's codecs alone, without a frame."""
         described = self.configuration.get("codec")
         return isinstance(described, Mapping) and described.get("id") == Portable.id
+
+    @property
+    def predicted(self) -> int:
+        """From how many earlier steps of a series it was predicted; 0 if it needs none."""
+        count = self.configuration.get(EARLIER)
+        return count if isinstance(count, int) and not isinstance(count, bool) and 0 < count <= 2 else 0
 
     @property
     def _portable(self) -> Portable:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
@@ -23,7 +23,8 @@ from workbench.archive.chunking import WHOLE
 from workbench.archive.companions import CHUNK, Companions, encode_companions
 from workbench.archive.encoding import EncodedArray, Task, even_chunks, layout_for
 from workbench.archive.finer import smallest
-from workbench.archive.request import Request, archive_of, require_about
+from workbench.archive.layout import ROLE
+from workbench.archive.request import IN_TIME, Request, archive_of, require_about
 from workbench.archive.sharding import MOST_CHUNKS
 from workbench.archive.writing import Place
 from workbench.codecs import Codec, Columns, ParticleCodec
@@ -105,8 +106,8 @@ def compress_particles(supply: Supply, request: Request, place: Place, executor:
         place.put(key, data)
     checksum = chosen.companions.checksum()
     others = encode_companions(chosen.companions, chosen.array, request, supply.bounds, place, executor)
-    described = {**plan.described(request, checksum), "mass": supply.mass}
-    arrays = [chosen.array, extents, *others]
+    described = {**plan.described(request, checksum), "mass": supply.mass, **request.about_step}
+    arrays = [chosen.array, extents, *others, *indexes_of(request, place)]
     return archive_of(arrays, described, plan.codec, supply.metadata, place, executor, supply.notes())
 
 
@@ -144,7 +145,7 @@ class Plan:
         `limit` may be finer than that of the requested bound.
         """
         limit = request.bound.limit(particles.positions) if limit is None else limit
-        codec = _codec_for(particles, request.chosen_codec("lattice"), request.order)
+        codec = _codec_for(particles, request.chosen_codec(usual_codec(request)), request.order)
         curve = None if request.order == "keep" else _curve_of(particles, codec, limit)
         chunk = particles_in_chunk(count, particles.dimensions, request, codec)
         return cls(count, particles.positions.dtype, particles.box, limit, codec, particles.dimensions, curve, chunk)
@@ -153,13 +154,19 @@ class Plan:
         """The positions to encode; `decoded` says that the decoded ones are needed, too."""
         shape, chunk = (self.count, self.dimensions), (self.chunk, self.dimensions)
         layout = layout_for("positions", shape, self.dtype, chunk, self.codec)
-        return Task(layout, self.codec, request.bound, self.limit, self.box, extents=True, decoded=decoded)
+        task = Task(layout, self.codec, request.bound, self.limit, self.box, extents=True, decoded=decoded)
+        return request.in_time(task)
 
     def described(self, request: Request, permutation: str | None) -> dict[str, Any]:
         """The description of the archive; `permutation` is the checksum of a free order."""
         sorted_along = None if self.curve is None else dataclasses.asdict(self.curve)
         found: dict[str, Any] = {"kind": "particles", "order": request.order, "box": self.box, "curve": sorted_along}
         return found if permutation is None else {**found, "permutation": permutation}
+
+
+def usual_codec(request: Request) -> str:
+    """The codec of positions for which none is requested: in a series in kept order, one that predicts in time."""
+    return "lattice" if request.step is None or request.order == "free" else IN_TIME
 
 
 def particles_in_chunk(count: int, dimensions: int, request: Request, codec: Codec) -> int:
@@ -180,6 +187,16 @@ def extents_of(positions: EncodedArray) -> EncodedArray:
     """The extents of the decoded chunks, for reading by region."""
     extents = np.array(positions.ends)
     return encoding.encode_exactly("extents", extents, extents.shape)
+
+
+def indexes_of(request: Request, place: Place) -> Iterator[EncodedArray]:
+    """The arrays that a step of a series keeps beside its data, as they are written."""
+    for name, values in ({} if request.step is None else request.step.indexes).items():
+        array = encoding.encode_exactly(name, values, values.shape)
+        layout = dataclasses.replace(array.layout, attributes={**array.layout.attributes, ROLE: "index"})
+        for key, data in array.entries():
+            place.put(key, data)
+        yield dataclasses.replace(array, layout=layout, promise=None)
 
 
 def guarantee_of(request: Request) -> Guarantee | None:

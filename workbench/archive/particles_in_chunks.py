@@ -24,7 +24,7 @@ from workbench.archive.in_order import Columns, OrderedInChunks, Rows
 from workbench.archive.keeping.finish import finished_file
 from workbench.archive.keeping.keeping import keep_clusters
 from workbench.archive.keeping.terms import Terms
-from workbench.archive.particles import Plan, Positions, guarantee_of, particles_in_chunk
+from workbench.archive.particles import Plan, Positions, guarantee_of, particles_in_chunk, usual_codec
 from workbench.archive.plausibility import notes_on_outline, notes_on_spread, on_earlier_loss
 from workbench.archive.request import Request
 from workbench.archive.survey import Survey
@@ -54,7 +54,7 @@ class InChunks:
         parts: int | None,
     ) -> None:
         self.metadata, self.guarantee = metadata, _clusters_of(request)
-        particles_in_chunk(len(source), source.dimensions, request, request.chosen_codec("lattice"))
+        particles_in_chunk(len(source), source.dimensions, request, request.chosen_codec(usual_codec(request)))
         self.source, self._request, self._executor, self._folder = source, request, executor, folder
         self._parts = chosen_parts(parts, len(source))
         self.columns = Columns.of(source, executor)
@@ -94,7 +94,7 @@ class InChunks:
     def token(self) -> str:
         """A name for this call: the same for the same arguments and particles of the same outline."""
         request, outline = self._request, self.outline
-        codec = request.chosen_codec("lattice")
+        codec = request.chosen_codec(usual_codec(request))
         bounds = {name: bound.to_dict() for name, bound in self.bounds.items()}
         return token_of({
             "bound": request.bound.to_dict(), "codec": codec.to_dict(), "order": request.order, "parts": self._parts,
@@ -104,6 +104,7 @@ class InChunks:
             "box": outline.box, "lower": outline.lower.tolist(), "upper": outline.upper.tolist(),
             "columns": {name: str(dtype) for name, dtype in self.columns.dtypes.items()}, "mass": self.mass,
             "bounds": bounds, "permutation": request.store_permutation, "column_codec": _described(request.column_codec),
+            **request.step_token,
         })
 
     def encoded(self, limit: Limit, place: Place) -> Positions:

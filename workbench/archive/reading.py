@@ -9,7 +9,7 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -17,12 +17,15 @@ from workbench import backend
 from workbench.archive import provenance
 from workbench.archive.array_files import read_chunk, read_index
 from workbench.archive.chunk import checksum_of_table, checksums_of, codec_of, decode_as_written, opened_chunk
+from workbench.archive.decoded_chunks import DecodedChunks
 from workbench.archive.frame import Damaged, Frame, distinct
 from workbench.archive.layout import ArrayLayout, Index
 from workbench.archive.sharding import ShardIndex
 from workbench.archive.store import Store
 from workbench.archive.trust import DEFAULT, Trust
 from workbench.codecs import Codec
+from workbench.codecs.earlier import Earlier
+from workbench.errors import WorkbenchError
 from workbench.guarantees.sections import CHECKSUM
 from workbench.slabs import Slices
 
@@ -33,6 +36,17 @@ DECODED = 2       # chunks that are kept decoded while others are predicted from
 _REMEMBERING = threading.Lock()   # threads may read one archive at once
 
 
+class DamagedBefore(Damaged):
+    """A chunk that cannot be decoded, since one of an earlier step is damaged from which it was predicted."""
+
+
+class Before(Protocol):
+    """An array at earlier steps of its series."""
+
+    def at(self, place: Slices) -> Earlier:
+        """Its values there, in a part of the array."""
+
+
 @dataclass(frozen=True)
 class StoredArray:
     """An array in a store; `trust` limits the work that decoding it may cause."""
@@ -41,6 +55,8 @@ class StoredArray:
     layout: ArrayLayout
     trust: Trust = DEFAULT
     positions: StoredArray | None = None   # those of the same particles, for codecs that predict columns from them
+    earlier: Before | None = None   # the same array at earlier steps, for codecs that predict in time
+    kept: DecodedChunks | None = None   # chunks of all steps of a series
     codec: Codec = field(init=False)
     decoder: Codec = field(init=False, repr=False)   # the codec, or one that runs it in another process
     opened: dict[Index, Any] = field(init=False, default_factory=dict, compare=False, repr=False)   # for reading by region
@@ -75,17 +91,23 @@ class StoredArray:
 
         Archives that do not state what their values depend on are read by whole chunks.
         """
-        return provenance.decodes_alike(self.layout.configuration, self.codec)
+        return not self.layout.predicted and provenance.decodes_alike(self.layout.configuration, self.codec)
 
     def frame(self, index: Index, lazy: tuple[str, ...] = ()) -> Frame:
         """An unpacked chunk; sections named by `lazy` are not checked yet."""
         layout = self.layout
-        shard = None if layout.shard_shape is None else self._index_of(layout.shard_of(index))
-        stated = self._stated(index) if shard is None else shard.checksum(layout.slot_of(index))
+        shard, stated = self._placed(index)
         opened = opened_chunk(layout, index, read_chunk(self.store, layout, index, shard), stated, lazy)
         if bytes(opened.section(CHECKSUM)) != stated:
             raise Damaged(opened.where, "it is intact, but not the one that was written here: was it moved, or replaced?")
         return opened
+
+    def _placed(self, index: Index) -> tuple[ShardIndex | None, bytes]:
+        """The shard of a chunk, if it is in one, and the checksum of its values."""
+        if self.layout.shard_shape is None:
+            return None, self._stated(index)
+        shard = self._index_of(self.layout.shard_of(index))
+        return shard, shard.checksum(self.layout.slot_of(index))
 
     def chunk_nbytes(self, index: Index) -> int:
         """The size of a chunk, without reading it."""
@@ -115,18 +137,43 @@ class StoredArray:
 
     def values_of(self, opened: Frame, index: Index) -> np.ndarray:
         """The values of an unpacked chunk."""
-        return decode_as_written(
-            opened, self._decoder_of(index), self.layout.dtype, self.codec, self.layout.configuration
-        )
+        decoder = self._decoder_of(index)
+        values = decode_as_written(opened, decoder, self.layout.dtype, self.codec, self.layout.configuration)
+        if self.kept is not None:
+            self.kept.put((self.layout.name, index, bytes(opened.section(CHECKSUM))), values)
+        return values
+
+    def kept_chunk(self, index: Index) -> np.ndarray:
+        """The values of one chunk, which may have been decoded before: not to be changed."""
+        if self.kept is not None:
+            found = self.kept.get((self.layout.name, index, self._placed(index)[1]))
+            if found is not None and found.shape == self.layout.chunk_extent(index):
+                return found
+        return self.chunk(index)
 
     def _decoder_of(self, index: Index) -> Codec:
-        """The decoder of a chunk, which may need the positions of the same particles."""
+        """The decoder of a chunk, which may need the positions of the same particles, or its values at earlier steps."""
+        if self.layout.predicted:
+            return self._following(index)
         if not self.codec.beside_positions:
             return self.decoder
         if self.positions is None:
             raise Damaged(self.layout.chunk_key(index), "it was predicted from positions, and there are none")
         rows = self.layout.chunk_slices(index)[0]
         return self.codec.beside(self.positions.rows(rows.start, rows.stop))
+
+    def _following(self, index: Index) -> Codec:
+        """The decoder of a chunk that was predicted from earlier steps."""
+        if self.earlier is None:
+            raise WorkbenchError(
+                f"{self.layout.name} in {self.store.name} was predicted from earlier steps of its series: open the folder "
+                "of the series by wb.Series(...), and choose the step there"
+            )
+        try:
+            known = self.earlier.at(self.layout.chunk_slices(index))
+        except DamagedBefore as damage:
+            raise DamagedBefore(self.layout.chunk_key(index), damage.reason) from damage
+        return self.trust.decoder(self.codec.following(known), self.store)
 
     def rows(self, start: int, stop: int) -> np.ndarray:
         """The rows between two places. The chunks that hold them are kept for the next such call."""

@@ -19,7 +19,8 @@ from workbench.archive.choice import FREE, Speed, is_free
 from workbench.archive.chunking import Chunks, checked_chunks
 from workbench.archive.content.consistency import FORMAT
 from workbench.archive.content.registry import KINDS
-from workbench.archive.encoding import EncodedArray
+from workbench.archive.earlier import SERIES, Step
+from workbench.archive.encoding import EncodedArray, Task
 from workbench.archive.plausibility import notes_on_groups
 from workbench.archive.root import documents_of
 from workbench.archive.store import MemoryStore
@@ -33,6 +34,7 @@ from workbench.progress import Progress
 from workbench.run.executors import Executor
 
 ORDERS = ("keep", "free")
+IN_TIME = "motion"   # the codec of particles in a series
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ class Request:
     chunks: Chunks | None = None
     columns: Mapping[str, Bound] = field(default_factory=dict)   # of particles, by name or pattern
     column_codec: str | Codec | None = None   # of these and of velocities, if it is not that of positions
+    step: Step | None = None      # what the archive is of a series
 
     def __post_init__(self) -> None:
         for name, bound in (("bound", self.bound), ("velocities", self.velocities)):
@@ -94,6 +97,21 @@ class Request:
         if known != given:
             raise WorkbenchError(f"{given!r} cannot be rebuilt from its description, which gives {known!r}")
         return given
+
+
+    def in_time(self, task: Task) -> Task:
+        """The task, predicted from earlier steps where the archive is one of a series and the codec can do so."""
+        return task if self.step is None else self.step.task(task)
+
+    @property
+    def about_step(self) -> dict[str, Any]:
+        """What the archive states of the series that it is a step of."""
+        return {} if self.step is None else {SERIES: dict(self.step.about)}
+
+    @property
+    def step_token(self) -> dict[str, Any]:
+        """What tells this step of a series from others."""
+        return {} if self.step is None else {SERIES: self.step.token()}
 
 
 def _require_alone(given: Any) -> None:

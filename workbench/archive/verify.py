@@ -77,6 +77,8 @@ def verify(
     """`Archive.verify`."""
     content = archive.content
     given = None if original is None else content.original(original)
+    if given is not None and archive.step is not None:
+        given = archive.step.in_order(archive, given)
     if parts is not None:
         whole_number("parts", parts, least=1)
     executor = executor_of(client, progress, given)

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from workbench.archive import Archive, Collection, Dataset, compress
+from workbench.archive import Archive, Collection, Dataset, Series, compress
 from workbench.archive.recognition import is_archive, require_suffix
 from workbench.archive.remote.sending import free_place
 from workbench.archive.request import ORDERS
@@ -20,6 +20,7 @@ from workbench.cli.archives import describe_archive, print_archive, sizes
 from workbench.cli.bounds import Rules, add_bounds, chosen_rules
 from workbench.cli.codec_options import add_codec, add_profile, profiled_codec
 from workbench.cli.compress_members import compress_members
+from workbench.cli.compress_series import add_series, compress_series
 from workbench.cli.datasets import dataset_instead, dataset_of, may_hold_dataset
 from workbench.cli.keep_options import add_clusters, add_safeguards, chosen_clusters, chosen_safeguards, require_fitting
 from workbench.cli.leftovers import clear_leftovers
@@ -74,6 +75,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--topology", metavar="FILE", help=text)
     add_clusters(parser)
     add_safeguards(parser)
+    add_series(parser)
     add_workers(parser, "IN")
     add_quiet(parser)
     parser.set_defaults(run=run)
@@ -83,6 +85,13 @@ def run(options: argparse.Namespace) -> int:
     """Open the file, compress it here or on workers, write the archive, print the outcome."""
     rules, velocities, codec = chosen_rules(options), _velocities(options), profiled_codec(options)
     keep: tuple[KeepClusters | Safeguard, ...] = (*chosen_clusters(options), *chosen_safeguards(options))
+    if options.series:
+        return compress_series(options, rules, {
+            "codec": codec, "keep": keep, "order": options.order, "velocities": velocities, "columns": _columns(options),
+            "column_codec": options.column_codec,
+        })
+    if options.every is not None:
+        raise WorkbenchError("--every is for series: add --series, or leave it out")
     require_target(options)
     on_workers = wants_workers(options)
     with contextlib.ExitStack() as stack:
@@ -160,6 +169,8 @@ def _data(options: argparse.Namespace) -> Any:
     data = open_all_frames(options, options.topology)
     if isinstance(data, Archive | Collection):
         raise WorkbenchError(f"{options.file} is an archive: compress the original it was made from")
+    if isinstance(data, Series):
+        raise WorkbenchError(f"{options.file} is a series of {len(data)} steps: compress the originals it was made from")
     return data
 
 

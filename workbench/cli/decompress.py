@@ -24,7 +24,8 @@ from workbench.cli.frames import add_frames, chosen_frames, require_for_frames
 from workbench.cli.members import add_member, chosen_member
 from workbench.cli.progress import Progress, add_quiet
 from workbench.cli.regions import add_region, read_one, region_as_list
-from workbench.cli.source import add_archive, open_archive, print_result
+from workbench.cli.series import add_step, open_archive_or_step
+from workbench.cli.source import add_archive, print_result
 from workbench.data.readers.paths import nbytes_of
 
 
@@ -45,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_archive(parser, "IN")
     add_decoded_target(parser)
     add_member(parser, "decode only this member of a dataset; into NetCDF or Zarr with its coordinates")
+    add_step(parser, "decode this step of a series, from 0; -1 is the last")
     add_region(parser)
     add_frames(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -54,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Open the archive, decode it, write the file, print a summary."""
     require_decoded_target(options)
-    whole = open_archive(options)
+    whole = open_archive_or_step(options)
     archive = chosen_member(whole, options, options.archive)
     require_fitting_target(archive, options)
     require_for_frames(archive, options)

@@ -6,12 +6,13 @@ import argparse
 import shlex
 from typing import Any
 
-from workbench.archive import Archive, Collection
+from workbench.archive import Archive, Collection, Series
 from workbench.archive.content.registry import content_of
 from workbench.cli.archives import describe_archive, print_archive
 from workbench.cli.datasets import dataset_instead, describe_dataset, print_dataset
 from workbench.cli.failure import failed, status_of
 from workbench.cli.members import add_member, chosen_member, describe_collection, print_collection
+from workbench.cli.series import describe_series, print_series
 from workbench.cli.source import KINDS, SWITCHES, add_file, add_trust, flag, given_options, open_all_frames, print_result
 from workbench.cli.suggestion import suggestion, suggestion_for_dataset, with_archive
 from workbench.errors import SeveralArrays, WorkbenchError
@@ -58,7 +59,7 @@ def _several(options: argparse.Namespace) -> int:
     return status
 
 
-def _described(options: argparse.Namespace) -> tuple[dict[str, Any], Archive | Collection | None]:
+def _described(options: argparse.Namespace) -> tuple[dict[str, Any], Archive | Collection | Series | None]:
     try:
         data = open_all_frames(options)
     except SeveralArrays as error:
@@ -67,6 +68,8 @@ def _described(options: argparse.Namespace) -> tuple[dict[str, Any], Archive | C
             described = describe_dataset(dataset)
             return {"file": options.file, **described, **suggestion_for_dataset(described["arrays"], options.file)}, None
     _require_archive(data, options)
+    if isinstance(data, Series):
+        return {"file": options.file, **describe_series(data)}, data
     if isinstance(data, Archive | Collection):
         data = chosen_member(data, options, options.file)
         described = describe_archive(data) if isinstance(data, Archive) else describe_collection(data)
@@ -92,7 +95,12 @@ def _require_archive(data: Any, options: argparse.Namespace) -> None:
         raise WorkbenchError(f"--member is for archives; {options.file} is none: choose one of its arrays by --name")
 
 
-def _print(described: dict[str, Any], archive: Archive | Collection | None, options: argparse.Namespace) -> None:
+def _print(
+    described: dict[str, Any], archive: Archive | Collection | Series | None, options: argparse.Namespace
+) -> None:
+    if isinstance(archive, Series):
+        print_series(described, archive, options)
+        return
     if archive is None:
         (print_dataset if described["kind"] == "dataset" else print_result)(described, options.json)
         return

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from workbench.archive import Archive, Collection
+from workbench.archive import Archive, Collection, Series
 from workbench.archive.opening import ARCHIVE, opened
 from workbench.cli.damaged import damage_told_apart
 from workbench.cli.visible import visible
@@ -98,11 +98,16 @@ def given_trust(options: argparse.Namespace) -> dict[str, Any]:
 
 def open_source(options: argparse.Namespace) -> Particles | Field | Archive:
     """Open FILE with the given options; archives are not decoded yet, and those of many members are refused."""
-    data: Particles | Field | Archive | Collection = open_any(options)
+    data: Particles | Field | Archive | Collection | Series = open_any(options)
     if isinstance(data, Collection):
         raise WorkbenchError(
             f"{options.file} is an archive of {len(data)} members, and this command takes one array: decode one by "
             "`workbench decompress IN OUT --member NAME`"
+        )
+    if isinstance(data, Series):
+        raise WorkbenchError(
+            f"{options.file} is a series of {len(data)} steps, and this command takes one array: decode one by "
+            "`workbench decompress IN OUT --step N`"
         )
     return data
 

@@ -9,8 +9,10 @@ from typing import Any
 from workbench.archive import Archive, Collection, Damaged
 from workbench.archive.content.content import Content
 from workbench.archive.content.registry import content_of
+from workbench.archive.series.opening import is_series
 from workbench.cli.failure import failed
 from workbench.cli.progress import Progress, add_quiet
+from workbench.cli.series import verify_series
 from workbench.cli.source import (
     add_archive,
     add_file,
@@ -50,6 +52,8 @@ def add(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Verify, and print the outcome."""
     require_file(options, ORIGINAL)
+    if is_series(options.archive):
+        return verify_series(options)
     archive: Any = None
     try:
         archive = open_archive(options)

@@ -6,8 +6,8 @@ Each member is an archive like any other, with its own bound and certificate; it
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Collection as Names
-from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from workbench.archive.collection.description import CollectionRoot
 from workbench.archive.collection.names import require_known
 from workbench.archive.collection.reports import Reports, Row, has_errors, table
 from workbench.archive.collection.sources import opened_dataset
+from workbench.archive.earlier import Step
 from workbench.archive.frame import Damaged
 from workbench.archive.root import IntactRoot, documents_differing
 from workbench.archive.store import Store, open_store
@@ -44,8 +45,11 @@ class Collection(Mapping[str, Archive]):
 
     kind = "collection"
 
-    def __init__(self, store: Store, trust: Trust = DEFAULT, damaged: bool = False, root: IntactRoot | None = None) -> None:
-        self.store, self._trust, self._damaged = store, trust, damaged
+    def __init__(
+        self, store: Store, trust: Trust = DEFAULT, damaged: bool = False, root: IntactRoot | None = None,
+        steps: Callable[[str], Step] | None = None,
+    ) -> None:
+        self.store, self._trust, self._damaged, self._steps = store, trust, damaged, steps
         self._root = CollectionRoot.read(store, damaged, root)
         self._opened: dict[str, Archive] = {}
 
@@ -68,7 +72,8 @@ class Collection(Mapping[str, Archive]):
         if name not in self._opened:
             require_known(name, self._root.members, "a member")
             try:
-                self._opened[name] = Archive(self._root.member(self.store, name), self._trust, self._damaged)
+                step = None if self._steps is None else self._steps(name)
+                self._opened[name] = Archive(self._root.member(self.store, name), self._trust, self._damaged, step=step)
             except Damaged:
                 raise
             except WorkbenchError as error:

@@ -19,6 +19,7 @@ from workbench.archive.collection.member import MemberCall, MemberPlace
 from workbench.archive.collection.names import places_of
 from workbench.archive.collection.rules import chunks_for, options_for
 from workbench.archive.content.registry import content_of
+from workbench.archive.earlier import Step
 from workbench.archive.encoded import token_of
 from workbench.archive.fields import codec_for
 from workbench.archive.request import Request, promises, require_storable
@@ -29,6 +30,8 @@ from workbench.errors import UnknownName, WorkbenchError
 from workbench.progress import Progress
 from workbench.run.chunked_field import ChunkedField
 from workbench.run.executors import Executor
+
+Steps = Callable[[str], Step]
 
 FLAT = ("field", "variable")   # kinds whose arrays stand beside each other
 
@@ -41,6 +44,7 @@ class Making:
     parts: int | None
     scratch: str | Path | None
     progress: Progress | None
+    steps: Steps | None = None   # of a series: what each member needs to know of it
 
 
 def compress_dataset(
@@ -52,7 +56,7 @@ def compress_dataset(
         codecs.get(codec)   # a name that is none is refused, also where all members are kept exactly
     chunks = chunks_for(dataset, options.get("chunks"))
     requests = {
-        name: _request(name, dataset[name], own, {**options, "chunks": chunks[name]})
+        name: _request(name, dataset[name], own, {**options, "chunks": chunks[name], "step": _step(making, name)})
         for name, own in options_for(dataset, rules).items()
     }
     for name, member in dataset.items():
@@ -76,6 +80,10 @@ def compress_dataset(
         with place.continued():
             return made()
     return made()
+
+
+def _step(making: Making, name: str) -> Step | None:
+    return None if making.steps is None else making.steps(name)
 
 
 def gathered(members: Mapping[str, Archive], groups: Mapping[str, Mapping[str, Any]]) -> Collection:
@@ -136,7 +144,7 @@ def _token(dataset: Dataset, requests: Mapping[str, Request], making: Making) ->
         array = getattr(member, "values", getattr(member, "positions", member))
         described[name] = [
             content_of(member).kind, list(getattr(array, "shape", ())), str(getattr(array, "dtype", "")),
-            request.bound.to_dict(), request.order, [kept.to_dict() for kept in request.keep],
+            request.bound.to_dict(), request.order, [kept.to_dict() for kept in request.keep], request.step_token,
         ]
     return token_of({"members": described, "parts": making.parts})
 

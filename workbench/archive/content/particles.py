@@ -52,6 +52,8 @@ AXES = {
     "masses": ("particle",),
     "permutation": ("particle",),
     "extents": ("chunk", "end", "axis"),
+    "series.vanished": ("vanished",),
+    "series.appeared": ("appeared",),
 }
 
 
@@ -141,10 +143,12 @@ class ParticlesContent(Content):
         positions, places = regions.particles_in(archive.data, archive.whole("extents"), wanted)
         if not len(positions):
             raise WorkbenchError(f"no particle lies in the region {region!r}")
-        beside = {name: _rows(stored, places) for name, stored in archive.data_arrays.items() if name != "positions"}
+        beside = {name: rows_of(stored, places) for name, stored in archive.data_arrays.items() if name != "positions"}
         return self.assembled(archive, {"positions": positions, **beside})
 
     def permutation(self, archive: Archive, original: Any) -> Array:
+        if archive.step is not None and original is not None and not archive.reordered:
+            return archive.step.permutation(archive, original)
         if "permutation" in archive.arrays:
             return checks.permutation_of(archive.arrays["permutation"].values())
         if original is None and archive.reordered:
@@ -278,7 +282,7 @@ def _order_of(archive: Archive, positions: Array) -> Array:
     return order
 
 
-def _rows(stored: StoredArray, places: np.ndarray) -> np.ndarray:
+def rows_of(stored: StoredArray, places: np.ndarray) -> np.ndarray:
     """Some rows of an array; only the chunks that hold them are decoded."""
     step = stored.layout.chunk_shape[0]
     rest = (0,) * (len(stored.layout.shape) - 1)

@@ -1,0 +1,292 @@
+"""Series: what is refused, in a sentence, and loses nothing that was appended; damage; runs that are killed."""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.archive import writing
+from workbench.archive.lock import held
+from workbench.data import Trajectory
+
+GRID = np.random.default_rng(0).normal(size=(12, 12)).cumsum(axis=0).astype("f4")
+POINTS = np.random.default_rng(0).uniform(0, 1, (20, 3))
+
+
+def field(number: int) -> wb.Field:
+    return wb.Field(GRID + np.float32(0.01 * number))
+
+
+def particles(number: int, **given: Any) -> wb.Particles:
+    given = {"box": 2.0, "ids": np.arange(20), **given}
+    return wb.Particles(POINTS + 0.01 * number, **given)
+
+
+@pytest.fixture(scope="module")
+def six(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Six steps, of which 0 and 3 are key steps."""
+    series = wb.Series(tmp_path_factory.mktemp("six") / "series", wb.Absolute(1e-3), "interpolation", every=3)
+    for number in range(6):
+        series.append(field(number), number)
+    return series.path
+
+
+@pytest.fixture
+def fields(six: Path, tmp_path: Path) -> wb.Series:
+    """A copy of these steps."""
+    return wb.Series(shutil.copytree(six, tmp_path / "series"))
+
+
+@pytest.mark.parametrize(
+    ("step", "options", "reason"),
+    [
+        (lambda: wb.Field(GRID[:5]), {}, r"step 6 must have the shape of the steps before it, \(12, 12\); got \(5, 12\)"),
+        (lambda: wb.Field(GRID.astype("f8")), {}, "step 6 must have the type of the steps before it, float32; got float64"),
+        (lambda: wb.Field(GRID, spacing=0.5), {}, "must have the spacing of the steps before it"),
+        (lambda: particles(0), {}, "step 6 must be a field, as the steps before it; got particles"),
+        (lambda: Trajectory(np.zeros((5, 2, 3))), {}, "a step of a series is particles, a field or a dataset; got a traj"),
+        (lambda: {"T": field(0)}, {}, "step 6 must be a field, as the steps before it; got a dataset"),
+        (lambda: field(6), {"time": 5.0}, "times must rise: step 5 is at 5, and step 6 must be later; got 5"),
+        (lambda: field(6), {"time": float("nan")}, "the time of a step must be a finite number; got nan"),
+        (lambda: field(6), {"time": "noon"}, "the time of a step must be a finite number; got 'noon'"),
+        (lambda: field(6), {}, "step 6 must have a time, as the steps before it have"),
+        (lambda: "no/such/file.npy", {"time": 6.0}, "no/such/file.npy"),
+    ],
+)
+def test_a_step_that_does_not_follow_is_refused(
+    fields: wb.Series, step: Callable[[], Any], options: Any, reason: str
+) -> None:
+    options = options or ({} if "must have a time" in reason else {"time": 6.0})
+    with pytest.raises(wb.WorkbenchError, match=reason):
+        fields.append(step(), **options)
+    assert len(fields) == 6
+    assert fields.verify([field(number) for number in range(6)]).passed
+    fields.append(field(6), 6.0)
+    assert len(wb.Series(fields.path)) == 7
+    assert not list(fields.path.glob(".*"))
+
+
+@pytest.mark.parametrize(
+    ("step", "reason"),
+    [
+        (lambda: particles(1, box=3.0), r"must have the box of the steps before it, \(2\.0, 2\.0, 2\.0\); got \(3\.0"),
+        (lambda: particles(1, ids=[1, *range(1, 20)]), "each particle of a series must have an id of its own; got 1 twice"),
+        (lambda: particles(1, ids=None), r"must have the columns of the steps before it, ids \(int64\); got none"),
+        (lambda: particles(1, ids=np.arange(20, dtype="u4")), r"ids \(int64\); got ids \(uint32\)"),
+        (lambda: particles(1, velocities=POINTS), r"the columns of the steps before it, ids \(int64\); got .*velocities"),
+        (lambda: wb.Particles(POINTS[:, :2], 2.0, ids=np.arange(20)), "box of the steps|number of dimensions"),
+        (lambda: wb.Particles(POINTS.astype("f4"), 2.0, ids=np.arange(20)), "type of the steps before it, float64"),
+    ],
+)
+def test_other_particles_are_refused(tmp_path: Path, step: Callable[[], Any], reason: str) -> None:
+    series = wb.Series(tmp_path / "series", wb.Absolute(1e-3))
+    series.append(particles(0))
+    with pytest.raises(wb.WorkbenchError, match=reason):
+        series.append(step())
+    assert series.append(particles(1)).verify(particles(1)).passed
+
+
+def test_particles_without_ids_must_be_as_many_in_their_order(tmp_path: Path) -> None:
+    series = wb.Series(tmp_path / "series", wb.Absolute(1e-3))
+    series.append(wb.Particles(POINTS))
+    series.append(wb.Particles(POINTS + 0.1))
+    with pytest.raises(wb.WorkbenchError, match="must have 20 particles, as the steps before it; got 19: give ids"):
+        series.append(wb.Particles(POINTS[1:]))
+    with pytest.raises(wb.WorkbenchError, match="only particles with ids are read by them"):
+        series.read(1, ids=[3])
+    free = wb.Series(tmp_path / "free", wb.Absolute(1e-3), order="free")
+    with pytest.raises(wb.WorkbenchError, match="order='free' of a series needs ids"):
+        free.append(wb.Particles(POINTS))
+    assert len(free) == 0
+    assert repr(free) == "Series('free': no steps yet)"
+    datasets = wb.Series(tmp_path / "datasets", {"*": wb.Absolute(0.1)})
+    datasets.append({"T": field(0)})
+    with pytest.raises(wb.WorkbenchError, match="must have the members of the steps before it, T; 'T' is missing"):
+        datasets.append({"U": field(0)})
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"bound": wb.Absolute(2e-3)}, r"bound must be that of the series in series, Absolute\(eb=0\.001\)"),
+        ({"codec": "auto"}, "codec must be that of the series in series, 'interpolation'; got 'auto'"),
+        ({"every": None}, "every must be that of the series in series, 3; got None"),
+        ({"keep": [wb.KeepClusters(0.2)]}, "keep must be that of the series"),
+    ],
+)
+def test_another_request_is_refused(fields: wb.Series, options: Any, reason: str) -> None:
+    given = {"bound": wb.Absolute(1e-3), "codec": "interpolation", "every": 3}
+    assert len(wb.Series(fields.path, **given)) == 6
+    with pytest.raises(wb.WorkbenchError, match=reason):
+        wb.Series(fields.path, **{**given, **options})
+
+
+def test_folders_that_are_none_are_refused(tmp_path: Path) -> None:
+    wrong = {"none": "must be the folder of a series", "a/b": "directory that exists"}
+    for path, reason in ((tmp_path / name, reason) for name, reason in wrong.items()):
+        with pytest.raises(wb.WorkbenchError, match=reason):
+            wb.Series(path)
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(wb.WorkbenchError, match="a series is a folder"):
+        wb.Series(tmp_path / "notes.txt", wb.Absolute(0.1))
+    with pytest.raises(wb.WorkbenchError, match=r"begins in an empty folder; .* holds notes\.txt"):
+        wb.Series(tmp_path, wb.Absolute(0.1)).append(field(0))
+    with pytest.raises(wb.WorkbenchError, match="every must be a whole number"):
+        wb.Series(tmp_path / "s", wb.Absolute(0.1), every=0)
+    with pytest.raises(wb.WorkbenchError, match="order must be"):
+        wb.Series(tmp_path / "s", wb.Absolute(0.1), order="any")
+    series = wb.Series(tmp_path / "empty", wb.Absolute(0.1))
+    with pytest.raises(wb.WorkbenchError, match="no steps yet"):
+        series.at(1.0)
+
+
+def test_several_snapshots_are_no_archive(tmp_path: Path) -> None:
+    for number in range(2):
+        np.save(tmp_path / f"snap_{number}.npy", POINTS)
+    with pytest.raises(wb.WorkbenchError, match=r"are several: append each to a wb\.Series\(path, bound\)"):
+        wb.compress(wb.open_series(str(tmp_path / "snap_*.npy")), wb.Absolute(0.1))
+
+
+def test_two_writers_at_once_are_refused(fields: wb.Series) -> None:
+    with held(fields.path, fields.path), pytest.raises(wb.WorkbenchError, match="written by one run at a time"):
+        fields.append(field(6), 6.0)
+    other = wb.Series(fields.path)
+    other.append(field(6), 6.0)
+    fields.append(field(7), 7.0)   # which it learns of when it writes
+    assert len(other) == 8
+    assert other.verify().passed
+
+
+def test_a_missing_step_names_those_that_need_it(fields: wb.Series) -> None:
+    originals = [field(number) for number in range(6)]
+    away = fields.path.with_name("away.zip")
+    (fields.path / "step-000001.zip").rename(away)
+    opened = wb.Series(fields.path)
+    assert len(opened) == 6
+    assert opened[0].verify(originals[0]).passed
+    assert opened[5].verify(originals[5]).passed
+    for number in (1, 2):
+        with pytest.raises(wb.WorkbenchError, match="step 1 of series cannot be read, and step 2 cannot be "):
+            opened[number]
+    with pytest.raises(wb.GuaranteeBroken, match=r"2 of 6 steps do not hold: step 1.*; step 2"):
+        opened.verify(originals)
+    with pytest.raises(wb.WorkbenchError, match=r"step 1 of series is missing, and 5 steps are there: bring step-"):
+        opened.append(field(6), 6.0)
+    away.rename(fields.path / "step-000001.zip")
+    opened.append(field(6), 6.0)
+    assert wb.Series(fields.path).verify([*originals, field(6)]).passed
+
+
+def test_a_step_that_was_exchanged_is_refused(fields: wb.Series, tmp_path: Path) -> None:
+    shutil.copy(fields.path / "step-000000.zip", fields.path / "step-000001.zip")
+    with pytest.raises(wb.WorkbenchError, match="must be step 1 of this series; it is step 0 of this one"):
+        wb.Series(fields.path)[2]
+    other = wb.Series(tmp_path / "other", wb.Absolute(1e-3))
+    other.append(field(0))
+    other.append(field(9))
+    shutil.copy(other.path / "step-000001.zip", fields.path)
+    with pytest.raises(wb.WorkbenchError, match="it is step 1 of another"):
+        wb.Series(fields.path)[1]
+
+
+@pytest.mark.parametrize("damaged", [0, 1])
+def test_damage_is_that_of_the_steps_that_need_it(fields: wb.Series, damaged: int) -> None:
+    path = fields.path / f"step-{damaged:06d}.zip"
+    data, place = bytearray(path.read_bytes()), 0
+    frame = data.index(b"LBC")
+    place = frame + (data.index(b"PK", frame) - frame) // 2
+    data[place] ^= 0xFF
+    path.write_bytes(data)
+    opened = wb.Series(fields.path)
+    with pytest.raises(wb.GuaranteeBroken, match=rf"{3 - damaged} of 6 steps do not hold: step {damaged}: .*step 2"):
+        opened.verify()
+    with pytest.raises(wb.GuaranteeBroken, match=rf"predicted from values/c/0/0 of step-00000{damaged}\.zip, which"):
+        opened[2].decompress()
+    values, lost = opened[2].salvage() if damaged > 1 else (None, opened[2].damage())
+    assert values is None
+    assert [one.where for one in lost] == ["values/c/0/0"]
+    for number in (3, 4, 5):
+        assert opened[number].verify(field(number)).passed
+    opened.append(field(6), 6.0)   # a key step
+
+
+def test_a_damaged_document_is_told(fields: wb.Series) -> None:
+    path = fields.path / "series.json"
+    path.write_bytes(path.read_bytes().replace(b"0.001", b"0.002"))
+    with pytest.raises(wb.GuaranteeBroken, match=r"series\.json in series fails its checksum"):
+        wb.Series(fields.path)
+
+
+APPENDING = """
+import sys
+import numpy as np
+import workbench as wb
+
+grid = np.random.default_rng(0).normal(size=(40, 40)).cumsum(axis=0).astype("f4")
+points = np.random.default_rng(0).uniform(0, 1, (500, 3))
+series = {
+    "fields": wb.Series(sys.argv[1] + "/fields", wb.Absolute(1e-3), every=4),
+    "particles": wb.Series(sys.argv[1] + "/particles", wb.Absolute(1e-3), order="free"),
+}
+print("ready", flush=True)
+for number in range(len(series["particles"]), 40):
+    ids = np.arange(number, number + 500)
+    if len(series["fields"]) == number:
+        series["fields"].append(wb.Field(grid + np.float32(0.01 * number)), number)
+    series["particles"].append(wb.Particles(points + 0.001 * number, 2.0, ids=ids), number)
+    print(number, flush=True)
+"""
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_run_that_fails_loses_nothing(fields: wb.Series, monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    def fail(*_: Any) -> None:
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(writing, "take_name", fail)
+        with pytest.raises((OSError, wb.WorkbenchError, KeyboardInterrupt)):
+            fields.append(field(6), 6.0)
+    assert len(wb.Series(fields.path)) == 6
+    fields.append(field(6), 6.0)
+    assert fields.verify([field(number) for number in range(7)]).passed
+
+
+@pytest.mark.long
+def test_a_run_that_is_killed_loses_nothing(tmp_path: Path) -> None:
+    script, rng, done = tmp_path / "append.py", random.Random(0), -1
+    script.write_text(textwrap.dedent(APPENDING))
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    for _ in range(5):
+        with subprocess.Popen(
+            [sys.executable, str(script), str(tmp_path)], stdout=subprocess.PIPE, text=True, env=environment
+        ) as run:
+            assert run.stdout is not None
+            assert run.stdout.readline() == "ready\n"
+            time.sleep(rng.uniform(0.0, 1.0))
+            run.send_signal(signal.SIGKILL)
+            done = max([done, *(int(line) for line in run.stdout.read().split("\n") if line.strip().isdigit())])
+        for name in ("fields", "particles"):
+            if not (tmp_path / name / "series.json").exists():
+                assert done < 0
+                continue
+            series = wb.Series(tmp_path / name)
+            assert len(series) > done
+            assert (not len(series) or series.verify().passed)
+    assert done >= 1
+    series = wb.Series(tmp_path / "particles")
+    count = len(series)
+    series.append(wb.Particles(POINTS, 2.0, ids=np.arange(20)), 100.0)
+    assert len(series) == count + 1
+    assert not [path for path in series.path.iterdir() if ".partial" in path.name]

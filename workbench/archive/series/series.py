@@ -1,0 +1,320 @@
+"""`wb.Series`: snapshots, fields or datasets one after the other, each predicted from those before it.
+
+A series is a folder with an archive for each step. A step is read with at most as many others as there are between two key
+steps; what is promised of a step holds as it would alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection as Names
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+
+from workbench.archive.archive import IDS, Archive
+from workbench.archive.collection.collection import Collection
+from workbench.archive.collection.reports import Reports
+from workbench.archive.collection.sources import is_dataset, opened_dataset
+from workbench.archive.compress import Run, single
+from workbench.archive.content.particles import rows_of
+from workbench.archive.lock import held
+from workbench.archive.placing import on_disk
+from workbench.archive.series.appending import Appending
+from workbench.archive.series.requested import DOCUMENT, Requested, read_document, write_document
+from workbench.archive.series.statement import SeriesCertificate
+from workbench.archive.series.steps import Steps, numbered
+from workbench.archive.trust import Trust
+from workbench.codecs import Codec
+from workbench.data import Particles
+from workbench.data.summary_html import size
+from workbench.errors import GuaranteeBroken, WorkbenchError
+from workbench.guarantees import Bound
+from workbench.progress import Progress
+
+Step = Archive | Collection
+
+
+class Series(Sequence[Any]):
+    """Steps in time, in a folder with an archive for each: `series[7]` is one of them.
+
+    With a bound, a series is begun, or gone on with; the options are those of `wb.compress`, and hold for every step.
+    Without one, the series in the folder is opened, and `append` goes on with it.
+
+    Fields and particles are predicted from the two steps before, where that makes them smaller. Every `every` steps is a
+    key step, which needs no other (by default every 16th, and sooner where prediction does not pay). Particles are kept in
+    the order of the first step: that given or, with `order="free"`, one along a curve. Those of later steps are found by
+    their ids, which are stored once; particles may appear and vanish.
+
+    >>> import tempfile, workbench as wb
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> series = Series(Path(folder.name) / "waves", wb.Absolute(1e-3))
+    >>> x = np.linspace(0, 6, 1000)
+    >>> for time in range(4):
+    ...     _ = series.append(wb.Field(np.sin(x - 0.1 * time)), time)
+    >>> len(series), series.times, series.at(2.2).decompress()
+    (4, (0.0, 1.0, 2.0, 3.0), Field(1000, float64))
+    >>> folder.cleanup()
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        bound: Any = None,
+        codec: str | Codec = "auto",
+        keep: Any = (),
+        order: str = "keep",
+        every: int | None = None,
+        *,
+        velocities: Bound | None = None,
+        columns: Mapping[str, Bound] | None = None,
+        column_codec: str | Codec | None = None,
+        chunk_values: int | None = None,
+        chunks: Any = None,
+        speed: Any = "small",
+        codecs: Names[str] | None = None,
+        most_bytes: int | None = None,
+        isolate: bool = True,
+        patience: float | None = None,
+    ) -> None:
+        self.path = _folder(path)
+        self._trust = Trust(codecs, most_bytes, isolate, patience)
+        stated = read_document(self.path)
+        self._requested: Requested | None = None
+        if bound is not None:
+            self._requested = Requested(
+                bound=bound, codec=codec, keep=keep, order=order, every=every, velocities=velocities, columns=columns,
+                column_codec=column_codec, chunk_values=chunk_values, chunks=chunks, speed=speed,
+            )
+            if stated is not None:
+                self._requested.require_same(stated["requested"], self.path.name)
+        elif stated is None:
+            raise WorkbenchError(
+                f"{path} must be the folder of a series, with its {DOCUMENT}; there is none: give a bound to begin a series"
+            )
+        self._steps = Steps(self.path, "" if stated is None else stated["name"], self._trust)
+
+    # Writing.
+
+    def append(
+        self,
+        step: Any,
+        time: float | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        client: Any = None,
+        parts: int | None = None,
+        scratch: str | Path | None = None,
+        progress: Progress | None = None,
+    ) -> Any:
+        """Compress one more step, checked like any archive, and return its archive.
+
+        `step` is all that `wb.compress` takes. `time` must rise; without it, it is that in the metadata of the step
+        (`time`, or the scale factor of its `redshift`), and where no step has any, steps are counted. The other arguments
+        are those of `wb.compress`; a run on workers that was killed is gone on with by the same call.
+        """
+        with self._writing() as requested:
+            appending = Appending(self._steps, requested, Run(None, False, client, parts, scratch, progress))
+            if is_dataset(step) or isinstance(requested.bound, Mapping) or (data := single(step)) is None:
+                with opened_dataset(step) as dataset:
+                    appending.append(dataset, time, metadata)
+            else:
+                appending.append(data, time, metadata)
+        return self[-1]
+
+    @contextmanager
+    def _writing(self) -> Iterator[Requested]:
+        """The right to append, and what is requested; the document is written with the first step."""
+        with on_disk(self.path):
+            self.path.mkdir(exist_ok=True)
+        _require_ours(self.path)
+        with held(self.path, self.path):
+            stated = read_document(self.path)
+            if self._requested is None:
+                assert stated is not None   # or there would be no series
+                self._requested = Requested.from_dict(stated["requested"])
+            elif stated is not None:
+                self._requested.require_same(stated["requested"], self.path.name)
+            if stated is None:
+                stated = write_document(self.path, self._requested)
+            self._steps.series = stated["name"]
+            yield self._requested
+
+    # Reading.
+
+    def __len__(self) -> int:
+        there = self._steps.numbers()
+        return there[-1] + 1 if there else 0
+
+    @overload
+    def __getitem__(self, number: int) -> Any: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[Any]: ...
+    def __getitem__(self, number: int | slice) -> Any:
+        if isinstance(number, slice):
+            return [self[one] for one in range(len(self))[number]]
+        try:
+            place = range(len(self))[number]
+        except IndexError:
+            raise IndexError(f"{self.path.name} has {len(self)} steps; got {number}") from None
+        return self._steps.open(place).archive
+
+    @property
+    def times(self) -> tuple[float, ...]:
+        """The time of each step."""
+        return tuple(self._steps.about(number).time for number in range(len(self)))
+
+    def at(self, time: float, exact: bool = False) -> Any:
+        """The step nearest in time; with `exact`, the one at this very time."""
+        times = self.times
+        if not times:
+            raise WorkbenchError(f"{self.path.name} has no steps yet")
+        number = int(np.argmin(np.abs(np.array(times) - time)))
+        if exact and times[number] != time:
+            raise WorkbenchError(f"{self.path.name} has no step at {time:.9g}; the nearest is at {times[number]:.9g}")
+        return self[number]
+
+    def read(self, steps: int | slice | Iterable[int] | None = None, region: Any = None, ids: Any = None) -> Any:
+        """The data of these steps (by default all), whole, in a region, or of the particles with these ids.
+
+        One step gives its data, several a list. Particles are in the order of `ids`, without those that do not exist at a
+        step; each step is decoded once.
+
+        >>> import tempfile, workbench as wb
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> series = Series(folder.name, wb.Absolute(0.01))
+        >>> for time in range(3):
+        ...     _ = series.append(wb.Particles([[0.1 * time, 0.0], [0.5, 0.5]], ids=[7, 8]), time)
+        >>> [particles.ids.tolist() for particles in series.read(ids=[8])]
+        [[8], [8], [8]]
+        >>> folder.cleanup()
+        """
+        if region is not None and ids is not None:
+            raise WorkbenchError("read takes a region or ids; got both: select by ids in the particles of a region")
+        if steps is None or isinstance(steps, slice):
+            steps = range(len(self))[slice(None) if steps is None else steps]
+        if not isinstance(steps, Iterable):
+            return self._read(self[steps], region, ids)
+        return [self._read(self[number], region, ids) for number in steps]
+
+    def _read(self, archive: Step, region: Any, ids: Any) -> Any:
+        if ids is not None:
+            return _with_ids(archive, np.atleast_1d(np.asarray(ids)))
+        return archive.decompress() if region is None else archive.read(region)
+
+    # Checking.
+
+    @property
+    def certificate(self) -> SeriesCertificate:
+        """What is promised of all steps, and how often chunks were predicted in time."""
+        return SeriesCertificate.of(self._steps, len(self))
+
+    def verify(
+        self, originals: Any = None, *, client: Any = None, parts: int | None = None, scratch: str | Path | None = None,
+        progress: Progress | None = None,
+    ) -> Reports:
+        """Decode every step and check it, against its checksums and, when given, against its original.
+
+        Raises `wb.GuaranteeBroken` that names each step whose promise does not hold, and the steps that need it.
+        """
+        given = [None] * len(self) if originals is None else originals
+        if len(given) != len(self):
+            raise WorkbenchError(f"verify takes an original for each of {len(self)} steps; got {len(given)}")
+        options = {"client": client, "parts": parts, "scratch": scratch, "progress": progress}
+        reports: dict[str, Any] = {}
+        broken = []
+        for number in range(len(self)):
+            try:
+                found = self[number].verify(given[number], **options)
+            except GuaranteeBroken as error:
+                broken.append(f"step {number}: {error}{self._also(number)}")
+                continue
+            except WorkbenchError as error:
+                if originals is not None and self._is_whole(number):
+                    raise WorkbenchError(f"step {number}: {error}") from error
+                broken.append(f"step {number}: {error}")
+                continue
+            of_members = {f", {name}": one for name, one in found.items()} if isinstance(found, Reports) else {"": found}
+            reports |= {f"step {number}{name}": one for name, one in of_members.items()}
+        if broken:
+            raise GuaranteeBroken(f"{len(broken)} of {len(self)} steps do not hold: " + "; ".join(broken))
+        return Reports(reports)
+
+    def _is_whole(self, number: int) -> bool:
+        try:
+            self[number]
+        except WorkbenchError:
+            return False
+        return True
+
+    def _also(self, number: int) -> str:
+        others = self._steps.needing(number)
+        return f" ({numbered(others)} cannot be read without it)" if others else ""
+
+    # Size and words.
+
+    @property
+    def nbytes(self) -> int:
+        """The size of all steps together."""
+        return sum(self._steps.path(number).stat().st_size for number in self._steps.numbers())
+
+    @property
+    def original_nbytes(self) -> int:
+        """The size of the original numbers of all steps."""
+        return sum(archive.original_nbytes for archive in self)
+
+    @property
+    def ratio(self) -> float:
+        """The compression ratio, `original_nbytes` divided by `nbytes`."""
+        return self.original_nbytes / self.nbytes if len(self) else 0.0
+
+    def __repr__(self) -> str:
+        if not len(self):
+            return f"Series({self.path.name!r}: no steps yet)"
+        times, ratio = self.times, self.ratio
+        change = f"{ratio:.3g}x smaller" if ratio >= 1 else f"{1 / ratio:.3g}x larger" if ratio else "no valid value"
+        return (
+            f"Series({self.path.name!r}: {len(self)} steps from {times[0]:.6g} to {times[-1]:.6g}, {size(self.nbytes)}, "
+            f"{change})"
+        )
+
+    def _repr_html_(self) -> str:
+        return self.certificate._repr_html_(repr(self))
+
+
+def _with_ids(archive: Step, ids: np.ndarray) -> Particles:
+    """The particles with these ids, in their order; only the chunks that hold them are decoded."""
+    if not isinstance(archive, Archive) or archive.kind != "particles" or IDS not in archive.arrays:
+        raise WorkbenchError(f"only particles with ids are read by them; got {archive!r}: read steps or a region")
+    known = archive.whole(IDS)
+    places = np.argsort(known, kind="stable")
+    there = places[np.minimum(np.searchsorted(known, ids, sorter=places), len(known) - 1)]
+    rows = there[known[there] == ids]
+    if not len(rows):
+        raise WorkbenchError(f"no particle of {archive!r} has one of these ids: {ids[:8].tolist()}")
+    rising, back = np.unique(rows, return_inverse=True)
+    arrays = {name: rows_of(stored, rising)[back] for name, stored in archive.data_arrays.items()}
+    found: Particles = archive.content.assembled(archive, arrays)
+    return found
+
+
+def _folder(path: str | os.PathLike[str]) -> Path:
+    """The folder of a series, whose parent must exist."""
+    folder = Path(path).expanduser().resolve()
+    if folder.exists() and not folder.is_dir():
+        raise WorkbenchError(f"a series is a folder; {path} is a file: check the path")
+    if not folder.parent.is_dir():
+        raise WorkbenchError(f"a series must be in a directory that exists; got {path}")
+    return folder
+
+
+def _require_ours(folder: Path) -> None:
+    """Refuse a folder that holds anything else, where no series was begun."""
+    if (folder / DOCUMENT).exists():
+        return
+    others = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+    if others:
+        raise WorkbenchError(f"a series begins in an empty folder; {folder} holds {others[0]}: choose another name")
