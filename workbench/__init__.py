@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from workbench.clusters import Groups, KeepClusters
     from workbench.data import Field, Particles, Trajectory, Variable, synthetic
     from workbench.data.readers import open_chunked, open_series, open_trajectory
+    from workbench.clusters.descent import Descent, descent
+    from workbench.data import Field, Particles, Variable, synthetic
+    from workbench.data.readers import open_chunked, open_series
     from workbench.data.readers import open_file as open
     from workbench.guarantees import Absolute, Exact, PerSlice, PointwiseRelative, Relative, Safeguard
     from workbench.limits import rate_distortion
@@ -52,6 +55,7 @@ __all__ = [
     "Audit",
     "Collection",
     "Dataset",
+    "Descent",
     "Exact",
     "Field",
     "Found",
@@ -84,6 +88,7 @@ __all__ = [
     "compress_model",
     "convert",
     "curl",
+    "descent",
     "distributed",
     "divergence",
     "find_bound",
@@ -119,6 +124,9 @@ _NAMES = {
     "clusters": "Groups KeepClusters",
     "data": "Field Particles Trajectory Variable",
     "data.readers": "open open_chunked open_series open_trajectory",
+    "clusters.descent": "Descent descent",
+    "data": "Field Particles Variable",
+    "data.readers": "open open_chunked open_series",
     "guarantees": "Absolute Exact PerSlice PointwiseRelative Relative Safeguard",
     "limits": "rate_distortion",
     "metrics": "compare",
