@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from workbench.arguments import whole_number
+from workbench.arguments import flag, whole_number
 from workbench.clusters.descent.differences import DescentDifferences
 from workbench.clusters.descent.following import Following
 from workbench.clusters.descent.result import Descent
@@ -18,7 +18,7 @@ from workbench.clusters.descent.step import checked_ids, checked_times
 from workbench.clusters.groups import Groups
 from workbench.errors import WorkbenchError, briefly
 
-__all__ = ["Descent", "DescentDifferences", "Following", "descent"]
+__all__ = ["Descent", "DescentDifferences", "Following", "descent", "followed"]
 
 
 def descent(
@@ -41,16 +41,23 @@ def descent(
     >>> [(row["halo"], row["members"], row["shared"]) for row in found.progenitors(0)]
     [(0, 3, 3), (3, 2, 2)]
     """
-    following = Following(whole_number("min_members", min_members, least=1), bool(keep_members))
+    return followed(_together(groups, ids), times, min_members, keep_members)
+
+
+def followed(
+    steps: Iterable[tuple[Groups, Any]], times: Sequence[float] | None, min_members: int, keep_members: bool
+) -> Descent:
+    """The descent from the groups of each step, each with the ids of its particles, or None."""
+    following = Following(whole_number("min_members", min_members, least=1), flag("keep_members", keep_members))
     known = None if times is None else checked_times(times)
     count = particles = 0
-    for step, (found, given) in enumerate(_together(groups, ids)):
+    for step, (found, given) in enumerate(steps):
         if not isinstance(found, Groups):
             raise WorkbenchError(
                 f"the groups of step {step} must be wb.Groups; got {briefly(found)}: search them with "
                 "wb.friends_of_friends, and gather those of a cluster with .gathered()"
             )
-        if ids is None and count and len(found.labels) != particles:
+        if given is None and count and len(found.labels) != particles:
             raise WorkbenchError(
                 f"without ids, all steps must have the same particles in one order; step {step} has {len(found.labels):,}, "
                 f"the one before {particles:,}: give the ids of each step"
