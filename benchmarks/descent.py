@@ -34,7 +34,7 @@ def main() -> None:
     began = time.process_time()
     groups = [wb.friends_of_friends(one, LENGTH) for one in snapshots]
     found = time.process_time()
-    original = wb.descent(groups, snapshots, times)
+    original = wb.descent(groups, snapshots, times.tolist())
     followed = time.process_time()
     print(f"{original}\n")
     print(f"each step: groups {(found - began) / given.steps:.3f} s, descent {(followed - found) / given.steps:.3f} s\n")
