@@ -30,11 +30,9 @@ if TYPE_CHECKING:
     from workbench.bounds.tuning.allocation import find_bounds
     from workbench.bounds.tuning.find import find_bound
     from workbench.clusters import Groups, KeepClusters
+    from workbench.clusters.descent import Descent, descent
     from workbench.data import Field, Particles, Trajectory, Variable, synthetic
     from workbench.data.readers import open_chunked, open_series, open_trajectory
-    from workbench.clusters.descent import Descent, descent
-    from workbench.data import Field, Particles, Variable, synthetic
-    from workbench.data.readers import open_chunked, open_series
     from workbench.data.readers import open_file as open
     from workbench.guarantees import Absolute, Exact, PerSlice, PointwiseRelative, Relative, Safeguard
     from workbench.limits import rate_distortion
@@ -122,11 +120,9 @@ _NAMES = {
     "bounds": "PSNR SSIM All Found KeepMassFunction KeepSpectrum Prediction Quality Ratio Sweep find_bound find_bounds"
     " iter_sweep predict sweep",
     "clusters": "Groups KeepClusters",
+    "clusters.descent": "Descent descent",
     "data": "Field Particles Trajectory Variable",
     "data.readers": "open open_chunked open_series open_trajectory",
-    "clusters.descent": "Descent descent",
-    "data": "Field Particles Variable",
-    "data.readers": "open open_chunked open_series",
     "guarantees": "Absolute Exact PerSlice PointwiseRelative Relative Safeguard",
     "limits": "rate_distortion",
     "metrics": "compare",
