@@ -22,9 +22,9 @@ from workbench.lab.live import page as live_page
 
 DOCS = ROOT / "docs"
 DOCUMENTED = {   # whose public names have an entry, each
-    "workbench.archive", "workbench.auditing", "workbench.bounds", "workbench.clusters", "workbench.codecs",
-    "workbench.data", "workbench.data.synthetic", "workbench.lab", "workbench.metrics", "workbench.propagation",
-    "workbench.propagation.language", "workbench.teaching",
+    "workbench.archive", "workbench.auditing", "workbench.bounds", "workbench.clusters", "workbench.clusters.descent",
+    "workbench.codecs", "workbench.data", "workbench.data.synthetic", "workbench.lab", "workbench.metrics",
+    "workbench.propagation", "workbench.propagation.language", "workbench.teaching",
 }
 POLICY = "default-src 'self' file: data: blob: 'unsafe-inline' 'unsafe-eval'"
 LIVE = "page.html"   # computes in the browser

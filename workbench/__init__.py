@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from workbench.bounds.tuning.allocation import find_bounds
     from workbench.bounds.tuning.find import find_bound
     from workbench.clusters import Groups, KeepClusters
+    from workbench.clusters.descent import Descent, descent
     from workbench.data import Field, Particles, Trajectory, Variable, synthetic
     from workbench.data.readers import open_chunked, open_series, open_trajectory
     from workbench.data.readers import open_file as open
@@ -52,6 +53,7 @@ __all__ = [
     "Audit",
     "Collection",
     "Dataset",
+    "Descent",
     "Exact",
     "Field",
     "Found",
@@ -84,6 +86,7 @@ __all__ = [
     "compress_model",
     "convert",
     "curl",
+    "descent",
     "distributed",
     "divergence",
     "find_bound",
@@ -117,6 +120,7 @@ _NAMES = {
     "bounds": "PSNR SSIM All Found KeepMassFunction KeepSpectrum Prediction Quality Ratio Sweep find_bound find_bounds"
     " iter_sweep predict sweep",
     "clusters": "Groups KeepClusters",
+    "clusters.descent": "Descent descent",
     "data": "Field Particles Trajectory Variable",
     "data.readers": "open open_chunked open_series open_trajectory",
     "guarantees": "Absolute Exact PerSlice PointwiseRelative Relative Safeguard",

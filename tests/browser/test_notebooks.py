@@ -17,7 +17,7 @@ LESSON_MEMORY = 2**30   # what Binder gives to each of 30 students
 # Run by make test-long.
 SELDOM = {
     "bounds", "clusters", "codec_plugin", "cosmology_on_dask", "kv_cache", "language_model", "learned", "library", "limits",
-    "propagation", "statistics", "stuck_cells", "weights",
+    "propagation", "series", "statistics", "stuck_cells", "weights",
 }
 NAMES = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
 

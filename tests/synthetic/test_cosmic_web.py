@@ -8,7 +8,7 @@ import pytest
 
 import workbench as wb
 from workbench import backend
-from workbench.data.synthetic import Cosmology, cosmic_web
+from workbench.data.synthetic import Cosmology, cosmic_web, cosmic_web_series
 from workbench.data.synthetic.particle_mesh import evolve, leapfrog
 
 COSMOLOGY = Cosmology()
@@ -173,3 +173,51 @@ def test_structure_is_weaker_in_the_past(universe: wb.Particles):
 def test_nonsense_is_refused(options: dict[str, object], message: str):
     with pytest.raises(wb.WorkbenchError, match=message):
         cosmic_web(**options)
+
+
+def test_a_series_ends_where_the_simulation_ends():
+    only, = cosmic_web_series(16, [0.5], seed=1, steps=8)
+    alone = cosmic_web(16, seed=1, redshift=0.5, steps=8)
+    assert np.array_equal(only.positions, alone.positions)
+    assert np.array_equal(only.velocities, alone.velocities)
+
+
+def test_steps_of_a_series_are_one_simulation(universe: wb.Particles):
+    snapshots = list(cosmic_web_series(32, [1, 0.5, 0], seed=1))
+    assert [one.metadata["redshift"] for one in snapshots] == [1, 0.5, 0]
+    assert [one.metadata["time"] for one in snapshots] == pytest.approx([1 / 2, 2 / 3, 1])
+    assert all(np.array_equal(one.ids, universe.ids) for one in snapshots)
+    last = (snapshots[-1].positions - universe.positions + 16) % 32 - 16   # other steps, so nearly the same universe
+    assert np.median(np.abs(last)) < 0.1
+    counts = [wb.friends_of_friends(one).count(20) for one in (snapshots[-1], universe)]
+    assert counts[0] == pytest.approx(counts[1], rel=0.1)
+
+
+def test_snapshots_of_a_series_follow_their_velocities():
+    # dx/dt = v / a per Mpc/h and H0: over a short time, comoving positions move by v da / (100 a^3 E(a)) each.
+    early, late = cosmic_web_series(32, [1.02, 1.0], seed=1)
+    a, end = early.metadata["time"], late.metadata["time"]
+    middle = (a + end) / 2
+    expected = early.velocities * (end - a) / (100 * middle**2 * COSMOLOGY.expansion(middle))
+    moved = (late.positions - early.positions + 16) % 32 - 16
+    assert np.linalg.norm(moved - expected) < 0.1 * np.linalg.norm(moved)
+
+
+def test_a_series_is_made_again_bit_by_bit():
+    first, second = (list(cosmic_web_series(16, [2, 1], seed=3)) for _ in range(2))
+    for one, other in zip(first, second, strict=True):
+        assert np.array_equal(one.positions, other.positions)
+        assert np.array_equal(one.velocities, other.velocities)
+
+
+@pytest.mark.parametrize(("redshifts", "message"), [
+    ([], "redshifts must be one or more numbers that fall"),
+    ([1, 2], r"that fall, as time rises: \[3, 2, 1, 0\]; got \[1, 2\]"),
+    ([1, 1], "that fall"),
+    (1.0, "redshifts must be a row of numbers; got 1.0"),
+    ([1, None], "each of redshifts must be a number in"),
+    ([30, 0], r"each of redshifts must be a number in \[0, 20\]; got 30"),
+])
+def test_redshifts_that_are_no_series_are_refused_at_once(redshifts: object, message: str):
+    with pytest.raises(wb.WorkbenchError, match=message):
+        cosmic_web_series(8, redshifts)

@@ -142,7 +142,7 @@ def match(halos: Halos, others: Halos, pairs: Pairs, sizes: Any) -> Match:
     """
     mine = pairs.chosen(halos.has(pairs.first))
     there = np.unique(mine.first)
-    best = _best(mine.first, mine.second, mine.shared)
+    best = most_shared(mine.first, mine.second, mine.shared)
     place = np.searchsorted(there, halos.labels)
     known = np.isin(halos.labels, there)
     at = best[np.minimum(place, max(len(there) - 1, 0))] if len(there) else np.zeros(len(halos.labels), np.int64)
@@ -237,15 +237,15 @@ def _added(
     return first[at].astype(np.int64), second[at].astype(np.int64), sums
 
 
-def _best(owner: np.ndarray, other: np.ndarray, shared: np.ndarray) -> np.ndarray:
-    """The pair of each owner, by rising label, that shares most members; the smaller label among equals."""
+def most_shared(owner: np.ndarray, other: np.ndarray, shared: np.ndarray) -> np.ndarray:
+    """Which pair of each owner, by rising label, shares most members; of equals, that with the smaller other label."""
     ranked = np.lexsort((other, -shared, owner))
     return ranked[np.flatnonzero(np.diff(owner[ranked], prepend=NONE))]
 
 
 def _owner(pairs: Pairs, groups: np.ndarray) -> np.ndarray:
     """The halo that contributes most members to each of these groups."""
-    best = _best(pairs.second, pairs.first, pairs.shared)
+    best = most_shared(pairs.second, pairs.first, pairs.shared)
     if not len(best):
         return np.full(len(groups), NONE)
     place = np.minimum(np.searchsorted(pairs.second[best], groups), len(best) - 1)

@@ -17,11 +17,12 @@ from workbench.lab.limits_panel.panel import LimitsPanel, limits
 from workbench.lab.panel import Panel
 from workbench.lab.picture import StillPicture, picture
 from workbench.lab.propagation_panel.panel import PropagationPanel, propagation
+from workbench.lab.series_panel.panel import SeriesPanel
 from workbench.lab.statistics_panel.panel import StatisticsPanel, statistics
 from workbench.lab.stepped import SteppedPanel, stepped
 
 __all__ = [
-    "BoundsPanel", "Cloud", "ClustersPanel", "DatasetPanel", "LimitsPanel", "Panel", "PropagationPanel", "StatisticsPanel",
-    "SteppedPanel", "StillPicture", "bounds", "chart", "cloud", "clusters", "limits", "picture", "propagation",
-    "statistics", "stepped",
+    "BoundsPanel", "Cloud", "ClustersPanel", "DatasetPanel", "LimitsPanel", "Panel", "PropagationPanel", "SeriesPanel",
+    "StatisticsPanel", "SteppedPanel", "StillPicture", "bounds", "chart", "cloud", "clusters", "limits", "picture",
+    "propagation", "statistics", "stepped",
 ]

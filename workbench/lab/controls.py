@@ -168,14 +168,16 @@ class LogSlider(Slider):
 class Steps(Slider):
     """A whole number between two ends. Where each has a text, such as a date, the field shows it, and takes a typed one.
 
+    With `plays`, a button moves on from each position to the next when what belongs to it is on the page.
+
     >>> steps = Steps("index", "slice", 0, 9)
     >>> steps.connect(lambda **fields: print(fields))
     >>> steps.moved(4)
     {'index': 4}
     """
 
-    def __init__(self, field: str, label: str, low: int, high: int, about: str = "") -> None:
-        super().__init__(field, label, about, editable=True, least=low)
+    def __init__(self, field: str, label: str, low: int, high: int, about: str = "", plays: bool = False) -> None:
+        super().__init__(field, label, about, editable=True, least=low, plays=plays)
         self.low = low
         self.reach(high)
 

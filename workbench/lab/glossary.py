@@ -238,6 +238,7 @@ _WORDS: Mapping[str, str] = {
     "the model itself adds": (
         "what the map of the regions and the parameters of the model would cost a decoder; no bound counts it"
     ),
+    "step of a series": "the visible step of a series in time; ▶ plays the steps one after the other",
     "this field alone": "a bound of the Gaussian model: the fewest bits that keep this field within it, except by chance",
     "tile": "a block of values that a codec codes independently of all others, such as 4 values a side in ZFP",
     "tiles add": "the additional bits if tiles are coded independently",

@@ -57,6 +57,8 @@ MEANINGS: Mapping[str, str] = MappingProxyType({
     "halo_recall": "mean share of a halo's members that stayed together",
     "halo_shift_max": "largest shift of the centre of a matched halo, in the unit of the positions",
     "halo_shift_rms": "root mean square shift of the centres of matched halos",
+    "groups_followed": "groups, at all steps, whose descent was compared with that of the originals",
+    "descent_links": "links from a group to its descendant, all of which the originals have",
     "mass_function_worst": "largest |n'/n - 1| of the number of halos in a bin of size",
 })
 

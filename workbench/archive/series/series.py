@@ -24,10 +24,13 @@ from workbench.archive.content.particles import rows_of
 from workbench.archive.lock import held
 from workbench.archive.placing import on_disk
 from workbench.archive.series.appending import Appending
+from workbench.archive.series.descent import decoded_descent, verified_descent
 from workbench.archive.series.requested import DOCUMENT, Requested, read_document, write_document
 from workbench.archive.series.statement import SeriesCertificate
 from workbench.archive.series.steps import Steps, numbered
 from workbench.archive.trust import Trust
+from workbench.clusters.descent import Descent
+from workbench.clusters.friends import Unit
 from workbench.codecs import Codec
 from workbench.data import Particles
 from workbench.data.summary_html import size
@@ -205,6 +208,17 @@ class Series(Sequence[Any]):
             return _with_ids(archive, np.atleast_1d(np.asarray(ids)))
         return archive.decompress() if region is None else archive.read(region)
 
+    def descent(
+        self, min_members: int = 20, linking_length: float | None = None, unit: Unit = "spacing", *,
+        keep_members: bool = True,
+    ) -> Descent:
+        """Which halos of each step become which of the next, from decoded particles; see `wb.descent`.
+
+        By default, the linking length is that at which the series keeps clusters: then, this is the descent of the
+        originals.
+        """
+        return decoded_descent(self, min_members, linking_length, unit, keep_members)
+
     # Checking.
 
     @property
@@ -217,6 +231,9 @@ class Series(Sequence[Any]):
         progress: Progress | None = None,
     ) -> Reports:
         """Decode every step and check it, against its checksums and, when given, against its original.
+
+        Where all steps keep clusters, the descent of groups is made from the decoded and from the original particles, and
+        compared; with `client` or `parts`, where no process holds a whole step, the groups of each step alone are.
 
         Raises `wb.GuaranteeBroken` that names each step whose promise does not hold, and the steps that need it.
         """
@@ -241,7 +258,8 @@ class Series(Sequence[Any]):
             reports |= {f"step {number}{name}": one for name, one in of_members.items()}
         if broken:
             raise GuaranteeBroken(f"{len(broken)} of {len(self)} steps do not hold: " + "; ".join(broken))
-        return Reports(reports)
+        whole = originals is not None and client is None and parts is None
+        return Reports(reports | (verified_descent(self, given) if whole else {}))
 
     def _is_whole(self, number: int) -> bool:
         try:

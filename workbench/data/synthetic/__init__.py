@@ -5,7 +5,7 @@ contain its parameters.
 """
 
 from workbench.data.synthetic import adversarial
-from workbench.data.synthetic.cosmic_web import cosmic_web
+from workbench.data.synthetic.cosmic_web import cosmic_web, cosmic_web_series
 from workbench.data.synthetic.cosmology import Cosmology
 from workbench.data.synthetic.crystal import molecular_lattice
 from workbench.data.synthetic.digits import digits
@@ -13,5 +13,6 @@ from workbench.data.synthetic.random_field import gaussian_field
 from workbench.data.synthetic.regions import Region, piecewise_field
 
 __all__ = [
-    "Cosmology", "Region", "adversarial", "cosmic_web", "digits", "gaussian_field", "molecular_lattice", "piecewise_field",
+    "Cosmology", "Region", "adversarial", "cosmic_web", "cosmic_web_series", "digits", "gaussian_field", "molecular_lattice",
+    "piecewise_field",
 ]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
+from workbench.archive.series.series import Series
 from workbench.bounds.sources import require_data
 from workbench.clusters import absolute_linking_length
 from workbench.data import Particles
@@ -30,6 +31,7 @@ from workbench.lab.jobs import Job
 from workbench.lab.live.examples import example_of
 from workbench.lab.panel import Panel
 from workbench.lab.saving import SaveArchive
+from workbench.lab.series_panel.panel import SeriesPanel, require_particles
 from workbench.lab.turns import in_turn
 from workbench.lab.unusual import unusual
 
@@ -43,11 +45,21 @@ LOOKS_AT: Mapping[str, dict[str, Any]] = {
 }
 
 
-def clusters(particles: Particles, **choices: Any) -> ClustersPanel:
+@overload
+def clusters(particles: Particles, **choices: Any) -> ClustersPanel: ...
+@overload
+def clusters(particles: Series, originals: Sequence[Any] | None = None, **choices: Any) -> SeriesPanel: ...
+def clusters(
+    particles: Particles | Series, originals: Sequence[Any] | None = None, **choices: Any
+) -> ClustersPanel | SeriesPanel:
     """A panel that shows which halos an error bound breaks, and keeps them: press *preserve*.
 
     `choices` are fields of `ClustersState`: bound, linking_length, unit, codec, order, min_members, keep_members, solver;
     axis, window, chosen, shows, original.
+
+    Of a `wb.Series`, the panel plays the steps, and shows the merger tree of a halo; with `originals`, a list of the
+    particles of all steps, also which of its links have broken. `choices` are then fields of `SeriesState`: step,
+    linking_length, unit, min_members, chosen, axis, window.
 
     >>> from workbench.data.synthetic import cosmic_web
     >>> panel = clusters(cosmic_web(n=16, seed=1), bound=0.03, min_members=10)
@@ -56,6 +68,11 @@ def clusters(particles: Particles, **choices: Any) -> ClustersPanel:
     True
     >>> panel.close()
     """
+    if isinstance(particles, Series):
+        require_particles(particles, originals)
+        return SeriesPanel(particles, originals, name_of(particles, "series"), **choices)
+    if originals is not None:
+        raise WorkbenchError("originals belong to a series of steps; got them with particles: give wb.Series(...) first")
     data = require_data(particles)
     if not isinstance(data, Particles):
         raise WorkbenchError(f"the clusters panel needs particles; got {data!r}: use wb.lab.bounds(...) for fields")

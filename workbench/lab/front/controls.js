@@ -2,10 +2,11 @@
 // number, and shows what Python answers. Answers to earlier requests change nothing. One request is under way at a time;
 // of those made meanwhile, the newest is sent next.
 
-import { Tabs, element } from "./dom.js";
+import { Tabs, element, panelButton } from "./dom.js";
 
 const PATIENCE = 5000; // ms after which a request without an answer no longer holds back the next one
 const SLOW = 500; // ms after which the panel says that a request has no answer yet
+const FRAME = 350; // ms between two steps that are played, at least
 const ONE_GESTURE = 1000; // ms between keys that count as one gesture, which is undone as a whole
 
 export class Control {
@@ -22,6 +23,7 @@ export class Control {
   }
 
   close() {
+    this.pause();
     clearTimeout(this.timer);
     this.answered();
   }
@@ -54,8 +56,51 @@ export class Control {
       this.preview();
       this.ask({ position: Number(this.range.value) });
     });
+    if (this.channel.content.plays) this.addPlay(text);
     if (this.channel.content.editable) this.addEntry({ ariaLabel: `${text}, value`, title });
     else this.readout = element("output", "wb-control-readout", this.root, { htmlFor: id });
+  }
+
+  // Plays the positions one after the other, from the first one again if it is at the end.
+  addPlay(text) {
+    this.player = panelButton("wb-button wb-control-play", this.root, "▶", `play, or pause: ${text}`, () => {
+      if (this.playing) this.pause();
+      else this.play();
+    });
+    this.player.setAttribute("aria-label", `play ${text}`);
+    this.player.setAttribute("aria-pressed", "false");
+    this.range.addEventListener("pointerdown", () => this.pause());
+  }
+
+  play() {
+    this.gesture = Date.now();
+    this.playing = setInterval(() => this.advance(), FRAME);
+    this.player.textContent = "❚❚";
+    this.player.setAttribute("aria-pressed", "true");
+    if (Number(this.range.value) >= Number(this.range.max)) this.go(0);
+    else this.advance();
+  }
+
+  pause() {
+    if (!this.playing) return;
+    clearInterval(this.playing);
+    this.playing = undefined;
+    this.player.textContent = "▶";
+    this.player.setAttribute("aria-pressed", "false");
+  }
+
+  // What belongs to a position is seen before the next one is asked for.
+  advance() {
+    if (this.underWay || this.waiting || this.root.closest(".wb-panel")?.querySelector(".wb-content[aria-busy='true']")) return;
+    const next = Number(this.range.value) + 1;
+    if (next > Number(this.range.max)) this.pause();
+    else this.go(next);
+  }
+
+  go(position) {
+    this.range.value = position;
+    this.preview();
+    this.ask({ position });
   }
 
   addEntry(properties) {
@@ -116,6 +161,7 @@ export class Control {
 
   // Nobody is left to answer: show that value again.
   giveUp() {
+    this.pause();
     clearTimeout(this.timer);
     clearTimeout(this.slow);
     this.slow = this.waiting = undefined;
