@@ -13,6 +13,6 @@ from workbench.data.synthetic.random_field import gaussian_field
 from workbench.data.synthetic.regions import Region, piecewise_field
 
 __all__ = [
-    "Cosmology", "Region", "adversarial", "cosmic_web", "cosmic_web_series", "digits", "gaussian_field", "molecular_lattice",
-    "piecewise_field",
+    "Cosmology", "Region", "adversarial", "cosmic_web", "cosmic_web_series", "digits", "gaussian_field",
+    "molecular_lattice", "piecewise_field",
 ]
