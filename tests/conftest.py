@@ -16,6 +16,7 @@ import pytest
 from hypothesis import is_hypothesis_test, settings
 
 import fake_cupy
+from combinations import evenly_spread, with_each_part
 from workbench import backend
 from workbench.device_code import CACHE
 from workbench.errors import WorkbenchError
@@ -106,28 +107,14 @@ def mark_long_parameters(items: list[pytest.Item]) -> None:
         if with_ids := group[0].get_closest_marker("long_with"):
             mark_long(item for item in group if item.callspec.id in with_ids.args)
         if few := group[0].get_closest_marker("few"):
-            usual = evenly_spread(group, *few.args) if few.args else each_value_once(group)
-            mark_long(item for item in group if item not in usual)
+            ids = [item.callspec.id for item in group]
+            usual = evenly_spread(ids, *few.args) if few.args else with_each_part(ids)
+            mark_long(item for item in group if item.callspec.id not in usual)
 
 
 def mark_long(items: Iterable[pytest.Item]) -> None:
     for item in items:
         item.add_marker("long")
-
-
-def evenly_spread(group: list[pytest.Function], number: int) -> list[pytest.Function]:
-    return [group[i * len(group) // number] for i in range(min(number, len(group)))]
-
-
-def each_value_once(group: list[pytest.Function]) -> list[pytest.Function]:
-    """Members in which each part of their ids occurs, such that few are enough."""
-    parts = {item: set(enumerate(item.callspec.id.split("-"))) for item in group}
-    missing = set().union(*parts.values())
-    chosen = []
-    while missing:
-        chosen.append(max(group, key=lambda item: len(parts[item] & missing)))
-        missing -= parts[chosen[-1]]
-    return chosen
 
 
 def share_random_examples(items: list[pytest.Item], everything: bool) -> None:
