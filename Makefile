@@ -43,10 +43,10 @@ lab: $(MADE)/lab $(LIBRARY)    ## JupyterLab with the notebooks and panels, on t
 app: $(MADE)/lab $(LIBRARY)    ## the panels alone, as pages of this machine in a browser
 	@.venv/bin/voila app/pages --Voila.config_file_paths=app $(ARGS)
 
-test: $(MADE)/test $(MADE)/kdcount $(MADE)/browser $(LIBRARY)    ## all tests
+test: $(MADE)/test $(MADE)/kdcount $(MADE)/browser $(LIBRARY)    ## all tests but the long ones
 	@OPENBLAS_NUM_THREADS=1 $(COMPILED_ONCE) $(RUN) -m pytest $(SIDE_BY_SIDE) $(ARGS)
 
-test-long: $(MADE)/test $(MADE)/browser $(LIBRARY)    ## the tests that take minutes: forged archives with sanitisers, every GPU, wheels
+test-long: $(MADE)/test $(MADE)/browser $(LIBRARY)    ## what `make test` leaves out: more parameters and random examples, sanitisers, every GPU, wheels
 	@OPENBLAS_NUM_THREADS=1 $(COMPILED_ONCE) $(RUN) -m pytest -m long $(SIDE_BY_SIDE) $(ARGS)
 
 check: $(MADE)/test    ## style (ruff) and types (mypy)

@@ -27,6 +27,29 @@ def in_pairs(*choices: Sequence[Any]) -> list[Any]:
     ]
 
 
+def evenly_spread(ids: Sequence[str], number: int) -> list[str]:
+    """So many of the ids, the first among them.
+
+    >>> evenly_spread(["a", "b", "c", "d", "e"], 2), evenly_spread(["a"], 2)
+    (['a', 'c'], ['a'])
+    """
+    return [ids[i * len(ids) // number] for i in range(number)] if number < len(ids) else list(ids)
+
+
+def with_each_part(ids: Sequence[str]) -> list[str]:
+    """Few ids in which each part of all ids occurs at its place.
+
+    >>> with_each_part(["a-x-1", "a-y-1", "b-x-1", "b-y-2"])
+    ['a-x-1', 'b-y-2']
+    """
+    missing = {part for each in ids for part in enumerate(each.split("-"))}
+    chosen = []
+    while missing:
+        chosen.append(max(ids, key=lambda each: len(missing.intersection(enumerate(each.split("-"))))))
+        missing.difference_update(enumerate(chosen[-1].split("-")))
+    return chosen
+
+
 def _met(places: list[tuple[int, ...]]) -> set[tuple[Any, ...]]:
     """Which choices meet, as pairs of (list, number); of two lists, which occur."""
     most = min(2, len(places[0]) - 1)

@@ -6,21 +6,23 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 from unittest import mock
 
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 
 import fake_cupy
+from combinations import evenly_spread, with_each_part
 from workbench import backend
 from workbench.device_code import CACHE
 from workbench.errors import WorkbenchError
 
-# No deadline: a slow machine is not a wrong result. Fewer examples than usual, as there are many tests. CI tries the same
+# No deadline: a slow machine is not a wrong result. Fewer examples than usual, as there are many tests, and in the ordinary
+# run a third of them (share_random_examples). CI tries the same
 # examples each time, people try new ones.
 settings.register_profile("workbench", deadline=None, max_examples=20, derandomize="CI" in os.environ, print_blob=True)
 settings.load_profile("workbench")
@@ -87,7 +89,48 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip(reason)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(tryfirst=True)   # before those that are not asked for are left out
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What is long by its parameters or repeats with other random numbers is left to `make test-long`; then the order."""
+    mark_long_parameters(items)
+    share_random_examples(items, everything="not long" not in config.getoption("markexpr"))
+    put_in_order(items)
+
+
+def mark_long_parameters(items: list[pytest.Item]) -> None:
+    """Mark as `long` what `few` and `long_with` leave to it (pyproject.toml says what these mean)."""
+    groups: dict[str, list[pytest.Function]] = {}
+    for item in items:
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec") and not item.get_closest_marker("long"):
+            groups.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for group in groups.values():
+        if with_ids := group[0].get_closest_marker("long_with"):
+            mark_long(item for item in group if item.callspec.id in with_ids.args)
+        if few := group[0].get_closest_marker("few"):
+            ids = [item.callspec.id for item in group]
+            usual = evenly_spread(ids, *few.args) if few.args else with_each_part(ids)
+            mark_long(item for item in group if item.callspec.id not in usual)
+
+
+def mark_long(items: Iterable[pytest.Item]) -> None:
+    for item in items:
+        item.add_marker("long")
+
+
+def share_random_examples(items: list[pytest.Item], everything: bool) -> None:
+    """A third of the random examples each time; all of them, of all tests that have some, in the long run."""
+    for item in items:
+        function = getattr(item, "obj", None)
+        if is_hypothesis_test(function):
+            if everything:
+                item.add_marker("long")
+            elif not hasattr(function, "all_examples"):
+                chosen = function._hypothesis_internal_use_settings
+                function.all_examples = chosen.max_examples
+                function._hypothesis_internal_use_settings = settings(chosen, max_examples=-(-chosen.max_examples // 3))
+
+
+def put_in_order(items: list[pytest.Item]) -> None:
     """Folders that stay whole and the longest files first: started last, one would run alone while other cores are idle."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: ([shared_by(item.nodeid) != folder for folder in SHARING], item.path not in slow))

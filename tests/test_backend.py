@@ -448,6 +448,7 @@ WRAPPERS = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.usefixtures("no_library_yet")
 @pytest.mark.parametrize("compiler", WRAPPERS)
 def test_compilers_that_refuse_openmp_are_served(copied_build, monkeypatch, positions, compiler):

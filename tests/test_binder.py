@@ -65,6 +65,7 @@ def test_binder_finds_its_files_and_uses_all_of_them(python: str) -> None:
     assert complaints(dockerfile(ROOT), python) == []
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("name", "edit", "complaint"),
     [

@@ -255,6 +255,7 @@ def test_a_step_in_units_of_the_bound_does_not_depend_on_the_unit_of_length(web,
     assert (once.nbytes, once.iterations, once.violated) == (again.nbytes, again.iterations, again.violated)
 
 
+@pytest.mark.long
 def test_the_literal_step_fails_in_other_units():
     problem = problem_of(clustered(16), 0.1)
     wanted = groups_of(problem)
@@ -387,6 +388,7 @@ def test_a_result_says_what_it_costs():
     )
 
 
+@pytest.mark.long
 def test_a_real_snapshot(shared_data):
     snapshot = wb.open(shared_data / "disperse_32" / "disperse_simu_32_id.gad")
     length = 0.2 * snapshot.spacing

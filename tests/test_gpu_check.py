@@ -199,6 +199,7 @@ def on_a_card(fault: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         return command(*arguments, env={**os.environ, **changed})
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("fault", "sentence"), [
     ("old driver", "finds no usable NVIDIA GPU or driver on this machine: cudaErrorInsufficientDriver: CUDA driver"),
     pytest.param("no card", "finds no usable NVIDIA GPU or driver on this machine: 0 cards", marks=pytest.mark.long),

@@ -44,6 +44,7 @@ def both(cell: str) -> tuple[int, int]:
     return numbers[0], numbers[-1]
 
 
+@pytest.mark.long_with("32")
 @pytest.mark.parametrize("size", range(len(ALONG)), ids=map(str, ALONG))
 def test_no_call_does_more_on_a_gpu_than_is_documented(stand_in: ModuleType, size: int) -> None:
     found = {name: counts(call) for name, call in calls(stand_in, ALONG[size]).items()}
@@ -63,6 +64,7 @@ def test_no_call_does_more_on_a_gpu_than_is_documented(stand_in: ModuleType, siz
 KEEPING = re.findall(r"^\| (0\.\d+) \| (\d+) \| (\d+) \| (\d+) \|$", (ROOT / "docs" / "gpu.md").read_text(), re.M)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("share", "attempts", "descents", "waits"), KEEPING)
 def test_keeping_clusters_waits_and_sorts_as_documented(
     stand_in: ModuleType, monkeypatch: pytest.MonkeyPatch, share: str, attempts: str, descents: str, waits: str

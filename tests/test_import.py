@@ -54,6 +54,7 @@ def test_all_commands_have_their_help_where_panels_cannot_run(tmp_path):
     assert (refused.returncode, refused.stderr) == (2, "workbench: pages need ipywidgets: pip install 'lossbench[lab]'\n")
 
 
+@pytest.mark.long
 def test_who_imports_holoviews_first_makes_charts_at_once():
     program = "import holoviews, workbench.lab; print(holoviews.Ellipse(0, 0, 1).opts(line_width=2).label or 'made')"
     fresh = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

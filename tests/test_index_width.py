@@ -94,6 +94,7 @@ class Operations:
         return next(filter(None, narrow), None)
 
 
+@pytest.mark.few(13)
 @pytest.mark.parametrize("source", SOURCES)
 def test_no_index_is_a_product_of_32_bits(tmp_path: Path, source: str) -> None:
     path = host_library.kernel_folder() / f"{source}.cu"

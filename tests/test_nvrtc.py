@@ -101,6 +101,7 @@ def fused(text: str) -> list[str]:
     return re.findall(r"\b(?:fma|mad)\.\w+(?:\.\w+)*\.f(?:32|64)\b|\b(?:mul|add|sub)(?:\.ftz)?\.f(?:32|64)\b", text)
 
 
+@pytest.mark.few(11)
 @pytest.mark.parametrize(("source", "real", "dimensions", "architecture"), EACH)
 def test_what_a_card_is_given(nvrtc, source, real, dimensions, architecture):
     """Its machine code is made, its kernels are those that are launched, and its PTX computes what the CPU does."""

@@ -49,6 +49,7 @@ def test_what_is_chosen_is_written_and_read_without_the_packages_of_other_codecs
     assert abs(archive.decompress().values - values).max() <= 0.01
 
 
+@pytest.mark.long
 def test_a_middle_on_which_a_lattice_is_as_small_does_not_decide_for_the_rest():
     values = smooth((600, 600))
     step = 0.2 * np.ptp(values)

@@ -38,6 +38,7 @@ def test_free_axes_are_cut_until_chunks_are_as_small_as_is_usual(shape, most, da
     assert all(1 <= size <= whole for size, whole in zip(cut, shape, strict=True))
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("chunks", "shape"), [
     ({"time": 1}, (1, 20, 30)), ({"lon": 7, "lat": -1}, (10, 20, 7)), ((1, -1, 8), (1, 20, 8)), (np.int32(5), (5, 5, 5)),
     ([1, None, None], (1, 20, 30)), (-1, (10, 20, 30)), (99, (10, 20, 30)), ({"time": None}, (10, 20, 30)),

@@ -93,6 +93,7 @@ def chunks_with(archive, tag) -> list[str]:
 
 # Groups are kept.
 
+@pytest.mark.few
 @pytest.mark.parametrize(
     ("codec", "order", "dtype", "dimensions", "box"),
     samples.fourth(CODECS, ORDERS, (np.float32, np.float64), (2, 3), (10.0, None)),
@@ -108,6 +109,7 @@ def test_every_codec_keeps_clusters(codec, order, dtype, dimensions, box):
         assert not chunks_with(archive, EDIT)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("bound", [wb.Relative(0.005), wb.PointwiseRelative(0.03)])
 @pytest.mark.parametrize("box", [10.0, None])

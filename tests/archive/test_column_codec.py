@@ -24,6 +24,7 @@ def compressed(web: wb.Particles, **options) -> wb.Archive:
     return wb.compress(web, wb.Absolute(0.05), **{**given, **options})
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("order", "keep", "chunk_values", "parts"), in_pairs(["keep", "free"], [(), KEEP], [None, 3000], [None, 3])
 )

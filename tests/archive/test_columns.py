@@ -59,6 +59,7 @@ def test_a_single_particle_has_columns_of_any_size_in_chunks():
     assert archive.verify(particles).passed
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("order", ["keep", "free"])
 @pytest.mark.parametrize("keep", [[], [wb.KeepClusters(0.2)]])
 def test_columns_are_within_their_bounds_and_alike_in_memory_and_in_chunks(tmp_path, monkeypatch, order, keep):

@@ -124,6 +124,7 @@ def test_ends_beyond_the_range_of_floats():
     assert (counts.high >= 2).all()
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("dtype", "limit"), [   # integers have no relative limit
     *itertools.product(["int16", "int64", "uint64", "float32", "float64"], [None, Limit("absolute", 0.7)]),
     *itertools.product(["float32", "float64"], [Limit("relative", 0.3)]),

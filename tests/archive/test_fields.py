@@ -167,6 +167,7 @@ def test_only_fields_have_no_permutation():
         archive.bits_per_particle  # noqa: B018 - asking is what is refused
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("codec", FOR_FIELDS)
 def test_the_same_field_makes_the_same_archive_whatever_the_threads(codec):
     values, made = with_gaps((40, 30), np.float32), []

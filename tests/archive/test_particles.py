@@ -39,6 +39,7 @@ OF_4_CHUNKS = {3: 3 * 128, 2: 2 * 128}   # values in a chunk, for 500 particles
 BAD_POINTS = [LosesPoints, SaysTheWrongPlaces]
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(
     ("codec", "order", "dtype", "dimensions"), samples.fourth(CODECS, ORDERS, (np.float32, np.float64), (2, 3))
 )
@@ -53,6 +54,7 @@ def test_every_codec_keeps_the_bound_and_what_belongs_together(codec, order, dty
             assert archive.verify(original).passed
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "codec", ["lattice", "draco", "sz3", *(pytest.param(name, marks=pytest.mark.long) for name in ("zfp", "pcodec"))]
 )

@@ -100,6 +100,7 @@ def read_by_zarr(tmp_path_factory):
     return found
 
 
+@pytest.mark.long_with("nan-f4")
 @pytest.mark.parametrize("name", CASES)
 def test_values_are_in_their_bound_without_the_package(read_by_zarr, name):
     source, bound = CASES[name]

@@ -19,6 +19,7 @@ def field(shape, dtype=np.float32):
     return wb.Field(values, spacing=0.5, name="T", metadata={"units": "K"})
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("codec", ["interpolation", "prequantised", "staged"])
 @pytest.mark.parametrize(("shape", "chunk"), [((300,), 77), ((41, 60), 700), ((19, 24, 22), 2500), ((5, 6, 17, 20), 900)])
 def test_a_preview_has_the_values_of_the_whole(codec, shape, chunk):

@@ -60,6 +60,7 @@ def archive(request):
     return made(codec, order, box, dimensions)
 
 
+@pytest.mark.few(4)
 def test_a_region_is_what_a_filter_leaves(archive):
     random = np.random.default_rng(1)
     dimensions, found = archive.data.layout.shape[1], 0

@@ -186,6 +186,7 @@ def region_of(archive):
     return [(2, 7), (5, 30), (1, 16)] if archive.kind == "field" else [(0, 6)] * 3
 
 
+@pytest.mark.long_with("field")
 def test_the_same_shards_are_in_memory_in_folders_and_in_zip_files(case, tmp_path):
     original, archive = case
     assert sum(stored.layout.shard_shape is not None for stored in archive.arrays.values()) >= 2
@@ -204,6 +205,7 @@ def test_the_same_shards_are_in_memory_in_folders_and_in_zip_files(case, tmp_pat
         assert_equal(again.salvage()[0], archive.decompress())
 
 
+@pytest.mark.long_with("field")
 def test_shards_hold_the_chunks_of_an_archive_without_them(case, monkeypatch):
     original, archive = case
     monkeypatch.setattr(sharding, "MOST_FILES", 2**10)
@@ -417,6 +419,7 @@ def killing(patch, moment):
     patch.setattr(assembling, "checksum_of_table", unless(assembling.checksum_of_table))
 
 
+@pytest.mark.long_with("particles")
 @pytest.mark.parametrize("kind", ["particles", pytest.param("field", marks=pytest.mark.long)])
 def test_a_run_that_was_killed_while_shards_are_put_together_goes_on(kind, tmp_path, monkeypatch):
     swarm = wb.Particles(samples.particles(80).positions, 10.0)

@@ -102,6 +102,7 @@ def case(seed: int) -> int:
     return checked
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("part", [0, 1, *(pytest.param(part, marks=pytest.mark.long) for part in (2, 3))])
 def test_the_exact_figure_is_in_every_interval(part):
     assert sum(case(seed) for seed in range(100 * part, 100 * part + 30)) > 200

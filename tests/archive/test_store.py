@@ -227,6 +227,7 @@ def test_only_what_is_asked_for_is_read(tmp_path):
         tracemalloc.stop()
 
 
+@pytest.mark.long_with("14")
 @pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_a_compressed_member_is_refused_without_unpacking_it(tmp_path, method):
     path = zipped(tmp_path / "bomb.zip", {**ENTRIES, "a/c/1/1": bytes(2**26)}, method)

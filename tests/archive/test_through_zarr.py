@@ -23,6 +23,7 @@ def opened(path):
     return zarr.open_group(path, mode="r")
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("codec", "order", "suffix"), in_pairs(CODECS, ["keep", "free"], [".zarr", ".zip"]))
 def test_particles_are_the_same_through_zarr(tmp_path, codec, order, suffix):
     original, how = samples.particles(500), {"order": order, "chunk_values": 400, "store_permutation": True}

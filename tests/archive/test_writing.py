@@ -351,6 +351,7 @@ write(sys.argv[1], entries(), overwrite=True)
 """
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("existed", [False, True])
 def test_a_writer_that_is_killed_leaves_what_was_there_and_nothing_that_opens(target, existed):
     if existed:
@@ -389,6 +390,7 @@ write(sys.argv[1], [("zarr.json", document.to_bytes(group_metadata({"kind": "tes
 """
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("existed", [False, True])
 def test_a_kill_while_the_archive_gets_its_name_leaves_the_old_one_or_the_new_one_or_none(target, moment, existed):
@@ -556,6 +558,7 @@ def put_one(given):
     draft.put(key, data)
 
 
+@pytest.mark.few(1)
 def test_parts_come_from_any_process(target):
     draft = Draft(target)
     chunks = {key: data for key, data in ENTRIES.items() if key != ROOT}

@@ -161,6 +161,7 @@ def test_a_search_stops_where_its_progress_raises(at: float) -> None:
     assert told[-1] < at + 0.2
 
 
+@pytest.mark.long_with("target1")
 @pytest.mark.parametrize("target", [wb.PSNR(50), wb.Ratio(20)])
 def test_a_variable_with_a_constant_middle_is_searched(target):
     rain = np.ones((300, 300))

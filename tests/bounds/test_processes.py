@@ -190,6 +190,7 @@ def test_a_script_needs_no_guard_of_its_main_program(tmp_path):
     assert (done.stdout, done.stderr) == ("Sweep(2 runs of 2 codecs)\n", "")
 
 
+@pytest.mark.long
 def test_an_interrupt_from_the_keyboard_leaves_no_process(misbehaving: Path):
     program = (
         f"import sys; sys.path.insert(0, {str(misbehaving)!r})\n"

@@ -59,6 +59,7 @@ def test_wrong_input_ends_with_2_and_without_a_traceback(tmp_path: Path) -> None
     assert "Traceback" not in ended.stderr
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("out", ["a.zip", "a.zarr"])
 def test_ctrl_c_in_the_middle_of_writing_leaves_nothing(snapshot: Path, tmp_path: Path, out: str) -> None:
     pressed = PROGRAM + "import os; os.fsync = lambda file: signal.raise_signal(signal.SIGINT); "

@@ -58,6 +58,7 @@ def test_a_bound_alone_is_that_of_all_numbers_that_need_one(run: Run, source: Pa
     assert {archive.codec.id for archive in fields} == {"prequantised"}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_a_bound_for_all_others_counts_last(run: Run, source: Path, tmp_path: Path, order: tuple[int, int]) -> None:
     for all_others in (["--rel", "1e-4"], ["--rel", "*=1e-4"]):

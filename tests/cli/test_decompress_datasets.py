@@ -1,5 +1,6 @@
 """`workbench decompress` of datasets, and into NetCDF and Zarr: what is in the files, and that no bound is broken."""
 
+import shutil
 import signal
 from pathlib import Path
 
@@ -16,9 +17,16 @@ from workbench.archive.collection import dataset_files
 RULES = {"T": wb.Absolute(0.01), "P": wb.Relative(1e-3), "Q": wb.PointwiseRelative(1e-3), "*": wb.Exact()}
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dataset")
+    wb.compress(written(folder / "ds.nc"), RULES, out=folder / "a.zip")
+    return folder
+
+
 @pytest.fixture
-def archive(tmp_path: Path) -> Path:
-    wb.compress(written(tmp_path / "ds.nc"), RULES, out=tmp_path / "a.zip")
+def archive(made: Path, tmp_path: Path) -> Path:
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     return tmp_path / "a.zip"
 
 

@@ -39,6 +39,7 @@ def archive(tmp_path: Path) -> Path:
     return tmp_path / "a.zarr"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("suffix", "region"), in_pairs([".nc", ".zarr"], [None, {"time": (3, 8), "lat": (2, 11)}]))
 def test_parts_make_the_whole(
     run: Run, archive: Path, tmp_path: Path, suffix: str, region: dict[str, Any] | None, in_parts: bool,
@@ -64,6 +65,7 @@ def test_parts_make_the_whole(
         xr.testing.assert_identical(without_losses(found.load()), wanted)
 
 
+@pytest.mark.few(1)
 def test_packing_is_compared_in_parts(run: Run, archive: Path, tmp_path: Path, in_parts: bool) -> None:
     wb.compress(tmp_path / "ds.nc", {"*": wb.Exact()}, chunk_values=CHUNK, out=tmp_path / "exact.zip")
     done = run("decompress", tmp_path / "exact.zip", tmp_path / "back.nc", "-q")
@@ -73,6 +75,7 @@ def test_packing_is_compared_in_parts(run: Run, archive: Path, tmp_path: Path, i
         np.testing.assert_array_equal(found["P"], dataset()["P"])
 
 
+@pytest.mark.few(1)
 def test_a_damaged_chunk_names_its_member(run: Run, archive: Path, tmp_path: Path, in_parts: bool) -> None:
     chunk = sorted(file for file in (archive / "T" / "c").rglob("*") if file.is_file())[-1]
     damage(chunk)

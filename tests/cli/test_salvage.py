@@ -64,6 +64,7 @@ def test_lost_integers_are_counted(run: Run, tmp_path: Path) -> None:
     np.testing.assert_array_equal(written["values"][~written["mask"]], whole[~written["mask"]])
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("suffix", [".zarr", ".zip"])
 @pytest.mark.parametrize("chunk", [10**6, 500], ids=["the whole mask is lost", "a part of the mask is lost"])
 @pytest.mark.parametrize("under", [1e20, np.nan, np.linspace(-1, 1, 10**4)], ids=["one number", "NaN", "any numbers"])

@@ -77,6 +77,7 @@ def test_workers_compress_a_field(run: Run, field: Path, tmp_path: Path, schedul
     assert wb.open(out).verify(wb.Field(wave().values)).passed
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("arguments", "told"), [
     (("--workers", 0), "workers must be a whole number"),
     (("--workers", "two"), "invalid int value"),

@@ -46,6 +46,7 @@ def test_labels_are_right(case: tuple[wb.Particles, float]) -> None:
 HARD = oracles.hard_cases()
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", oracles.half_of(HARD))
 def test_hard_cases(name: str) -> None:
     particles, length = HARD[name]

@@ -89,6 +89,7 @@ def test_first_keys_beyond_the_lattice_are_refused():
         Stream.of(stream.to_bytes(), positions.shape)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("count", [1, 10, 100, 1000, 10_000])
 def test_few_particles_take_no_more_room_than_with_the_other_coders(count):
     positions = wb.synthetic.cosmic_web(n=32).positions[:: 32**3 // count][:count].copy()

@@ -121,6 +121,7 @@ def grid() -> wb.Particles:
     return wb.Particles(np.stack(axes, axis=-1).reshape(-1, 3).astype(np.float32), 24.0)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("order", ["free", "keep"])
 @pytest.mark.parametrize(
     "make",

@@ -291,6 +291,7 @@ def hurried_threads():
     sys.setswitchinterval(usual)
 
 
+@pytest.mark.long_with("interpolation")
 @pytest.mark.usefixtures("hurried_threads")
 @pytest.mark.parametrize("name", FIELD_CODECS)
 def test_threads_do_not_disturb_each_other(name):

@@ -87,6 +87,7 @@ OF_EVERY_RANK = [((700,), ()), ((37, 41), ()), ((9, 14, 11), ()), ((3, 6, 9, 10)
 PECULIAR = [((5, 20, 17), (0,)), ((2, 5, 3, 30), (0, 2)), ((1, 40), ()), ((4, 5, 6), (0, 1, 2)), ((2, 2, 2, 2), ())]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("shape", "frozen", "dtype"), [
     pytest.param(*given, dtype, marks=[pytest.mark.long] * ((place + (dtype == "float64")) % 2))
     for place, given in enumerate(OF_EVERY_RANK + PECULIAR) for dtype in ("float32", "float64")
@@ -192,6 +193,7 @@ def test_weights_that_are_not_fitted_take_more_room_and_keep_the_bound():
     assert 1 < len(data) / len(fitted.encode(values, Tolerance(absolute=0.05))) < 1.5
 
 
+@pytest.mark.long
 def test_coarse_grids_are_finer_where_the_mean_error_counts():
     y, x = np.meshgrid(np.linspace(-1, 1, 300), np.linspace(-1, 1, 300), indexing="ij")
     waves, taken = np.sin(9 * x + 5 * y * y) * np.cos(7 * y) + 0.03 * turbulent((300, 300)), {}

@@ -38,6 +38,7 @@ def encoded(values, size, model):
     return join("interpolation", [code], values.shape, values.dtype, 2**28)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("shape", "frozen", "dtype"), [
     ((400,), (), "float32"), ((27, 31), (), "float64"), ((5, 20, 17), (0,), "float32"),
     *(pytest.param(*given, marks=pytest.mark.long) for given in [

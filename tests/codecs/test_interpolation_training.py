@@ -128,11 +128,13 @@ def test_steps_that_help_nothing_are_told_of(quick, monkeypatch):
         assert not train(turbulent((64, 64)), 1e-2).learned
 
 
+@pytest.mark.long
 def test_axes_that_are_frozen_in_training_are_frozen_in_the_model(quick):
     model = train(np.random.default_rng(5).normal(size=(8, 1, 1)) + fronts(0, 64), bounds=1e-2)
     assert (model.dimensions, model.frozen, list(model.networks)) == (3, (0,), [1, 2])
 
 
+@pytest.mark.long
 def test_masked_and_missing_values_are_no_lessons(quick):
     values = turbulent((64, 64))
     values[:9], values[20, 20] = np.nan, np.inf
@@ -153,6 +155,7 @@ def test_progress_names_each_step_and_stops_the_work(quick):
         train(turbulent((64, 64)), 1e-2, progress=stop)
 
 
+@pytest.mark.long
 def test_bounds_are_given_as_numbers_or_as_bounds(brief):
     field = turbulent((64, 64))
     expected = train(field, 1e-2)

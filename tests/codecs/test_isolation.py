@@ -275,6 +275,7 @@ def test_decoders_end_with_the_process_that_started_them(end):
     assert not decoder.exists()
 
 
+@pytest.mark.long
 def test_no_process_and_no_file_is_left():
     asked()
     decoders.end_all()

@@ -85,6 +85,7 @@ def test_expectations_are_those_of_a_weighted_fit_to_the_nearest_known_particles
             np.testing.assert_allclose(scale[row], quarters, atol=1e-4)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(
     ("count", "axes", "kind", "dtype", "components"),
     in_pairs(

@@ -57,6 +57,7 @@ def stream_of(values: np.ndarray, size: float, sides: tuple[int, ...] | None = S
     return Stream.from_bytes(encoded(values, size, sides), values.shape, values.dtype)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("size", [0.3, 1e-3, 1e-7])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(("shape", "sides"), [
@@ -157,6 +158,7 @@ def stated(stream: Stream, block: int) -> list[int]:
     return own if own[0] else own[:3]
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     ("shape", "gaps", "wide", "sides"),
     in_pairs([(20, 21, 22), (33, 40), (1300,), (3, 9, 9, 9)], [False, True], [False, True], [SMALL, LARGE]),
@@ -175,6 +177,7 @@ def test_the_facts_of_blocks_are_exact(shape, gaps, wide, sides):
     ]
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize(
     ("shape", "gaps", "wide", "given", "sides"),
     in_pairs([(20, 21, 22), (33, 40), (1300,), (40, 9, 9, 9)], [False, True], [False, True], [False, True], [SMALL, LARGE]),
@@ -330,6 +333,7 @@ def test_numbers_are_counted_in_chosen_blocks_where_cells_are_valid(step, gaps):
     assert (count == np.bincount(wanted - lowest)).all()
 
 
+@pytest.mark.few
 @both_sizes
 @pytest.mark.parametrize("seed", range(6))
 def test_forged_blocks_with_correct_checksums_are_refused_or_decoded_without_harm(seed, sides):
@@ -479,6 +483,7 @@ def test_sides_that_are_none_are_refused(sides):
         get("staged", sides=sides)
 
 
+@pytest.mark.long_with("(70, 64, 80)")
 @pytest.mark.parametrize("shape", [(70, 64, 80), (300, 200), (40,)], ids=str)
 def test_deflated_blocks_are_smaller_and_decode_to_the_same(shape):
     values, codec = smooth(shape), get("staged", sides=SMALL, deflate=True)

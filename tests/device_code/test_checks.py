@@ -96,6 +96,7 @@ def ones(count: int = N) -> np.ndarray:
     return np.ones(count)
 
 
+@pytest.mark.long_with("checks1")
 @pytest.mark.parametrize("checks", [None, *ORDERS])
 def test_what_is_right_runs(folder, checks):
     assert (run(folder, "right", ones(), ones(), checks=checks) == 2).all()

@@ -219,6 +219,7 @@ time.sleep(0.02)
 """
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("reports", [True, False])
 def test_a_script_that_ends_before_its_panels_ends_quietly(reports: bool) -> None:
     source = SCRIPT.replace("REPORTS", str(reports))

@@ -37,6 +37,7 @@ def propagation() -> tuple[Any, list[dict[str, Any]]]:
     return wb.lab.propagation(wb.propagation.power_spectrum(data), data), [{"bit": i % 24} for i in range(50)]
 
 
+@pytest.mark.long_with("dataset")
 @pytest.mark.parametrize("opened", [bounds, dataset, clusters, limits, propagation])
 def test_results_larger_than_the_memory_and_50_changes_a_second_end_with_the_last_state(opened: Any) -> None:
     async def change() -> None:

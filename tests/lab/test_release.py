@@ -50,6 +50,7 @@ def of_compression() -> Made:
     return run, wb.lab.propagation(run.pipeline, run, kind="compression", codec="prequantised")
 
 
+@pytest.mark.long_with("of_limits", "of_a_dataset", "of_bounds")
 @pytest.mark.parametrize("make", [of_bounds, of_a_dataset, of_limits, of_clusters, of_propagation, of_compression])
 def test_data_are_free_after_a_panel_with_all_its_charts_is_closed(make: Callable[[], Made]) -> None:
     data, panel = make()

@@ -310,6 +310,7 @@ def check(seed, number, unequal):
             assert high - low < 0.02 + 10 / spectrum.size, (low, high, spectrum.size, distortion, eps)
 
 
+@pytest.mark.long
 def test_what_is_achieved_is_never_below_the_converse():
     check(1, 50, unequal=0.1)
 

@@ -152,6 +152,7 @@ LARGE = [
 ]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("model", "shape"), LARGE, ids=str)
 def test_a_large_general_box_is_nearly_that_of_its_eigenvalues_and_its_converse_is_one(model, shape):
     seen, true, plain = block_spectrum(model, shape), dense_spectrum(model, shape), product_spectrum(model, shape)
@@ -392,6 +393,7 @@ def test_nonsense_is_refused(nonsense, complaint):
         nonsense()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("lengths", "smoothness", "nugget", "shape", "directions"), [
     ((9.0, 3.0), 0.7, 0.0, (34, 36), ((0.6, 0.8), (-0.8, 0.6))),
     ((9.0, 3.0), 2.5, 1e-6, (34, 36), ((0.8, -0.6), (0.6, 0.8))),

@@ -43,6 +43,7 @@ def test_most_cells_on_the_wrong_side_are_found(layout, kind, seed):
     assert (after != layout).sum() <= max(allowed * (before != layout).sum(), chance)
 
 
+@pytest.mark.long_with("weak and strong")
 @pytest.mark.parametrize("kind", [
     pytest.param(kind, marks=[pytest.mark.long] * (kind == "rough and smooth")) for kind in KINDS
 ])

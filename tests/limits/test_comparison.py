@@ -19,6 +19,7 @@ def rough():
     return field, wb.rate_distortion(field), wb.rate_distortion(wb.limits.separable(0.95, field.shape))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("eb", "above_pointwise", "above_rate"), [
     (1e-3, 0.0657, 0.3217), pytest.param(1e-2, 0.0844, 0.3396, marks=pytest.mark.long),
 ])

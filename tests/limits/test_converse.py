@@ -203,6 +203,7 @@ def test_many_tiles_that_must_all_keep_the_distortion_pay_more_than_one_field(ti
     assert converse(field, 0.01, 0.01) - field.rate(0.01) == pytest.approx(whole, abs=6e-6)
 
 
+@pytest.mark.long_with("spectrum3-1e-12")
 @pytest.mark.parametrize(("spectrum", "eps"), in_pairs([
     Spectrum.of(np.exp(-0.005 * np.arange(2000))),
     Spectrum.of(np.arange(1, 1001.0) ** -1.5),

@@ -66,6 +66,7 @@ def test_conditional_entropy_is_that_of_a_chain():
     assert conditional_entropy(np.zeros(9, int), known(np.zeros(9))) == 0
 
 
+@pytest.mark.long
 def test_the_map_of_regions_has_a_price():
     field = piecewise_field((128, 128), [Region(1.0, 0.95), Region(5.0, 0.5)], layout="blocks", seed=1)
     several, one = wb.rate_distortion(field), wb.rate_distortion(field, regions=1)

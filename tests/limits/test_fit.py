@@ -29,6 +29,7 @@ def stationary(covariance, shape, seed):
     return np.fft.ifftn(noise * np.sqrt(power)).real[tuple(slice(n) for n in shape)]
 
 
+@pytest.mark.long_with("shape4-0.7-1.0")
 @pytest.mark.parametrize(("shape", "rho", "sigma"), [((40000,), 0.9, 1.0), ((256, 256), 0.95, 1.0), ((256, 200), 0.5, 10.0),
                                                      ((64, 64, 64), 0.9, 1e-3), ((20, 20, 20, 20), 0.7, 1.0)])
 def test_autoregressions_are_recognised(shape, rho, sigma):
@@ -90,6 +91,7 @@ def test_a_misfit_is_told_in_bits_and_where_it_is():
     assert "cells" in str(wrong)
 
 
+@pytest.mark.long
 def test_chance_is_no_misfit():
     probabilities = []
     for seed in range(12):
@@ -117,6 +119,7 @@ def across_the_axes(covariance, shape, seed):
     return np.fft.ifftn(noise * np.sqrt(power)).real[tuple(slice(n) for n in shape)]
 
 
+@pytest.mark.long_with("covariance2-shape2")
 @pytest.mark.parametrize(("covariance", "shape"), [
     (Matern(1.0, (7.5, 2.5), 0.7, 0.0, DIAGONAL), (128, 128)),
     (Matern(4.0, (2.0, 6.0), 1.5, 0.04, DIAGONAL), (150, 100)),

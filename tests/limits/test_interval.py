@@ -97,6 +97,7 @@ def test_intervals_hold_the_rate_about_as_often_as_they_say():
     assert np.sum(inside, axis=0).min() >= 35
 
 
+@pytest.mark.long
 def test_long_waves_across_the_axes_are_one_texture_though_they_differ_from_place_to_place():
     cosine, sine = float(np.cos(np.deg2rad(35))), float(np.sin(np.deg2rad(35)))
     model = Matern(1.0, (20.0, 6.0), 1.5, directions=((cosine, sine), (-sine, cosine)))

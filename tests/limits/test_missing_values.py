@@ -37,6 +37,7 @@ def test_a_periodogram_does_not_see_what_is_outside(dimensions, seed, share, fil
     assert np.array_equal(clean.window, found.window)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("shape", "where"), [
     ((1500,), "corner"), ((64, 70), "islands"), *(pytest.param(*each, marks=pytest.mark.long) for each in [
         ((1500,), "random"), ((64, 70), "coast"), ((64, 70), "random"), ((64, 70), "corner"), ((14, 16, 18), "coast"),

@@ -47,6 +47,7 @@ def test_the_rate_is_exact_at_fine_distortions_and_hardly_too_low_at_coarse_ones
     assert rates.price_of_borders(0.01 * true.variance) == 0
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("rho", "strengths", "mean"), [(0.95, (1.0, 4.0), 0.0), (0.9, (1.0, 2.0), 5.0)])
 def test_waves_that_go_on_across_borders_are_found_out(rho, strengths, mean):
     field = modulated(rho, strengths, seed=3, mean=mean)
@@ -65,6 +66,7 @@ def test_waves_that_go_on_across_borders_are_found_out(rho, strengths, mean):
     assert limits.warnings == ()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("models", [(Region(1.0, 0.95), Region(4.0, 0.95)), (Region(1.0, 0.95), Region(4.0, 0.6))])
 def test_independent_regions_are_not_taken_for_one_texture(models):
     field = piecewise_field(STRIPES.shape, models, seed=5, layout=STRIPES)

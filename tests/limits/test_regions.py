@@ -45,6 +45,7 @@ def share_right(found: Regions, truth: np.ndarray) -> float:
     return table[linear_sum_assignment(-table)].sum() / truth.size
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("name", "layout"), in_pairs(list(MODELS), ["split", "blocks", "discs"]))
 def test_regions_of_a_plane_are_found_to_about_a_cell(name, layout):
     field = piecewise_field((256, 256), MODELS[name], seed=2, layout=layout)
@@ -53,6 +54,7 @@ def test_regions_of_a_plane_are_found_to_about_a_cell(name, layout):
     assert share_right(found, field.metadata["regions"]) > (0.98 if layout == "split" else 0.95)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", [
     pytest.param(name, marks=[pytest.mark.long] * (number % 2)) for number, name in enumerate(MODELS)
 ])
@@ -63,6 +65,7 @@ def test_halves_of_a_cube_are_found(name):
     assert share_right(found, field.metadata["regions"]) > 0.97
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["twice the deviation, smooth", "correlation 0.9 and 0", "levels, smooth", "four"])
 def test_cubes_in_a_cube_are_found(name):
     field = piecewise_field((64, 64, 64), MODELS[name], seed=1, layout="blocks", block=32)
@@ -86,6 +89,7 @@ def test_halves_in_four_dimensions_are_found():
     assert share_right(found, field.metadata["regions"]) > 0.97
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("shape", [(256, 256), (64, 64, 64), (8192,), (20, 20, 20, 20)], ids=str)
 @pytest.mark.parametrize("name", HOMOGENEOUS)
 def test_a_homogeneous_field_is_one_region(name, shape):
@@ -136,6 +140,7 @@ def test_places_without_a_value_are_in_no_region():
     assert min(wrong, 1 - wrong) < 0.03
 
 
+@pytest.mark.long
 def test_no_more_regions_are_found_than_asked_for():
     field = piecewise_field((256, 256), MODELS["four"], seed=1)
     assert [segment(field, most=most).count for most in (1, 2, 3, 4, 5)] == [1, 2, 3, 4, 4]
@@ -174,6 +179,7 @@ def test_it_is_the_same_map_every_time_and_whatever_is_looked_at_together(monkey
     assert np.array_equal(segment(field).labels, found.labels)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("shape", "block"), [((256, 256), 64), ((64, 64, 64), 32)])
 def test_large_fields_are_looked_at_once(monkeypatch, shape, block):
     monkeypatch.setattr(segmentation, "LARGE", 0)
@@ -240,6 +246,7 @@ def test_a_map_is_complete_and_its_regions_are_not_tiny(field, most):
         assert found.sizes[-2] >= max(FEWEST, 0.01 * found.sizes.sum())   # around fill values, less may be left over
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("file", "shape"),
     [("vorticity.512_512", (512, 512)), ("wmag91.float", (91, 91, 91)), ("vorticity.128_128_41", (41, 128, 128))],

@@ -160,6 +160,7 @@ def test_nonsense_is_refused_with_a_sentence(call, told):
         call()
 
 
+@pytest.mark.long
 def test_a_region_with_a_wild_first_fit_does_not_keep_the_others_together() -> None:
     regions = [wb.synthetic.Region(1.0, 0.95), wb.synthetic.Region(0.05, 0.6), wb.synthetic.Region(0.4, 0.1)]
     field = wb.synthetic.piecewise_field((256, 256), regions, layout="discs", block=128, seed=3)

@@ -154,6 +154,7 @@ SLOW_ONES = [   # up to twenty seconds
 ]
 
 
+@pytest.mark.long_with("annulus-smooth")
 @pytest.mark.parametrize(("name", "kind"), [
     ("line", "recursion"), ("cube", "recursion"), ("annulus", "smooth"),
     *(pytest.param(*each, marks=pytest.mark.long) for each in SLOW_ONES),

@@ -46,6 +46,7 @@ def test_a_sweep_keeps_the_mask(ocean):
     assert rows[0]["max_error"] <= 0.01
 
 
+@pytest.mark.long
 def test_limits_are_those_of_what_the_mask_leaves(ocean):
     plain = wb.rate_distortion(wb.Field(ocean.data, mask=ocean.mask), regions=1)
     masked = wb.rate_distortion(ocean, regions=1)

@@ -255,6 +255,7 @@ def require_guaranteed(seed):
     return sum(each.holds is not None for each in found.stages)
 
 
+@pytest.mark.long
 def test_guaranteed_intervals_hold_for_every_type_and_fault_also_where_numbers_overflow():
     assert sum(map(require_guaranteed, range(300))) > 400
 

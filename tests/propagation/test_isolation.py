@@ -91,6 +91,7 @@ def test_waiting_and_memory_without_end_are_crashes(stage, reason):
     assert found.trials[1].outcome == "masked"
 
 
+@pytest.mark.long
 def test_outcomes_are_those_of_threads_for_any_number_of_workers():
     field = wb.synthetic.gaussian_field((12, 12), seed=1)
     pipeline = derivatives(field)
@@ -114,6 +115,7 @@ def test_a_campaign_goes_on_after_crashes(tmp_path):
     assert [trial.outcome for trial in whole.trials] == ["crash", "masked"] * 4
 
 
+@pytest.mark.long
 def test_processes_end_with_the_campaign():
     plan = CampaignPlan(Pipeline([("one", kills)]), np.ones(4), [SIGN, LOW])
     with Isolated(plan.experiment, 5.0) as trials:

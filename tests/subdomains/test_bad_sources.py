@@ -89,6 +89,7 @@ CHUNKS = {
 }
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("order", ["keep", "free"])
 @pytest.mark.parametrize("case", CHUNKS)
 def test_particles(tmp_path, case, order):

@@ -53,6 +53,7 @@ def test_velocities_ids_and_masses_are_those_of_one_process(tmp_path, monkeypatc
     assert wb.open(tmp_path / "many.zarr").verify(source).passed
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("order", "options"), in_pairs(["keep", "free"], [
     {"velocities": wb.Absolute(0.5)}, {"velocities": wb.Relative(0.01), "codec": "prequantised"},
     {"velocities": wb.PointwiseRelative(0.1), "store_permutation": True},

@@ -65,6 +65,7 @@ def test_the_report_is_that_of_one_process(data):
     assert_same_report(wb.compare(lazy, decoded, bound=bound), expected)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("shape", "on_dask"), [
     ((40, 31), True), ((3, 9, 8, 10), False),
     *(pytest.param(shape, on_dask, marks=pytest.mark.long) for shape, on_dask in [
@@ -307,6 +308,7 @@ def test_what_cannot_be_compared_is_refused():
             wb.sweep(data, **{"codecs": "pcodec", "bounds": wb.Absolute(1), **more})
 
 
+@pytest.mark.long
 def test_errors_of_published_archives_are_found(shared_data):
     h5py = pytest.importorskip("h5py", reason="needs the io extra")
     cesm = shared_data / "cesm"

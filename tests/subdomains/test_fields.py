@@ -49,6 +49,7 @@ SHAPES = [(997,), (40, 31), (17, 9, 20), (4, 5, 6, 7)]
 ASKED = [("f4", "absolute"), ("f8", "relative"), ("f8", "pointwise"), ("i2", "relative"), ("i2", "coarse"), ("f4", "exact")]
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(("shape", "dtype", "bound", "masked"), [   # each bound with each shape, and every other one masked
     pytest.param(SHAPES[i], *ASKED[j], masked, marks=pytest.mark.long if (i + j + masked) % 2 else ())
     for i, j, masked in itertools.product(range(len(SHAPES)), range(len(ASKED)), (False, True))
@@ -64,6 +65,7 @@ def test_a_dask_array_gives_the_bytes_of_one_process(tmp_path, shape, dtype, bou
     assert archive.verify(field).passed
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("bound", ["absolute", "relative", "pointwise"])
 @pytest.mark.parametrize("codec", ["auto", "interpolation"])
 def test_a_codec_that_is_tried_on_the_middle_is_the_same_for_parts(tmp_path, codec, bound):
@@ -105,6 +107,7 @@ def test_sources_that_are_read_by_workers_give_the_same_bytes(tmp_path):
         assert files(tmp_path / "many.zarr") == files(tmp_path / "one.zarr")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("bound", ["absolute", "relative"])
 def test_a_masked_dask_array_without_masked_values_has_no_mask(tmp_path, bound):
     values = sample((30, 20)).values

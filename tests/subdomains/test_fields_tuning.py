@@ -29,6 +29,7 @@ def whole() -> wb.Field:
     return wb.synthetic.gaussian_field((48, 64, 80), 3, seed=4)
 
 
+@pytest.mark.long
 def test_a_search_in_chunks_is_proved_on_the_whole(whole, tmp_path):
     stored = zarr.create_array(str(tmp_path / "f.zarr"), shape=whole.shape, chunks=(16, 32, 40), dtype=whole.values.dtype)
     stored[...] = whole.values

@@ -23,6 +23,7 @@ def assert_same(particles, length, parts, chunk, client=None):
         return found
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("parts", "share"), in_pairs([1, 2, 3, 8, 37], [0.1, 0.2, 0.5]))
 def test_groups_of_a_snapshot_are_those_of_one_process(parts, share):
     snapshot = wb.synthetic.cosmic_web(n=24, seed=3)

@@ -140,6 +140,7 @@ def sees(dask_worker):
     return os.environ.get("CUDA_VISIBLE_DEVICES"), dask_worker.memory_manager.memory_limit, dask_worker.state.nthreads
 
 
+@pytest.mark.long
 def test_workers_without_a_card_stand_beside_it_and_all_have_the_same_memory(cards):
     with (
         wb.distributed.local_gpus([1], cpu_workers=2) as cluster,

@@ -86,6 +86,7 @@ def part_of_web(dimensions, dtype, boxed):
     return wb.Particles(places, SNAPSHOT.box[:dimensions] if boxed else None)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("keep", "dimensions", "dtype", "boxed"),
     [
@@ -145,6 +146,7 @@ HARD = {
 }
 
 
+@pytest.mark.long_with("filament")
 @pytest.mark.parametrize("kind", HARD)
 def test_hard_cases_over_many_subdomains(tmp_path, kind):
     particles, length = HARD[kind]

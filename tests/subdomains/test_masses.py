@@ -50,6 +50,7 @@ def source(chunks=700, masses=MASSES, box=SNAPSHOT.box):
     return wb.distributed.from_dask(positions, box, velocities, ids, masses)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("box", [True, False])
 @pytest.mark.parametrize("least", [1, 20])
 def test_centres_of_mass_and_dispersions(box, least):

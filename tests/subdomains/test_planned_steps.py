@@ -60,6 +60,7 @@ def assert_as_planned(executor, steps, particles, near=()):
         assert counts.source <= step.readings * particles.positions.nbytes <= 1.5 * counts.source or not counts.source
 
 
+@pytest.mark.long_with("cut11-True")
 @pytest.mark.parametrize(
     ("cut", "along"), in_pairs([(12, 4), (24, 8), (36, 16), (12, 17), (36, 70), (144, 100)], [False, True])
 )
@@ -85,6 +86,7 @@ def archived(monkeypatch, folder, executor, chunks, bound, promise, order, parts
     )
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("cut", "order"), in_pairs([(12, 8), (24, 8), (12, 16), (18, 24), (48, 36)], ["keep", "free"]))
 def test_the_steps_of_an_archive_take_what_is_planned(monkeypatch, tmp_path, cut, order):
     (chunks, archive_chunks), executor = cut, Counting()
@@ -106,6 +108,7 @@ def test_shards_take_what_is_planned(monkeypatch, tmp_path):
     assert len(list((tmp_path / "a.zarr/positions/c").iterdir())) == 6
 
 
+@pytest.mark.long_with("keep-12-20-24")
 @pytest.mark.parametrize(("order", "chunks", "parts", "archive_chunks"), [("free", 12, 4, 8), ("keep", 12, 20, 24)])
 def test_what_keeps_clusters_takes_about_what_is_planned(monkeypatch, tmp_path, order, chunks, parts, archive_chunks):
     executor = Counting()

@@ -157,6 +157,7 @@ def whole(tmp_path_factory):
     return files(out), repairs
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("step", "call", "item", "rounds"),
     [
@@ -176,6 +177,7 @@ def test_a_run_killed_while_keeping_clusters_goes_on_from_the_last_round(tmp_pat
     assert not hidden.exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("damage", [
     "moves", *(pytest.param(damage, marks=pytest.mark.long) for damage in ("record", "other particles")),
 ])

@@ -73,6 +73,7 @@ def assert_within_limits(executor, owned, particles):
             assert counts.largest <= 2000, name
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("order", "box", "chunks", "count"), [
     (halo_by_halo, False, 100, 10_000), pytest.param(random, True, 100, 10_000, marks=pytest.mark.long),
     *(pytest.param(order, box, 1000, None, marks=pytest.mark.long) for order, box in [

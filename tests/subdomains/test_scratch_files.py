@@ -145,6 +145,7 @@ def test_of_a_part_of_a_mapped_array_only_the_blocks_with_its_values_are_read(tm
     assert np.flatnonzero(mapped._checked).tolist() == np.unique([0, *wanted]).tolist()   # the header is in the first
 
 
+@pytest.mark.long
 def test_a_search_in_a_mapped_array_is_right_or_an_error_whatever_bit_flips(tmp_path):
     array = np.repeat(np.arange(0, 3000, 3), 2)
     path, ends = tmp_path / "a.npy", [(-5, 4), (0, 3), (1500, 1503), (1501, 1502), (2997, 9000), (9000, 9001), (10, 2900)]

@@ -88,6 +88,7 @@ def files(folder):
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.few(2)
 def test_fields(grid, client, tmp_path):
     whole, parts = grid
     bound, how = wb.Absolute(2), {"client": client, "scratch": tmp_path}
@@ -110,6 +111,7 @@ def test_fields(grid, client, tmp_path):
         assert found.bound == wb.find_bound(whole, *target, chunk_values=160).bound
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("client", "order"), [
     ("pickled here", "keep"), ("pickled here", "free"), ("workers", "free"),
     pytest.param("workers", "keep", marks=pytest.mark.long),

@@ -86,6 +86,7 @@ def test_nothing_is_left_after_an_error(client, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.long
 def test_tasks_of_a_search_carry_nothing_that_grows_with_the_number_of_subdomains():
     carried = {}
     particles = wb.Particles(np.random.default_rng(0).random((400, 3)), 1.0)

@@ -31,6 +31,7 @@ def sample(masked):
     return wb.Field(values, name="T", mask=mask if masked else None, metadata={"dimensions": ["time", "level", "x"]})
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("bound", BOUNDS)
 @pytest.mark.parametrize("masked", [False, True])
 def test_a_dask_array_gives_the_bytes_of_one_process(tmp_path, bound, masked):
@@ -50,6 +51,7 @@ def test_a_masked_dask_array_counts_no_masked_values(tmp_path):
     assert archive.verify(source).passed
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("bound", "kind"), in_pairs(list(BOUNDS), ["array", "T.zarr", "T.npy"]))
 def test_a_zarr_array_and_a_file_give_the_bytes_of_one_process(tmp_path, bound, kind):
     field = wb.Field(sample(masked=False).values)

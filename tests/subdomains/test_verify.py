@@ -18,6 +18,7 @@ def in_chunks(particles: wb.Particles) -> ParticlesInMemory:
     return ParticlesInMemory(particles, even_sizes(len(particles), 700))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("order", ["keep", "free"])
 @pytest.mark.parametrize("keep", KEEPS, ids=["no-groups", "two-lengths", "large-groups"])
 def test_the_report_is_that_of_one_process(tmp_path, monkeypatch, order, keep):

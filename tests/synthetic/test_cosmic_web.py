@@ -82,6 +82,7 @@ def test_momentum_is_conserved(universe: wb.Particles):
     assert np.abs(velocities.mean(axis=0)).max() < 1e-3 * velocities.std()
 
 
+@pytest.mark.long
 def test_halos_are_as_many_as_theory_says():
     universes = [cosmic_web(n=32, seed=seed) for seed in range(4)]
     sizes = np.concatenate([wb.friends_of_friends(universe).sizes for universe in universes])

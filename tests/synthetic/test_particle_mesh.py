@@ -63,6 +63,7 @@ def test_a_step_never_ends_on_the_far_face():
     assert positions.tolist() == [[0.0, 0.0, 0.0]]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("distance", [4.0, 6.0, 8.0, 12.0])
 def test_pull_follows_newton(distance: float):
     # The solution of Laplace(phi) = density of a unit mass pulls by 1 / (4 pi r^2), on average over places on the mesh.

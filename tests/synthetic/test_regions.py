@@ -10,6 +10,7 @@ from workbench.data.synthetic.regions import gauss_markov
 SMOOTH, ROUGH, WHITE = Region(2.0, 0.95), Region(1.0, 0.5, mean=3.0), Region(0.1, 0.0)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("rho", [0.9, 0.3, 0.0, -0.6])
 def test_covariance_is_exact_from_the_first_point_on(rho: float):
     random = np.random.default_rng(0)

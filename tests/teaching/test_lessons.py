@@ -271,6 +271,7 @@ def test_the_bound_of_a_budget_is_tried() -> None:
     assert any(analysis.budget(eb, pipeline, field).right for eb in np.geomspace(0.01, 0.2, 5))
 
 
+@pytest.mark.long
 def test_every_seed_shuffles_two_good_files_and_three_bad_ones(tmp_path: Path) -> None:
     field = wb.Field(285 + 6 * wb.synthetic.gaussian_field((256, 256), spectrum=3, seed=4).values)
     right = {}

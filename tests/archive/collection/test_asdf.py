@@ -21,6 +21,7 @@ def write(path: Path, tree: dict[str, Any], compression: str | None = None) -> P
     return path
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("compression", [None, "zlib"])
 def test_arrays_have_the_names_of_the_tree(tmp_path: Path, compression: str | None) -> None:
     tree = {

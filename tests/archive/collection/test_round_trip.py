@@ -70,6 +70,7 @@ def test_groups_come_back_with_their_attributes(tmp_path):
     xr.testing.assert_identical(archive.decompress()["sea ice/deep"].to_xarray(), inner)
 
 
+@pytest.mark.long_with("cesm/cam-fv.T.3months.nc")
 @pytest.mark.parametrize("file", FILES)
 def test_real_files(shared_data, tmp_path, file):
     with warnings.catch_warnings():

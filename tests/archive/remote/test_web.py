@@ -43,6 +43,7 @@ def web(folder, monkeypatch):
         yield server
 
 
+@pytest.mark.long_with("zip")
 @pytest.mark.parametrize("form", ["zip", "zarr"])
 def test_what_is_read_is_what_is_there(form, web, folder):
     there, here = wb.open(web.at(f"field.{form}")), wb.open(folder / f"field.{form}")

@@ -27,6 +27,7 @@ def turbulence(request) -> wb.Field:
     return wb.open(folder / "sperr_fields/vorticity.128_128_41", shape=(41, 128, 128), dtype="float32")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("codec", [*CODECS[::2], *(pytest.param(codec, marks=pytest.mark.long) for codec in CODECS[1::2])])
 def test_a_real_field_is_predicted_well(turbulence, codec):
     runs = wb.sweep(turbulence, codec, BOUNDS, workers=1)
@@ -114,6 +115,7 @@ def test_a_line_has_no_similarity_and_gaps_are_predicted():
     assert found[0].ratio == pytest.approx(wb.compress(values, wb.Absolute(0.1), "sz3").ratio, rel=0.25)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("codec", "fill"), in_pairs(CODECS, [1e20, None]))
 def test_a_coast_is_predicted_with_its_mask_and_what_it_hides(codec, fill):
     values = wb.synthetic.gaussian_field((160, 240), 4, seed=1).values.astype(np.float32)
@@ -236,6 +238,7 @@ def test_the_shipped_experts_are_small_and_know_every_figure():
         assert set(expert.learned) == {"bits", "noise", "loss"}
 
 
+@pytest.mark.long
 def test_training_fields_are_finite_and_reproducible():
     for (kind, one), (_, other) in zip(training_fields(len(KINDS)), training_fields(len(KINDS)), strict=True):
         assert one.valid.mean() > 0.05, kind
@@ -251,6 +254,7 @@ def steps() -> list[wb.Field]:
     return [wb.Field(np.cos(0.1 * step) * first + np.sin(0.1 * step) * change) for step in range(2)]
 
 
+@pytest.mark.long
 def test_an_earlier_step_makes_the_next_one_better(steps):
     expert = shipped()["prequantised"]
     bounds = [wb.Absolute(0.02), wb.Absolute(0.1), wb.Absolute(0.5)]
@@ -276,6 +280,7 @@ def test_an_earlier_step_makes_the_next_one_better(steps):
         wb.bounds.calibrated(expert, steps[0], wb.sweep(steps[0], "sz3", bounds, workers=1))
 
 
+@pytest.mark.long
 def test_an_expert_of_ones_own_is_trained_kept_and_used(tmp_path):
     fields = [wb.synthetic.gaussian_field((40, 40), 1 + seed % 5, seed) for seed in range(10)]
     codec = wb.codecs.get("sz3", algorithm="lorenzo_reg")

@@ -46,6 +46,7 @@ def test_psnr_within_a_tenth_of_a_decibel(cube, codec, decibels):
     assert len(found.runs) <= 5
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("codec", ["sz3", "prequantised"])
 @pytest.mark.parametrize("ratio", [5, 9])   # at others, figures of sz3 jump by more
 def test_ratio_within_a_percent(cube, codec, ratio):
@@ -100,6 +101,7 @@ def deviation(before, after, tolerance):
     return (np.abs(counted.decoded - counted.original)[is_counted] / allowed).max()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("seed", "tolerance"), [(1, 0.3), (1, "poisson"), (2, 0.3), (1, 0)])
 def test_what_meets_a_mass_function_by_chance_is_no_answer(seed, tolerance):
     universe = wb.synthetic.cosmic_web(n=16, seed=seed)
@@ -132,12 +134,14 @@ def test_a_score_near_one_is_searched_as_its_loss_is(cube):
     assert len(score.runs) <= 6
 
 
+@pytest.mark.long
 def test_a_figure_that_is_met_or_not_is_searched_until_the_bracket_is_narrow(cube):
     """Exact data have no room to spare, and so has every bound that meets it."""
     found = wb.find_bound(cube, wb.Quality(lambda a, b: abs(a.values - b.values).max() < 0.03, at_least=1), "prequantised")
     assert 0.027 <= found.bound.eb <= 0.03
 
 
+@pytest.mark.long
 def test_a_score_that_only_exact_data_have_is_not_met_by_others(cube):
     """Decoded with the largest bounds, all values are the same: a correlation with them is not a number."""
     with np.errstate(invalid="ignore"):
@@ -254,6 +258,7 @@ def test_the_nearest_to_a_ratio_that_no_codec_reaches_is_the_nearest_of_all(cube
     assert "no bound of prequantised or interpolation meets" in found.sentence
 
 
+@pytest.mark.long
 def test_codecs_that_a_trial_hardly_tells_apart_are_compared_at_the_target(cube, monkeypatch):
     """The middle may favour a codec that makes less of the whole."""
     psnr = {codec: wb.find_bound(cube, wb.Ratio(6), codec).nearest["psnr"] for codec in AUTOMATIC}
@@ -290,6 +295,7 @@ def test_velocities_have_a_target_of_their_own(order):
     assert found.to_dict()["velocities"]["eb"] == found.velocities.eb
 
 
+@pytest.mark.long
 def test_the_bound_of_velocities_is_that_of_the_answer_whatever_later_trials_used(monkeypatch):
     made = wb.synthetic.cosmic_web(n=12, seed=3)
     module, measured = sys.modules["workbench.bounds.tuning.trials"], []

@@ -13,6 +13,7 @@ from workbench.guarantees import check
 HARD = oracles.hard_cases(crowd=900)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", oracles.half_of(HARD))
 def test_hard_cases_are_kept(name: str) -> None:
     original, length = HARD[name]
@@ -217,6 +218,7 @@ def test_sheets_that_look_at_each_other_everywhere_stay_apart(solver: str) -> No
     require_kept(scenario, correction)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("share", "solver"), in_pairs([0.05, 0.8], SOLVERS))
 def test_interleaved_lattices_stay_apart(share: float, solver: str) -> None:
     """Each site of one lattice has those of the other just beyond the linking length, all around."""

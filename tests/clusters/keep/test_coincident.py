@@ -30,6 +30,7 @@ def verdicts(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return told
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("kind", "boxed", "solver"), in_pairs(TOGETHER, [True, False], SOLVERS))
 def test_decoded_positions_in_few_places_are_taken_apart(
     kind: str, boxed: bool, solver: str, verdicts: list[bool]

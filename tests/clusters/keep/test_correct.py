@@ -22,6 +22,7 @@ def test_groups_bound_and_box_are_kept_and_stored(solver: str, scenario: Scenari
     require_stored(scenario, correction)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("solver", EACH_SOLVER)
 def test_as_many_linking_lengths_as_there_can_be(solver: str) -> None:
     random = np.random.default_rng(64)

@@ -72,6 +72,7 @@ def crowds(kind: str, count: int) -> tuple[wb.Particles, float, float]:
     return made(3, np.float64, count=count), adversarial.LINK, 0.1 * adversarial.LINK
 
 
+@pytest.mark.long_with("sheets")
 @pytest.mark.parametrize("kind", ["sheets", "clumps", "piles", "web"])
 def test_work_grows_with_the_particles_not_with_their_pairs(kind: str) -> None:
     """Distances are counted, not seconds: four times the particles take at most a little more than four times as many."""

@@ -52,6 +52,7 @@ def test_finders_in_single_precision_agree(scenario: Scenario, solver: str) -> N
         np.testing.assert_array_equal(found, wanted)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("box", "solver"), in_pairs([None, 1.0], SOLVERS))
 def test_all_finders_agree_about_a_clustered_snapshot(box: float | None, solver: str) -> None:
     web = wb.synthetic.cosmic_web(n=32, seed=4)
@@ -69,6 +70,7 @@ def test_all_finders_agree_about_a_clustered_snapshot(box: float | None, solver:
     np.testing.assert_array_equal(oracles.scipy_labels(corrected, length), correction.groups[0].labels)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_kdcount_agrees(dtype: type) -> None:
     cluster = pytest.importorskip("kdcount.cluster", reason="kdcount is not installed")

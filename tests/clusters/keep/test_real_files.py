@@ -21,6 +21,7 @@ def require_all_is_well(original: wb.Particles, share: float, solver: str, unit_
     require_stored(scenario, correction)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_a_simulation(shared_data: Path, solver: str) -> None:
     whole = wb.open(shared_data / "disperse_32/disperse_simu_32_id.gad")
@@ -28,6 +29,7 @@ def test_a_simulation(shared_data: Path, solver: str) -> None:
         require_all_is_well(whole, share, solver, 312.5, min_members)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_mock_galaxies(shared_data: Path, solver: str) -> None:
     """A slab of the catalogue, in an open space."""

@@ -123,6 +123,7 @@ def test_a_name_that_looks_like_a_pattern_is_about_one_variable(name: str, other
     assert bounds == {name: wb.Absolute(0.5), other: wb.Exact()}
 
 
+@pytest.mark.long
 def test_results_pictures_and_controls_are_those_of_the_variable(panel: Any, data: xarray.Dataset) -> None:
     panel.widget   # noqa: B018
     first = panel.result["trial"]
@@ -212,6 +213,7 @@ def test_saving_can_be_cancelled_and_says_so(panel: Any, tmp_path: Path, monkeyp
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.long
 def test_bounds_for_a_total_ratio_are_chosen_in_all_rows(panel: Any, data: xarray.Dataset) -> None:
     panel.widget   # noqa: B018
     panel.change(target="total", goal=4)
@@ -333,6 +335,7 @@ def test_what_is_kept_exactly_has_no_share_in_a_total_ratio(panel: Any) -> None:
     assert "all are kept exactly" in panel.status.error
 
 
+@pytest.mark.long
 def test_a_quality_of_each_variable_and_a_ratio_of_all_are_found_together(panel: Any, data: xarray.Dataset) -> None:
     panel.widget   # noqa: B018
     panel.change(target="total", goal=1.5, second="psnr", second_goal=50)

@@ -36,6 +36,7 @@ def test_the_form_is_the_same_before_and_after(name):
     assert after.tables["tried so far"].chosen == 0
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.long] * (name in ("cube", "four", "cloud"))) for name in ALL]
 )
@@ -285,6 +286,7 @@ def test_a_large_slice_says_what_a_pixel_is():
     assert found.pictures[0].pixels.shape == (3, 1024)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", FIELDS[1:])
 def test_real_slices_of_every_axis_can_be_looked_at(name):
     data = sample(name)
@@ -293,6 +295,7 @@ def test_real_slices_of_every_axis_can_be_looked_at(name):
         assert found.pictures[0].logarithmic
 
 
+@pytest.mark.long
 def test_real_data_are_shown(shared_data):
     data = wb.Field(np.fromfile(shared_data / "sperr_fields" / "wmag91.float", "<f4").reshape(91, 91, 91))
     state = BoundsState.for_(data)

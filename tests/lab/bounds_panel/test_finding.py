@@ -46,6 +46,7 @@ def test_the_bound_that_meets_the_target_is_chosen_and_its_runs_are_listed(panel
     assert names["archive"].nbytes == panel.result["trial"].archive.nbytes
 
 
+@pytest.mark.long
 def test_a_cell_that_waits_has_the_bound_that_was_found() -> None:
     """A cell runs in the event loop in which results arrive, so none of them arrives while it waits."""
 
@@ -60,6 +61,7 @@ def test_a_cell_that_waits_has_the_bound_that_was_found() -> None:
     asyncio.run(cell())
 
 
+@pytest.mark.long
 def test_two_targets_hold_together_and_code_searches_for_both(panel: Any) -> None:
     panel.name = "field"
     panel.widget   # noqa: B018
@@ -81,6 +83,7 @@ def test_two_targets_hold_together_and_code_searches_for_both(panel: Any) -> Non
     assert told(panel) == ""
 
 
+@pytest.mark.long
 def test_targets_that_exclude_each_other_are_named_in_the_note(panel: Any) -> None:
     before = panel.state.eb
     find(panel, target="psnr", goal=90, second="ratio", second_goal=50)
@@ -89,6 +92,7 @@ def test_targets_that_exclude_each_other_are_named_in_the_note(panel: Any) -> No
     assert "these exclude each other: the largest bound with a PSNR of at least 90 dB, " in panel.shown.note
 
 
+@pytest.mark.long
 def test_a_psnr_is_searched_and_kept_with_the_options_that_lower_mean_errors() -> None:
     with wb.lab.bounds(wb.synthetic.gaussian_field((24, 32, 40), 3, seed=2), codec="interpolation") as panel:
         find(panel, target="psnr", goal=55)
@@ -99,6 +103,7 @@ def test_a_psnr_is_searched_and_kept_with_the_options_that_lower_mean_errors() -
         assert choice.content["texts"][-1] == 'interpolation(aim="psnr")'
 
 
+@pytest.mark.long
 def test_moving_on_forgets_the_search(panel: Any) -> None:
     find(panel, target="ratio", goal=4)
     assert "meets 4x" in told(panel)

@@ -36,6 +36,7 @@ def points(name):
     return tuple(limits.compare([codec.id for codec in codecs_for(sample(name))], bounds))
 
 
+@pytest.mark.long_with("two")
 @pytest.mark.parametrize("name", [
     pytest.param(name, marks=[pytest.mark.long] * (name in ("plane", "four"))) for name in ALL
 ])
@@ -51,6 +52,7 @@ def test_the_form_is_the_same_before_and_after(name):
     assert all(fact.value and fact.meaning and "…" not in fact.value for fact in after.facts)
 
 
+@pytest.mark.long_with("line-True")
 @pytest.mark.parametrize(("name", "above"), [
     pytest.param(name, above, marks=[pytest.mark.long] * ((name, above) not in {("line", True), ("coast", False)}))
     for name, above in itertools.product(ALL, [False, True])

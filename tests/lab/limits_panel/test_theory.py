@@ -12,6 +12,7 @@ from workbench.lab.memory import size_of
 from workbench.progress import Cancelled
 
 
+@pytest.mark.long_with("two")
 @pytest.mark.parametrize("name", ["plane", "two"])
 def test_the_figures_are_those_of_the_library(name):
     eb = LimitsState.for_(sample(name)).eb

@@ -356,6 +356,7 @@ def test_the_worst_sites_of_a_campaign_are_protected_by_a_button(panel: Propagat
     assert panel.result["campaign"].campaign.rate("silent").estimate < harm
 
 
+@pytest.mark.long
 def test_what_belongs_to_another_kind_of_error_is_put_away_and_comes_back(panel: PropagationPanel) -> None:
     panel.widget   # noqa: B018
     panel.change(kind="stuck at 1", trials=30, tab="campaign")

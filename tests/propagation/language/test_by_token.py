@@ -46,6 +46,7 @@ def results(pipeline, run, flips):
     ]
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("alike", [True, False, None])
 @pytest.mark.parametrize("options", [{}, {"last": True}, {"new_tokens": 3}, {"layers": [1], "last": True}])
 def test_results_are_those_of_whole_runs(lm, monkeypatch, options, alike):
