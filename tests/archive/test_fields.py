@@ -16,10 +16,12 @@ from combinations import in_pairs
 from guarantees.some_codecs import ALWAYS_RAISE, MISBEHAVING, Misbehaving, Rounding, Sorting
 from workbench import backend
 from workbench.codecs import CodecFailed
+from workbench.codecs.codec import ParticleCodec
+from workbench.codecs.registry import codec_class
 from workbench.data.readers import open_file
 from workbench.errors import WorkbenchError
 
-FOR_FIELDS = [name for name in CODECS if name not in ("lattice", "draco")]
+FOR_FIELDS = [name for name in CODECS if not issubclass(codec_class(name), ParticleCodec)]
 BOUNDS = [wb.Absolute(0.05), wb.Relative(1e-3), wb.PointwiseRelative(1e-2)]
 SHAPES = [(301,), (1, 40), (23, 17), (9, 8, 11), (3, 5, 7, 4)]
 

@@ -177,7 +177,7 @@ def test_types_of_all_kinds_come_back(run: Run, tmp_path: Path) -> None:
         (["b.npy"], "holds 8 members: choose one by --member, or let OUT end in .nc or .zarr"),
         (["b.npz"], "holds 8 members: choose one by --member"),
         (["b.h5"], "holds 8 members: choose one by --member"),
-        (["b.vtk"], "OUT must end in .npy, .npz, .nc, .nc4, .zarr, .hdf5 or .h5"),
+        (["b.vtk"], "OUT must end in .npy, .npz, .nc, .nc4, .zarr, .hdf5, .h5, "),
         (["b.npy", "--member", "Tt"], "expected the name of a member; got 'Tt': did you mean 'T'?"),
         (["b.nc", "--region", "0:3,:,:"], "must name dimensions, as in --region time=0:10"),
         (["b.nc", "--region", "tme=0:3"], "expected the name of a dimension; got 'tme': did you mean 'time'?"),
