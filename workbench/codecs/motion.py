@@ -15,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 import struct
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -75,16 +75,6 @@ class Motion(ParticleCodec):
     def prepared(self, whole: Particles, order: str = "keep") -> Self:
         """The codec for any part of these particles."""
         return dataclasses.replace(self, box=whole.box)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The configuration, which earlier values are no part of."""
-        return {"id": self.id, "box": None if self.box is None else list(self.box)}
-
-    @classmethod
-    def schema(cls) -> dict[str, Any]:
-        """The box is the only option."""
-        found = super().schema()
-        return {**found, "properties": {"box": found["properties"]["box"]}}
 
     def remark(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> str | None:
         """Whether the chunk was predicted in time, if it could be."""
