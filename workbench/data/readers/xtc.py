@@ -28,13 +28,14 @@ from workbench.data.trajectory import Frames, Trajectory
 from workbench.errors import WorkbenchError
 
 XTC_PRECISION = "xtc_precision"   # of metadata of positions: they are rounded to its inverse
-MOST_PLAIN = 9                    # atoms whose positions are not compressed
+MOST_PLAIN = 9                    # atoms whose positions are not rounded and compressed
 HEADER = np.dtype([
     ("magic", ">i4"), ("atoms", ">i4"), ("step", ">i4"), ("time", ">f4"), ("box", ">f4", (3, 3)), ("again", ">i4"),
 ])
-FEW = np.dtype([   # what is remembered of it
+KNOWN = np.dtype([   # what is remembered of a frame
     ("at", "i8"), ("atoms", "i4"), ("step", "i4"), ("time", "f4"), ("box", "f4", (3, 3)), ("precision", "f4"),
 ])
+PACKING = 32   # bytes of the precision, the extent and the coding of positions, before the number of bytes of these
 MAGICS = tuple(number.to_bytes(4, "big") for number in (1995, 2023))   # the second one for more than 300 million atoms
 
 
@@ -97,7 +98,7 @@ class XtcFrames(Frames):
         """These arrays of the frames from `begin` to `end`."""
         headers = _headers(*state_of(self.source))[0][begin:end]
         stated = {"cells": "box", "times": "time", "steps": "step"}
-        found = {name: _native(headers[stated[name]]) for name in names if name in stated}
+        found = {name: np.ascontiguousarray(headers[stated[name]]) for name in names if name in stated}
         if "positions" in names:
             found["positions"] = arrays_of_frame(self.source, __name__, "frames_between", [begin, end])["positions"]
         return found
@@ -143,27 +144,22 @@ def _headers(path: Path, *state: int) -> tuple[np.ndarray, int]:
     with path.open("rb") as file:
         while at + HEADER.itemsize <= size:
             file.seek(at)
-            start = file.read(FEW.itemsize + 40)
+            start = file.read(HEADER.itemsize + PACKING + 8)
             header = np.frombuffer(start, HEADER, 1)[0]
-            if header["magic"] not in (1995, 2023) or header["atoms"] < 1 or header["atoms"] != header["again"]:
+            if start[:4] not in MAGICS or header["atoms"] < 1 or header["atoms"] != header["again"]:
                 break
-            few, precision = header["atoms"] <= MOST_PLAIN, 0.0
-            if few:
-                end = at + HEADER.itemsize + 12 * int(header["atoms"])
+            if header["atoms"] <= MOST_PLAIN:
+                precision, end = 0.0, at + HEADER.itemsize + 12 * int(header["atoms"])
             else:
-                precision, wide = float(np.frombuffer(start, ">f4", 1, HEADER.itemsize)[0]), header["magic"] == 2023
-                stated = start[HEADER.itemsize + 32 :][: 8 if wide else 4]
+                precision = float(np.frombuffer(start, ">f4", 1, HEADER.itemsize)[0])
+                stated = start[HEADER.itemsize + PACKING :][: 4 if start[:4] == MAGICS[0] else 8]
                 nbytes = int.from_bytes(stated, "big")
-                end = at + HEADER.itemsize + 32 + len(stated) + (nbytes + 3) // 4 * 4
+                end = at + HEADER.itemsize + PACKING + len(stated) + (nbytes + 3) // 4 * 4
             if end > size:
                 break
             found.append((at, header["atoms"], header["step"], header["time"], header["box"], precision))
             at = end
-    return np.array(found, FEW), at
-
-
-def _native(array: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(array)
+    return np.array(found, KNOWN), at
 
 
 XTC = Format(
