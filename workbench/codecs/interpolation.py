@@ -33,7 +33,7 @@ import numpy as np
 from workbench.backend import Array
 from workbench.charts.looks import Look
 from workbench.codecs.codec import Codec, CodecFailed, Imitation, Tolerance, option
-from workbench.codecs.earlier import Earlier
+from workbench.codecs.earlier import PREDICTED, Earlier
 from workbench.codecs.gaps import repeated
 from workbench.codecs.interpolation_decoding import decoded
 from workbench.codecs.interpolation_encoding import MOST_DEAD, SAMPLED, Encoding, Trial
@@ -59,7 +59,6 @@ PROBED = 2**14        # values of each of a few parts that are tried on a lattic
 PARTS = 4             # so many, which are spread over the whole
 SMALL = 8000          # bytes, of which those of a part tell too little
 MAY_PAY = 1.1         # a lattice is tried for all values if it takes no more than so many times as much for these
-PREDICTED = "predicted from earlier steps"
 COPIES = 2            # of a model in an archive: the root is there twice
 
 
@@ -194,7 +193,8 @@ class Interpolation(InPieces):
         parts = split(self.id, data, shape, dtype)
         if self.earlier is not None:
             in_time = any(part[0] == IN_TIME for _, part in parts)
-            return PREDICTED if in_time else "coded without earlier steps, which predict too little of it"
+            said = "coded without earlier steps, which predict too little of it"
+            return f"{PREDICTED} from earlier steps" if in_time else said
         used = sum(part[0] == INTERPOLATED and Header.from_bytes(part)[0].model is not None for _, part in parts)
         return "coded with the model" if used else "coded without the model, with which they would be larger"
 

@@ -22,7 +22,7 @@ import numpy as np
 from workbench.charts.looks import Look
 from workbench.codecs.codec import Codec, CodecFailed, Imitation, ParticleCodec, Tolerance, option
 from workbench.codecs.columns import Columns
-from workbench.codecs.earlier import Earlier
+from workbench.codecs.earlier import PREDICTED, Earlier
 from workbench.codecs.lattice import LatticeCodec
 from workbench.codecs.motion_steps import COMPONENTS, Steps, Walk
 from workbench.codecs.prequantised import Prequantised
@@ -80,7 +80,7 @@ class Motion(ParticleCodec):
         """Whether the chunk was predicted in time, if it could be."""
         if data[:1] == bytes([IN_SPACE]) and not self._can_predict(shape):
             return None
-        return "predicted in time" if data[:1] == bytes([IN_TIME]) else "coded without time"
+        return f"{PREDICTED} in time" if data[:1] == bytes([IN_TIME]) else "coded without time"
 
     def _encode(self, values: np.ndarray, tolerance: Tolerance) -> bytes:
         if not self._can_predict(values.shape):
