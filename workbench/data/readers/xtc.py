@@ -61,26 +61,17 @@ def read(source: Source, *, frame: int = 0, box: FileBox = FROM_FILE, wrap: bool
 def frame_at(path: str, wanted: int) -> dict[str, Any]:
     """A frame, and how many there are. Forged bytes can crash the process that calls this."""
     formats = library("MDAnalysis.lib.formats.libmdaxdr", "xtc files")
-    name, state = Path(path).name, Path(path).stat()
-    starts = _starts(path, state.st_mtime_ns, state.st_size)
-    if not len(starts):
+    name, (headers, _) = Path(path).name, _headers(*state_of(Source.at(path)))
+    if not len(headers):
         raise WorkbenchError(f"{name} is truncated or damaged: it has no complete frame")
-    if wanted >= len(starts):
+    if wanted >= len(headers):
         raise WorkbenchError(f"frame {wanted} does not exist: {name} has fewer frames (counted from 0)")
     with formats.XTCFile(path) as frames:
-        frames.set_offsets(starts)
+        frames.set_offsets(headers["at"].astype(np.int64))
         frames.seek(wanted)
         found = frames.read()
     described = {"positions": found.x, "box": found.box, "step": found.step, "time": found.time, "precision": found.prec}
-    return {**described, "frames": len(starts)}
-
-
-@functools.lru_cache(maxsize=32)
-def _starts(path: str, *state: int) -> np.ndarray:
-    """Where each frame begins: only their headers are read for it."""
-    formats = library("MDAnalysis.lib.formats.libmdaxdr", "xtc files")
-    with formats.XTCFile(path) as frames:
-        return np.array(frames.calc_offsets())
+    return {**described, "frames": len(headers)}
 
 
 class XtcFrames(Frames):
@@ -151,10 +142,12 @@ def _headers(path: Path, *state: int) -> tuple[np.ndarray, int]:
             if header["atoms"] <= MOST_PLAIN:
                 precision, end = 0.0, at + HEADER.itemsize + 12 * int(header["atoms"])
             else:
+                before = HEADER.itemsize + PACKING + (4 if start[:4] == MAGICS[0] else 8)
+                if len(start) < before:
+                    break
                 precision = float(np.frombuffer(start, ">f4", 1, HEADER.itemsize)[0])
-                stated = start[HEADER.itemsize + PACKING :][: 4 if start[:4] == MAGICS[0] else 8]
-                nbytes = int.from_bytes(stated, "big")
-                end = at + HEADER.itemsize + PACKING + len(stated) + (nbytes + 3) // 4 * 4
+                nbytes = int.from_bytes(start[HEADER.itemsize + PACKING : before], "big")
+                end = at + before + (nbytes + 3) // 4 * 4
             if end > size:
                 break
             found.append((at, header["atoms"], header["step"], header["time"], header["box"], precision))
