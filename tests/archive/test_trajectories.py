@@ -110,7 +110,8 @@ def test_parts_are_those_of_the_whole(frames):
     assert not lazy.in_memory
     for ask, words in (
         (lambda: archive.read(frames=frames), "frame must be between"),
-        (lambda: archive.read(frames=1.5), "frames must be"), (lambda: archive.read(atoms="H"), "no atom is named"),
+        (lambda: archive.read(frames=1.5), "frames are a number or a slice"),
+        (lambda: archive.read(atoms="H"), "no atom is named"),
         (lambda: archive.read(), "frames and atoms"),
         (lambda: wb.compress(np.zeros(9), wb.Absolute(1)).read(frames=1), "are for trajectories"),
     ):

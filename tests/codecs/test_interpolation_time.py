@@ -147,7 +147,7 @@ def test_bytes_do_not_depend_on_the_number_of_threads():
     found = set()
     for threads in (1, 3):
         with backend.using_threads(threads):
-            codec = dataclasses.replace(get("interpolation", frozen=(), block=4096)).following(after(*earlier)._earlier)
+            codec = dataclasses.replace(get("interpolation", frozen=(), block=4096)).following(after(*earlier).earlier)
             data = codec.encode(values, Tolerance(absolute=1e-2))
             found.add((data, codec.decode(data, values.shape, values.dtype).tobytes()))
     assert len(found) == 1

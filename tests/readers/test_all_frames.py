@@ -103,6 +103,18 @@ def test_a_frame_that_is_cut_is_left_out_and_said(tmp_path, suffix):
     assert any("cut short" in one or "cannot be read" in one for one in cut.metadata["left_out"])
 
 
+def test_an_xtc_that_is_cut_anywhere_has_its_whole_frames(tmp_path):
+    path = written(tmp_path, sample(), ".xtc")
+    data = path.read_bytes()
+    starts = [at for at in range(0, len(data), 4) if data[at : at + 4] == (1995).to_bytes(4, "big")]
+    assert len(starts) == FRAMES
+    for length in range(starts[-1], len(data)):
+        cut = tmp_path / f"{length}.xtc"
+        cut.write_bytes(data[:length])
+        assert len(wb.open_trajectory(cut)) == FRAMES - 1
+    assert wb.open(cut).metadata["frames"] == FRAMES - 1
+
+
 def test_a_dcd_that_is_cut_says_so(tmp_path):
     path = written(tmp_path, sample(count=40), ".dcd")
     path.write_bytes(path.read_bytes()[:-300])

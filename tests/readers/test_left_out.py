@@ -106,7 +106,7 @@ def test_what_is_left_out_is_listed(tmp_path, make):
     assert all(got.startswith(wanted) for got, wanted in zip(found, expected, strict=True)), found
 
 
-@pytest.mark.parametrize("make", [trr, hdf5_snapshot, netcdf])
+@pytest.mark.parametrize("make", [hdf5_snapshot, netcdf])
 def test_info_shows_it(tmp_path, capsys, make):
     path, expected = make(tmp_path)
     assert main(["info", str(path), "--json"]) == 0
@@ -154,3 +154,12 @@ def test_the_header_of_genericio_is_parsed_once(tmp_path, monkeypatch):
     monkeypatch.setattr(reader.Header, "_variable", lambda self, *place: parsed.append(place) or original(self, *place))
     wb.open(tmp_path / "m")
     assert len(parsed) == len(ranks[0])
+
+
+def test_info_describes_all_frames_of_a_trajectory(tmp_path, capsys):
+    path, (_, cut) = trr_cut_short(tmp_path)
+    assert main(["info", str(path), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["frames"] == 2
+    assert len(told["left_out"]) == 1
+    assert told["left_out"][0].startswith(cut)

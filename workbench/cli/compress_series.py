@@ -28,7 +28,7 @@ def add_series(parser: argparse.ArgumentParser) -> None:
         "those before it; one that is there is gone on with"
     )
     parser.add_argument("--series", action="store_true", help=text)
-    text = "with --series, a step that needs no other after every N (default 16, or sooner where prediction does not pay)"
+    text = "with --series, a step that needs no other after every N (default 16 to 32, fewer where prediction fails)"
     parser.add_argument("--every", type=int, metavar="N", help=text)
 
 

@@ -91,6 +91,7 @@ def option(
 class Codec(ABC):
     """Base of all codecs. A subclass is a frozen dataclass whose fields are made with `option`.
 
+    Fields with `init=False`, such as values at earlier times, are no part of the configuration.
     `relative` codecs support a relative tolerance; the others get the logarithms of the values instead. `lossless` codecs
     ignore the tolerance. `finite` codecs cannot take NaN or infinities. `dimensions`, `dtypes` and `most_values` limit the
     input of `_encode`; larger arrays are cut into pieces. `contained` codecs decode any bytes, even forged ones, without
@@ -258,7 +259,7 @@ class Codec(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """The configuration, ready for JSON: `from_dict` restores the codec."""
-        return {"id": self.id, **{f.name: _plain(getattr(self, f.name)) for f in dataclasses.fields(self)}}
+        return {"id": self.id, **{f.name: _plain(getattr(self, f.name)) for f in dataclasses.fields(self) if f.init}}
 
     @classmethod
     def schema(cls) -> dict[str, Any]:
@@ -267,7 +268,7 @@ class Codec(ABC):
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "title": cls.title,
             "type": "object",
-            "properties": {f.name: _property(f) for f in dataclasses.fields(cls)},
+            "properties": {f.name: _property(f) for f in dataclasses.fields(cls) if f.init},
             "additionalProperties": False,
         }
 

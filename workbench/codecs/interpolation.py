@@ -25,7 +25,7 @@ import itertools
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
@@ -33,7 +33,7 @@ import numpy as np
 from workbench.backend import Array
 from workbench.charts.looks import Look
 from workbench.codecs.codec import Codec, CodecFailed, Imitation, Tolerance, option
-from workbench.codecs.earlier import Earlier
+from workbench.codecs.earlier import PREDICTED, Earlier
 from workbench.codecs.gaps import repeated
 from workbench.codecs.interpolation_decoding import decoded
 from workbench.codecs.interpolation_encoding import MOST_DEAD, SAMPLED, Encoding, Trial
@@ -59,7 +59,6 @@ PROBED = 2**14        # values of each of a few parts that are tried on a lattic
 PARTS = 4             # so many, which are spread over the whole
 SMALL = 8000          # bytes, of which those of a part tell too little
 MAY_PAY = 1.1         # a lattice is tried for all values if it takes no more than so many times as much for these
-PREDICTED = "predicted from earlier steps"
 COPIES = 2            # of a model in an archive: the root is there twice
 
 
@@ -105,7 +104,7 @@ class Interpolation(InPieces):
     fitted: bool = option(True, "whether weights are fitted to each pass: not is twice as fast, and files are larger")
     model: str | None = option(None, "a trained model as text, used where it saves room (none: fitted weights alone)")
 
-    _earlier: ClassVar[Earlier | None] = None   # of one codec, where `following` gave it steps: not an option
+    earlier: Earlier | None = field(default=None, init=False, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         """The configuration, without the usual values of options that decoding does not read: documents stay small."""
@@ -132,15 +131,16 @@ class Interpolation(InPieces):
     def _trained(self) -> Model | None:
         return None if self.model is None else Model.from_text(self.model)
 
-    def following(self, earlier: Earlier | None) -> Self:
+    def following(self, earlier: Earlier) -> Self:
         """The codec for a field whose values at earlier times are these, as they are decoded."""
-        return self._with(earlier)
+        bound = replace(self)
+        object.__setattr__(bound, "earlier", earlier)
+        return bound
 
-    def _with(self, earlier: Earlier | None, **options: Any) -> Self:
-        """The codec with other options and these earlier steps."""
+    def _with(self, **options: Any) -> Self:
+        """The codec with other options, after the same earlier steps."""
         found = replace(self, **options)
-        object.__setattr__(found, "_earlier", earlier)
-        return found
+        return found if self.earlier is None else found.following(self.earlier)
 
     def tuned(self, sample: np.ndarray, tolerance: Tolerance) -> Self:
         """The codec with the options that suit these values; refused if its model does not."""
@@ -152,14 +152,14 @@ class Interpolation(InPieces):
         plan = self._fixed or self._plan(crop, tolerance.value)
         if plan.bits < 8 * LEAST_BYTES:
             return self
-        return self._with(self._earlier, frozen=plan.frozen, finer=plan.finer, block=1 << plan.block_bits)
+        return self._with(frozen=plan.frozen, finer=plan.finer, block=1 << plan.block_bits)
 
     def worthwhile(self, sample: np.ndarray, tolerance: Tolerance, values: int) -> Self:
         """The codec without its model, where that takes more room in an archive than it saves."""
         if self._trained is None:
             return self
         require_dimensions(self._trained, sample.ndim)
-        crop, without = self._tried(sample, tolerance), self._with(self._earlier, model=None)
+        crop, without = self._tried(sample, tolerance), self._with(model=None)
         if crop is None:
             return self
         plain, modelled = (len(codec._encode_piece(crop, tolerance)) for codec in (without, self))
@@ -188,12 +188,13 @@ class Interpolation(InPieces):
 
     def remark(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> str | None:
         """Whether earlier steps were used, and the model."""
-        if self._earlier is None and self.model is None:
+        if self.earlier is None and self.model is None:
             return None
         parts = split(self.id, data, shape, dtype)
-        if self._earlier is not None:
+        if self.earlier is not None:
             in_time = any(part[0] == IN_TIME for _, part in parts)
-            return PREDICTED if in_time else "coded without earlier steps, which predict too little of it"
+            said = "coded without earlier steps, which predict too little of it"
+            return f"{PREDICTED} from earlier steps" if in_time else said
         used = sum(part[0] == INTERPOLATED and Header.from_bytes(part)[0].model is not None for _, part in parts)
         return "coded with the model" if used else "coded without the model, with which they would be larger"
 
@@ -227,7 +228,7 @@ class Interpolation(InPieces):
 
     def _known(self, values: np.ndarray) -> Known | None:
         """The earlier steps of these values; none of a piece of an array, and none without fitted weights."""
-        return None if self._earlier is None or not self.fitted else Known.of(self._earlier, values.shape, values.dtype)
+        return None if self.earlier is None or not self.fitted else Known.of(self.earlier, values.shape, values.dtype)
 
     @property
     def _drawn(self) -> bool:
@@ -284,12 +285,12 @@ class Interpolation(InPieces):
 
     def for_mean_errors(self) -> Self:
         """The codec whose trials compare sizes at an equal mean square error."""
-        return self._with(self._earlier, aim="psnr")
+        return self._with(aim="psnr")
 
     def _decode_piece(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         if data[:1] == bytes([ON_LATTICE]):
             return Prequantised()._decode_piece(data[1:], shape, dtype)
-        return decoded(data, shape, dtype, self._trained, 1, self._earlier).reshape(shape)
+        return decoded(data, shape, dtype, self._trained, 1, self.earlier).reshape(shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,7 +350,7 @@ class _Coarse(Codec):
         parts = split(self.codec.id, data, shape, dtype)
         if len(parts) > 1 or parts[0][1][0] == ON_LATTICE:   # pieces are cut anywhere; a lattice has no coarse grids
             return self.codec.decode(data, shape, dtype)
-        return decoded(parts[0][1], shape, dtype, self.codec._trained, self.spacing, self.codec._earlier).reshape(shape)
+        return decoded(parts[0][1], shape, dtype, self.codec._trained, self.spacing, self.codec.earlier).reshape(shape)
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,12 @@ import numpy as np
 
 from workbench import backend
 from workbench.codecs.codec import Tolerance
-from workbench.codecs.interpolation_fit import SURVEY, Sample, Weights
+from workbench.codecs.interpolation_fit import SURVEY, UNIT, Sample, Weights
 from workbench.codecs.interpolation_grid import Axes, Pass, coarsest, every, four_axes, passes, steps_of
 from workbench.codecs.interpolation_model import Model, networks_of
 from workbench.codecs.interpolation_stream import Blocks, Header, Rest, blocks_of, blocks_together, kind_of, targets_before
 from workbench.codecs.interpolation_time import (
     STEPS,
-    UNIT,
     Known,
     Multiples,
     coarsest_forecast,
@@ -38,13 +37,12 @@ RARE, MORE = 0.5, 2   # where a value takes fewer bits than this, so many times 
 IN_ROW = 4            # of these, next to each other, where they are so many
 LEAST_SAMPLED = 250   # with fewer, nothing is fitted
 MOST_DEAD = 0.3       # of a step, by which residuals are drawn to 0 where the mean square error counts
-SAMPLED_IN_TIME = 600    # targets to which multiples of earlier steps are fitted, at most,
-FEW = 3                  # times as many where a value takes few bits
-ALIKE = 0.1              # multiples as near to those of the pass before stay as they are
-LEAST_IN_TIME = 60       # and at least
-LEAST_SAVED = 50         # bits in a pass: multiples and other weights take about as many
-CLEARLY = 0.985          # an earlier step must save more than the rest of the bits, which the sample may only seem to save
 MANY = 20_000         # targets of a pass that is worth the fit of a second location
+SAMPLED_IN_TIME, LEAST_IN_TIME = 600, 60   # targets to which multiples of earlier steps are fitted, at most and at least
+FEW = 3               # times as many where a value takes few bits
+ALIKE = 0.1           # multiples as near to those of the pass before stay as they are
+LEAST_SAVED = 50      # bits in a pass: multiples and other weights take about as many
+CLEARLY = 0.985       # of the bits may be left with an earlier step: of smaller savings, the sample may be the reason
 
 
 @dataclass(frozen=True, eq=False)

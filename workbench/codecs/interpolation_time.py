@@ -22,10 +22,10 @@ from workbench import backend
 from workbench.codecs.codec import CodecFailed
 from workbench.codecs.earlier import Earlier
 from workbench.codecs.gaps import filled
+from workbench.codecs.interpolation_fit import UNIT
 from workbench.codecs.interpolation_grid import Axes, Pass
 
-UNIT = 2.0**-12   # of a multiple
-STEPS = 2         # earlier ones at most
+STEPS = 2   # earlier ones at most
 
 
 @dataclass(frozen=True, eq=False)

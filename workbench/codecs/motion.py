@@ -15,14 +15,14 @@ from __future__ import annotations
 import dataclasses
 import struct
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from workbench.charts.looks import Look
 from workbench.codecs.codec import Codec, CodecFailed, Imitation, ParticleCodec, Tolerance, option
 from workbench.codecs.columns import Columns
-from workbench.codecs.earlier import Earlier
+from workbench.codecs.earlier import PREDICTED, Earlier
 from workbench.codecs.lattice import LatticeCodec
 from workbench.codecs.motion_steps import COMPONENTS, Steps, Walk
 from workbench.codecs.prequantised import Prequantised
@@ -76,21 +76,11 @@ class Motion(ParticleCodec):
         """The codec for any part of these particles."""
         return dataclasses.replace(self, box=whole.box)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The configuration, which earlier values are no part of."""
-        return {"id": self.id, "box": None if self.box is None else list(self.box)}
-
-    @classmethod
-    def schema(cls) -> dict[str, Any]:
-        """The box is the only option."""
-        found = super().schema()
-        return {**found, "properties": {"box": found["properties"]["box"]}}
-
     def remark(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> str | None:
         """Whether the chunk was predicted in time, if it could be."""
         if data[:1] == bytes([IN_SPACE]) and not self._can_predict(shape):
             return None
-        return "predicted in time" if data[:1] == bytes([IN_TIME]) else "coded without time"
+        return f"{PREDICTED} in time" if data[:1] == bytes([IN_TIME]) else "coded without time"
 
     def _encode(self, values: np.ndarray, tolerance: Tolerance) -> bytes:
         if not self._can_predict(values.shape):

@@ -46,9 +46,9 @@ class Model:
     @property
     def arguments(self) -> dict[str, object]:
         """The weights as arguments of kernels."""
-        scale = np.where(self.scale > 0, np.exp2((self.scale.astype(np.float64) - LEAST) / EIGHTH), 0)
         return {
-            "of_rate": self.of_rate, "weight": self.location * UNIT, "scale": scale.reshape(-1), "lowest": self.lowest,
+            "of_rate": self.of_rate, "weight": self.location * UNIT, "scale": _weights_of(self.scale).reshape(-1),
+            "lowest": self.lowest,
         }
 
     def to_bytes(self) -> bytes:
@@ -95,6 +95,10 @@ def scale_for(terms: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 
 def lowest_of(terms: np.ndarray, scale: np.ndarray) -> int:
     """The quarter octave below which there are few scales."""
-    weight = np.where(scale > 0, np.exp2((scale.astype(np.float64) - LEAST) / EIGHTH), 0)
-    low = np.quantile(np.einsum("k,ks->s", weight, terms), RARE)
+    low = np.quantile(np.einsum("k,ks->s", _weights_of(scale), terms), RARE)
     return int(np.clip(np.floor(4 * np.log2(max(float(low), 2.0**-7))), LOWEST, HIGHEST))
+
+
+def _weights_of(scale: np.ndarray) -> np.ndarray:
+    """The weights of a scale that whole numbers stand for."""
+    return np.where(scale > 0, np.exp2((scale.astype(np.float64) - LEAST) / EIGHTH), 0)

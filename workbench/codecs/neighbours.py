@@ -16,7 +16,7 @@ import math
 import struct
 import zlib
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -76,15 +76,6 @@ class Neighbours(Codec):
         bound = dataclasses.replace(self)
         object.__setattr__(bound, "positions", positions)
         return bound
-
-    def to_dict(self) -> dict[str, Any]:
-        """The configuration, which the positions are no part of."""
-        return {"id": self.id}
-
-    @classmethod
-    def schema(cls) -> dict[str, Any]:
-        """There are no options."""
-        return {**super().schema(), "properties": {}}
 
     def _encode(self, values: Array, tolerance: Tolerance) -> bytes:
         positions = self._known(values.shape)

@@ -5,28 +5,18 @@ A table becomes its columns, an image a field, and a tensor what it is. Tensors 
 
 from __future__ import annotations
 
-import json
-import math
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from workbench.archive.collection import asdf_trees
 from workbench.archive.collection.dataset import Dataset
 from workbench.data.readers.numpy_files import arrays_of, is_npz
 from workbench.data.readers.source import Source
+from workbench.data.safetensors import tensors_and_metadata
 from workbench.errors import WorkbenchError
-
-MOST_HEADER = 2**27   # bytes of the description of tensors
-TENSORS = {
-    "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
-    "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1", "BOOL": "?",
-    "BF16": "bfloat16", "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2",
-}
 
 Reader = Callable[[Path], Any]
 
@@ -109,38 +99,5 @@ def _cards(header: Any) -> dict[str, Any]:
 
 @contextmanager
 def _safetensors(path: Path) -> Iterator[Dataset]:
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        if not 2 <= length <= min(MOST_HEADER, size - 8):
-            raise WorkbenchError(f"{path.name} must be a safetensors file; its header claims {length:,} of {size:,} bytes")
-        try:
-            header = json.loads(file.read(length))
-        except ValueError as error:
-            raise WorkbenchError(f"{path.name} must be a safetensors file; its header is no JSON: {error}") from None
-    if not isinstance(header, dict):
-        raise WorkbenchError(f"{path.name} must be a safetensors file; its header is a {type(header).__name__}")
-    described = header.pop("__metadata__", {})
-    tensors = {name: _tensor(path, name, stated, 8 + length, size) for name, stated in header.items()}
-    yield Dataset(tensors, {"": {"attributes": {str(key): str(value) for key, value in dict(described or {}).items()}}})
-
-
-def _tensor(path: Path, name: str, stated: Any, begin: int, size: int) -> np.ndarray:
-    """A tensor, mapped from the file; refused if it leads out of that."""
-    match stated:
-        case {"dtype": str(kind), "shape": [*shape], "data_offsets": [int(low), int(high)]} if kind in TENSORS:
-            dtype = _dtype(TENSORS[kind])
-            whole = all(type(axis) is int and axis >= 0 for axis in shape)
-            if whole and 0 <= low <= high <= size - begin and high - low == dtype.itemsize * math.prod(shape):
-                if low == high:
-                    return np.zeros(shape, dtype)
-                return np.memmap(path, dtype, "r", begin + low, tuple(shape))
-    raise WorkbenchError(f"{name!r} in {path.name} must be a tensor within the file; got {stated!r:.120}")
-
-
-def _dtype(name: str) -> np.dtype:
-    if name in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
-        import ml_dtypes
-
-        return np.dtype(getattr(ml_dtypes, name))
-    return np.dtype(name)
+    tensors, attributes = tensors_and_metadata(path)
+    yield Dataset(tensors, {"": {"attributes": attributes}})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -38,7 +37,7 @@ from workbench.codecs.portable import Portable
 from workbench.data.readers import open_trajectory
 from workbench.data.readers.leaving import left_out
 from workbench.data.trajectory import ARRAYS, OF_ATOMS, POSITIONS, Frames, InMemory, Trajectory
-from workbench.errors import GuaranteeBroken, WorkbenchError, briefly
+from workbench.errors import GuaranteeBroken, WorkbenchError
 from workbench.guarantees import PerSlice
 
 ONE_FRAME = "give frame=... for one frame as particles"
@@ -214,8 +213,9 @@ class TrajectoryContent(Content):
         """The frames and atoms of a pair; both may be slices or None, and atoms indices, a mask or names."""
         frames, atoms = region if isinstance(region, tuple) and len(region) == 2 else (region, None)
         whole = self.source(archive)
-        part = whole if frames is None else whole[_span(frames, len(whole))]
-        return (part if atoms is None else part.select(atoms)).loaded()
+        if frames is not None:
+            whole = whole[slice(*frames) if isinstance(frames, tuple | list) else frames]
+        return (whole if atoms is None else whole.select(atoms)).loaded()
 
     def region(self, ends: Ends) -> Any:
         raise WorkbenchError("a trajectory has no regions of space: choose frames and atoms")
@@ -296,21 +296,6 @@ def _labelled(archive: Archive, columns: Mapping[str, np.ndarray]) -> dict[str, 
             values = words[values]
         found[name] = values
     return found
-
-
-def _span(frames: Any, count: int) -> slice:
-    """Frames that are given as a slice, a pair of ends or a number."""
-    if isinstance(frames, slice):
-        return frames
-    try:
-        if isinstance(frames, tuple | list):
-            return slice(*frames)
-        number = operator.index(frames)
-    except TypeError:
-        raise WorkbenchError(f"frames must be a slice, a pair (start, stop) or a number; got {briefly(frames)}") from None
-    if not -count <= number < count:
-        raise WorkbenchError(f"frame must be between 0 and {count - 1}; got {number}")
-    return slice(number % count, number % count + 1)
 
 
 def _is_text(entry: Any) -> bool:

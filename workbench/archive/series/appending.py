@@ -34,9 +34,9 @@ from workbench.errors import WorkbenchError
 from workbench.ordering import stored_index
 
 KINDS = ("particles", "field", "variable")   # of content, whose archives say which step they are
-RUN = range(16, 33)   # steps from one key step to the next, unless requested otherwise:
-SHARE = 0.05          # as many as it takes until a key step adds less than this share to the bytes of a run,
-HARDLY = 0.98         # but no more once a step takes more than this share of the bytes of its key step
+SHORTEST, LONGEST = 16, 32   # steps from one key step to the next, unless requested otherwise:
+SHARE = 0.05                 # as many as it takes until a key step adds less than this share to the bytes of a run,
+HARDLY = 0.98                # but no more once a step takes more than this share of the bytes of its key step
 
 
 @dataclass(frozen=True)
@@ -112,14 +112,16 @@ class Appending:
         """Whether the next step is a key step: after so many steps, or where the last one gained nothing from others."""
         key = before.about.key
         run = before.about.number + 1 - key
-        if self.requested.every is not None or run < 2:
-            return run >= (self.requested.every or RUN.stop)
-        if not predicted_chunks(before.archive) or run >= RUN.stop - 1:
+        if self.requested.every is not None:
+            return run >= self.requested.every
+        if run < 2:
+            return False
+        if run >= LONGEST or not predicted_chunks(before.archive):
             return True
         of_key, of_last = data_nbytes(self.steps.open(key).archive), data_nbytes(before.archive)
         if of_last > HARDLY * of_key and (key or self.requested.order == "keep"):   # the first in free order is smaller
             return True
-        return run >= RUN.start and of_key - of_last < SHARE * run * of_last
+        return run >= SHORTEST and of_key - of_last < SHARE * run * of_last
 
     def _earlier(self, about: About) -> tuple[Opened, ...]:
         return tuple(self.steps.open(about.number - distance) for distance in range(1, len(about.before) + 1))

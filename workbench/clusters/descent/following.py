@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from workbench.clusters.descent.result import Descent
-from workbench.clusters.descent.step import Particles, Step, step_of
+from workbench.clusters.descent.step import Membership, Step, step_of
 from workbench.clusters.descent.succession import Succession
 from workbench.clusters.groups import Groups
 from workbench.clusters.matching import Pairs, common
@@ -25,7 +25,7 @@ class Following:
         self._min_members, self._keep_members = min_members, keep_members
         self._steps: list[Step] = []
         self._successions: list[Succession] = []
-        self._last: Particles | None = None
+        self._last: Membership | None = None
 
     def add(self, groups: Groups, ids: np.ndarray, time: float) -> None:
         """Follow the halos into the groups of the next step; ids must be distinct."""
@@ -40,7 +40,7 @@ class Following:
         return Descent(tuple(self._steps), tuple(self._successions), self._min_members)
 
 
-def _pairs(before: Particles, after: Particles) -> Pairs:
+def _pairs(before: Membership, after: Membership) -> Pairs:
     """The halos of two steps that share particles."""
     first, second = before.halo, after.halo
     if before.ids.dtype != after.ids.dtype or not np.array_equal(before.ids, after.ids):

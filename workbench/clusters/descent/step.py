@@ -61,8 +61,8 @@ class Step:
 
 
 @dataclass(frozen=True, eq=False)
-class Particles:
-    """The particles of a step: their ids, and the number of the halo of each, or NOBODY."""
+class Membership:
+    """The ids of the particles of a step, and the number of the halo of each, or NOBODY."""
 
     ids: np.ndarray
     halo: np.ndarray
@@ -70,7 +70,7 @@ class Particles:
 
 def step_of(
     groups: Groups, ids: np.ndarray, time: float, min_members: int, keep_members: bool
-) -> tuple[Step, Particles]:
+) -> tuple[Step, Membership]:
     """The halos of a step, and which halo each particle belongs to."""
     labels = backend.to_host(groups.labels)
     found = Halos.of(groups, min_members)
@@ -89,7 +89,7 @@ def step_of(
     if keep_members:
         members = _frozen(ids[inside[_stable(halo[inside])]])
     step = Step(time, _frozen(names[order]), _frozen(found.members[order]), _frozen(found.labels[order]), members)
-    return step, Particles(ids, halo)
+    return step, Membership(ids, halo)
 
 
 def checked_ids(given: Any, count: int, step: int) -> np.ndarray:

@@ -55,7 +55,7 @@ class TextFormat:
 
     following: Callable[[Source, Iterator[str], int, int], Any]   # the source, its lines, the frame wanted, its number
     atoms: Callable[[Any], int]
-    parsed: Callable[[Source, Any, int], Parsed]
+    parsed: Callable[[Source, Any], Parsed]
 
     def trajectory(self, source: Source, metadata: Mapping[str, Any], *left_out: list[str]) -> Trajectory:
         """All complete frames of a file."""
@@ -91,7 +91,7 @@ class TextFrames(Frames):
             file.seek(known_frames(self.source)[begin])
             lines = text_lines(file)
             for number in range(begin, end):
-                yield self.text.parsed(self.source, self.text.following(self.source, lines, number, number), number)
+                yield self.text.parsed(self.source, self.text.following(self.source, lines, number, number))
 
     def _require_alike(self, one: Parsed, number: int) -> None:
         """Refuse a frame of other arrays or atoms than the first one."""
@@ -134,7 +134,7 @@ def _counted(text: TextFormat, path: Path, *state: int) -> tuple[int, str]:
 def _without_cut(text: TextFormat, source: Source, last: Any, count: int) -> tuple[int, str]:
     """The frames without the last one, if its last line is cut: then there are as many lines as it should have."""
     try:
-        text.parsed(source, last, count - 1)
+        text.parsed(source, last)
     except WorkbenchError as error:
         if count == 1:
             raise

@@ -115,7 +115,7 @@ def _edges(source: Source, line: str) -> np.ndarray:
     return edges
 
 
-def _parsed(source: Source, found: tuple[str, list[str], str], number: int) -> Parsed:
+def _parsed(source: Source, found: tuple[str, list[str], str]) -> Parsed:
     """The arrays of a frame, and the names of its atoms."""
     title, lines, edges = found
     values, cell, stated = _numbers(source, lines), _edges(source, edges), _stated(title)

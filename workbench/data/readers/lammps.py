@@ -164,7 +164,7 @@ def _bounds(source: Source, frame: Frame) -> tuple[np.ndarray, np.ndarray]:
     return low, np.array([[x, 0, 0], [xy, y, 0], [xz, yz, z]])
 
 
-def _parsed(source: Source, frame: Frame, number: int) -> Parsed:
+def _parsed(source: Source, frame: Frame) -> Parsed:
     """The arrays of a frame; positions that are fractions of the cell become lengths, from its low corner on."""
     table, (low, edges) = _table(source, frame), _bounds(source, frame)
     spelling = _spelling(source, frame, table)

@@ -28,13 +28,14 @@ from workbench.data.trajectory import Frames, Trajectory
 from workbench.errors import WorkbenchError
 
 XTC_PRECISION = "xtc_precision"   # of metadata of positions: they are rounded to its inverse
-MOST_PLAIN = 9                    # atoms whose positions are not compressed
+MOST_PLAIN = 9                    # atoms whose positions are not rounded and compressed
 HEADER = np.dtype([
     ("magic", ">i4"), ("atoms", ">i4"), ("step", ">i4"), ("time", ">f4"), ("box", ">f4", (3, 3)), ("again", ">i4"),
 ])
-FEW = np.dtype([   # what is remembered of it
+KNOWN = np.dtype([   # what is remembered of a frame
     ("at", "i8"), ("atoms", "i4"), ("step", "i4"), ("time", "f4"), ("box", "f4", (3, 3)), ("precision", "f4"),
 ])
+PACKING = 32   # bytes of the precision, the extent and the coding of positions, before the number of bytes of these
 MAGICS = tuple(number.to_bytes(4, "big") for number in (1995, 2023))   # the second one for more than 300 million atoms
 
 
@@ -60,26 +61,17 @@ def read(source: Source, *, frame: int = 0, box: FileBox = FROM_FILE, wrap: bool
 def frame_at(path: str, wanted: int) -> dict[str, Any]:
     """A frame, and how many there are. Forged bytes can crash the process that calls this."""
     formats = library("MDAnalysis.lib.formats.libmdaxdr", "xtc files")
-    name, state = Path(path).name, Path(path).stat()
-    starts = _starts(path, state.st_mtime_ns, state.st_size)
-    if not len(starts):
+    name, (headers, _) = Path(path).name, _headers(*state_of(Source.at(path)))
+    if not len(headers):
         raise WorkbenchError(f"{name} is truncated or damaged: it has no complete frame")
-    if wanted >= len(starts):
+    if wanted >= len(headers):
         raise WorkbenchError(f"frame {wanted} does not exist: {name} has fewer frames (counted from 0)")
     with formats.XTCFile(path) as frames:
-        frames.set_offsets(starts)
+        frames.set_offsets(headers["at"].astype(np.int64))
         frames.seek(wanted)
         found = frames.read()
     described = {"positions": found.x, "box": found.box, "step": found.step, "time": found.time, "precision": found.prec}
-    return {**described, "frames": len(starts)}
-
-
-@functools.lru_cache(maxsize=32)
-def _starts(path: str, *state: int) -> np.ndarray:
-    """Where each frame begins: only their headers are read for it."""
-    formats = library("MDAnalysis.lib.formats.libmdaxdr", "xtc files")
-    with formats.XTCFile(path) as frames:
-        return np.array(frames.calc_offsets())
+    return {**described, "frames": len(headers)}
 
 
 class XtcFrames(Frames):
@@ -97,7 +89,7 @@ class XtcFrames(Frames):
         """These arrays of the frames from `begin` to `end`."""
         headers = _headers(*state_of(self.source))[0][begin:end]
         stated = {"cells": "box", "times": "time", "steps": "step"}
-        found = {name: _native(headers[stated[name]]) for name in names if name in stated}
+        found = {name: np.ascontiguousarray(headers[stated[name]]) for name in names if name in stated}
         if "positions" in names:
             found["positions"] = arrays_of_frame(self.source, __name__, "frames_between", [begin, end])["positions"]
         return found
@@ -143,27 +135,24 @@ def _headers(path: Path, *state: int) -> tuple[np.ndarray, int]:
     with path.open("rb") as file:
         while at + HEADER.itemsize <= size:
             file.seek(at)
-            start = file.read(FEW.itemsize + 40)
+            start = file.read(HEADER.itemsize + PACKING + 8)
             header = np.frombuffer(start, HEADER, 1)[0]
-            if header["magic"] not in (1995, 2023) or header["atoms"] < 1 or header["atoms"] != header["again"]:
+            if start[:4] not in MAGICS or header["atoms"] < 1 or header["atoms"] != header["again"]:
                 break
-            few, precision = header["atoms"] <= MOST_PLAIN, 0.0
-            if few:
-                end = at + HEADER.itemsize + 12 * int(header["atoms"])
+            if header["atoms"] <= MOST_PLAIN:
+                precision, end = 0.0, at + HEADER.itemsize + 12 * int(header["atoms"])
             else:
-                precision, wide = float(np.frombuffer(start, ">f4", 1, HEADER.itemsize)[0]), header["magic"] == 2023
-                stated = start[HEADER.itemsize + 32 :][: 8 if wide else 4]
-                nbytes = int.from_bytes(stated, "big")
-                end = at + HEADER.itemsize + 32 + len(stated) + (nbytes + 3) // 4 * 4
+                before = HEADER.itemsize + PACKING + (4 if start[:4] == MAGICS[0] else 8)
+                if len(start) < before:
+                    break
+                precision = float(np.frombuffer(start, ">f4", 1, HEADER.itemsize)[0])
+                nbytes = int.from_bytes(start[HEADER.itemsize + PACKING : before], "big")
+                end = at + before + (nbytes + 3) // 4 * 4
             if end > size:
                 break
             found.append((at, header["atoms"], header["step"], header["time"], header["box"], precision))
             at = end
-    return np.array(found, FEW), at
-
-
-def _native(array: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(array)
+    return np.array(found, KNOWN), at
 
 
 XTC = Format(

@@ -120,7 +120,7 @@ def _recognises(source: Source) -> bool:
     return _has_numbers(lines[2], _column(lines[1], "pos", 1) or 0) or "Properties=" in lines[1]
 
 
-def _parsed(source: Source, found: tuple[str, list[str]], number: int) -> Parsed:
+def _parsed(source: Source, found: tuple[str, list[str]]) -> Parsed:
     """The arrays of a frame, and what its atoms are called."""
     comment, lines = found
     arrays, cell = {"positions": _positions(source, comment, lines)}, _lattice(source, comment)

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 
 from workbench.data.readers.libraries import library
+from workbench.data.readers.xtc import MOST_PLAIN
 from workbench.data.trajectory import Trajectory
 from workbench.data.writers.written import Output, Written, precision_for
 from workbench.errors import WorkbenchError
 
-MOST = 2**31 - 2       # of a rounded coordinate
-MOST_PLAIN = 9         # atoms that are not rounded
+MOST = 2**31 - 2   # of a rounded coordinate
 
 
 def write_xtc(trajectory: Trajectory, path: Path, within: float | None) -> Written:

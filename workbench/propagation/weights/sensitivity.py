@@ -22,11 +22,10 @@ from workbench.json_values import json_value
 from workbench.progress import Progress
 from workbench.propagation.weights.allocation import allocated
 from workbench.propagation.weights.bounding import Bounded, bounded, scale_of
-from workbench.propagation.weights.charts import sensitivity_chart
+from workbench.propagation.weights.charts import named, sensitivity_chart
 from workbench.propagation.weights.quality import Checked
 
 Groups = Mapping[str, Sequence[str]]   # the names of the tensors of each group
-
 
 
 class Solution(NamedTuple):
@@ -82,7 +81,7 @@ class Sensitivity:
         return f"Sensitivity({len(self.groups)} groups x {len(self.shares)} bounds; most sensitive: {most})"
 
     def _repr_html_(self) -> str:
-        head = ["group", *("exact" if share == 0 else f"{share:.3g} rms" for share in self.shares)]
+        head = ["group", *map(named, self.shares)]
         rows = [
             [name, *("" if math.isnan(loss) else f"{loss:.2e}, {size:,.0f} B" for loss, size in zip(*row, strict=True))]
             for name, *row in zip(self.groups, self.loss, self.sizes, strict=True)

@@ -14,11 +14,11 @@ import numpy as np
 
 from workbench.archive.collection.names import require_name
 from workbench.backend import to_host
+from workbench.data.safetensors import read_safetensors
 from workbench.data.variable import Form
 from workbench.errors import WorkbenchError, briefly
 from workbench.propagation.language.gguf_file import read_tensors
 from workbench.propagation.language.model import LanguageModel
-from workbench.propagation.weights.safetensors import read_safetensors
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench.data.variable import Form
 from workbench.errors import WorkbenchError, briefly
 
 MOST_HEADER = 10**8   # bytes
@@ -38,6 +39,11 @@ def read_safetensors(path: str | Path) -> dict[str, np.ndarray]:
     ...     read_safetensors(path)["w"].tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
+    return tensors_and_metadata(path)[0]
+
+
+def tensors_and_metadata(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """The tensors, and what the file says beside them."""
     file = Path(path)
     if not file.is_file():
         raise WorkbenchError(f"there is no file {file}: give the path of a safetensors file")
@@ -47,13 +53,13 @@ def read_safetensors(path: str | Path) -> dict[str, np.ndarray]:
         if not 2 <= length <= min(MOST_HEADER, size - 8):
             raise WorkbenchError(f"{file} is no safetensors file: its header would have {length:,} of {size:,} bytes")
         header = _header(file, stream.read(length))
-    start = 8 + length
+    start, stated = 8 + length, header.pop(METADATA, None)
     data = np.memmap(file, np.uint8, "r", start) if size > start else np.zeros(0, np.uint8)
-    found = {name: _tensor(file, name, stated, data) for name, stated in header.items() if name != METADATA}
+    found = {name: _tensor(file, name, described, data) for name, described in header.items()}
     used = sum(tensor.nbytes for tensor in found.values())
     if used != len(data):
         raise WorkbenchError(f"{file} must hold {used:,} bytes of tensors; got {len(data):,}: get the file again")
-    return found
+    return found, {key: str(value) for key, value in stated.items()} if isinstance(stated, dict) else {}
 
 
 def write_safetensors(path: str | Path, tensors: Mapping[str, Any]) -> Path:
@@ -104,7 +110,7 @@ def _tensor(file: Path, name: str, stated: Any, data: np.ndarray) -> np.ndarray:
             raise WorkbenchError(f"{file}: {name!r} needs a dtype, a shape and data_offsets; got {briefly(stated)}")
     if kind not in _TYPES:
         raise WorkbenchError(f"{file}: {name!r} must be of a type out of {', '.join(_TYPES)}; got {kind!r:.40}")
-    dtype = _dtype(_TYPES[kind])
+    dtype = Form(_TYPES[kind], ()).numpy
     whole = all(type(length) is int and length >= 0 for length in shape)
     if not (whole and 0 <= begin <= end <= len(data) and end - begin == math.prod(shape) * dtype.itemsize):
         raise WorkbenchError(
@@ -114,12 +120,3 @@ def _tensor(file: Path, name: str, stated: Any, data: np.ndarray) -> np.ndarray:
     part = data[begin:end]
     aligned = part if (part.ctypes.data % dtype.itemsize == 0) else part.copy()
     return aligned.view(dtype).reshape(shape)
-
-
-def _dtype(name: str) -> np.dtype:
-    try:
-        return np.dtype(name)
-    except TypeError:
-        from workbench.data.variable import Form
-
-        return Form(name, ()).numpy   # by ml_dtypes, or a sentence that says to install it
