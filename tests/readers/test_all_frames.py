@@ -238,6 +238,9 @@ def test_times_that_are_not_even_are_said(tmp_path):
     times = np.array([0, 1, 3, 4, 9.0])
     said = write_trajectory(sample(times=times), tmp_path / "walk.dcd", ".dcd")
     assert "times, which do not rise evenly with the steps" in said.left_out
+    for bad in (np.inf, -np.inf, np.nan):
+        other = wb.Trajectory(sample().positions, times=np.array([bad, 0, 1, 2, 3.0]))
+        assert "times" in " ".join(write_trajectory(other, tmp_path / f"{bad}.dcd", ".dcd").left_out)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

@@ -37,7 +37,8 @@ def _times(trajectory: Trajectory) -> tuple[int, int, float, tuple[str, ...]]:
     stated = trajectory.metadata.get("steps")
     steps, times = trajectory.steps, trajectory.times
     apart = 1.0 if times is None or len(times) < 2 else float(times[1] - times[0])
-    counted = np.arange(len(trajectory)) + (0 if times is None or not apart > 0 else round(float(times[0]) / apart))
+    first = 0.0 if times is None or not apart > 0 else float(times[0]) / apart
+    counted = np.arange(len(trajectory)) + (round(first) if abs(first) < 2**31 else 0)
     known = counted if steps is None else steps.astype(np.int64)
     every = int(known[1] - known[0]) if len(known) > 1 else 1
     even = every > 0 and bool((np.diff(known) == every).all()) and min(known[0], every) >= 0

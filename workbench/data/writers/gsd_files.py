@@ -44,7 +44,9 @@ def write_gsd(trajectory: Trajectory, path: Path, within: float | None) -> Writt
     return output.done()
 
 
-def _name(particles: Any, trajectory: Trajectory, types: tuple[list[str], np.ndarray] | None, numbers: Sequence[str]) -> None:
+def _name(
+    particles: Any, trajectory: Trajectory, types: tuple[list[str], np.ndarray] | None, numbers: Sequence[str]
+) -> None:
     if types is not None:
         particles.types, particles.typeid = types
     for name in numbers:
