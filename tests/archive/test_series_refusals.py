@@ -151,6 +151,31 @@ def test_folders_that_are_none_are_refused(tmp_path: Path) -> None:
         series.at(1.0)
 
 
+@pytest.mark.parametrize("name", ["step-999999999999999999999999.zip", "step-000100000.zip", "step-1000000.zip"])
+def test_a_file_that_can_be_no_step_is_told(fields: wb.Series, name: str) -> None:
+    shutil.copy(fields.path / "step-000005.zip", fields.path / name)
+    if name == "step-000100000.zip":   # no name of a step
+        assert len(wb.Series(fields.path)) == 6
+        return
+    with pytest.raises(wb.WorkbenchError, match=r"series has 7 steps, and step-\d+\.zip, which can be none of them"):
+        wb.Series(fields.path).verify()
+
+
+def test_runs_that_are_too_long_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(wb.WorkbenchError, match="every must be"):
+        wb.Series(tmp_path / "series", wb.Absolute(1e-3), every=65)
+
+
+@pytest.mark.long
+def test_the_last_step_of_the_longest_run_is_read_alone(tmp_path: Path) -> None:
+    series = wb.Series(tmp_path / "series", wb.Absolute(1e-3), "interpolation", every=64)
+    for number in range(64):
+        series.append(field(number), number)
+    assert series.certificate.keys == (0,)
+    last = wb.Series(series.path)[63].decompress()   # which decodes all others, each inside of the next
+    assert np.abs(last.values - field(63).values).max() <= 1.0001e-3
+
+
 def test_several_snapshots_are_no_archive(tmp_path: Path) -> None:
     for number in range(2):
         np.save(tmp_path / f"snap_{number}.npy", POINTS)

@@ -76,6 +76,8 @@ def test_one_frame_is_particles(run, walk, tmp_path):
         (("decompress", "{archive}", "{dir}/x.xtc", "--region", "0:1,0:1,0:1"), "--region is for particles and fields"),
         (("decompress", "{archive}", "{dir}/x.xtc", "--frames", "9:"), "at least one frame"),
         (("decompress", "{archive}", "{dir}/x.xtc", "--frames", "a"), "expected first:end"),
+        (("decompress", "{archive}", "{dir}/x.xtc", "--frames", "::0"), "a slice whose step is 0"),
+        (("decompress", "{archive}", "{dir}/x.xtc", "--atoms", "0:1000000000000"), "--atoms must end at most at 20"),
         (("decompress", "{archive}", "{dir}/x.xtc", "--atoms", "C"), "have no names|no atom is named"),
         (("decompress", "{field}", "{dir}/x.xtc"), r"\.xtc is for trajectories; .* holds a field"),
         (("decompress", "{field}", "{dir}/x.npy", "--frames", "1"), "--frames is for trajectories"),

@@ -46,6 +46,13 @@ def test_a_file_by_definition(tmp_path):
     ({"w": {"dtype": "F32", "shape": [-2], "data_offsets": [0, 8]}}, b"12345678", "cannot be the bytes"),
     ({"w": {"dtype": "F32", "shape": [2], "data_offsets": [8, 16]}}, b"12345678", "cannot be the bytes 8 to 16 of 8"),
     ({"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}, b"12345678", "must hold 4 bytes of tensors; got 8"),
+    (b"[" * 10**5, b"", "its header is no JSON"),
+    ({"w": {"dtype": "F32", "shape": [1] * 70, "data_offsets": [0, 4]}}, b"1234", "cannot be the bytes 0 to 4 of 4"),
+    ({"w": {"dtype": "F32", "shape": [2**62, 2**62, 0], "data_offsets": [0, 0]}}, b"", "cannot be the bytes 0 to 0 of 0"),
+    ({name: {"dtype": "F32", "shape": [2], "data_offsets": [at, at + 8]} for name, at in [("a", 0), ("b", 4)]},
+     b"1" * 16, "'b' and the one before overlap"),
+    ({name: {"dtype": "F32", "shape": [2], "data_offsets": [at, at + 8]} for name, at in [("a", 0), ("b", 12)]},
+     b"1" * 20, "'b' and the one before leave bytes out"),
 ])
 def test_files_that_contradict_themselves_are_refused(tmp_path, header, data, message):
     head = header if isinstance(header, bytes) else json.dumps(header).encode()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from conftest import ROOT
+from workbench import WorkbenchError
 from workbench.propagation import (
     Bounded,
     LowRank,
@@ -315,3 +316,23 @@ def test_the_reductions_of_a_language_model_are_ordered_as_published_for_it():
     damage = {name: found[name].divergence.value for name in reference}
     assert damage["75%"] < damage["bounded"] < damage["50%"] < damage["2:4"] < min(damage["block"], damage["rank"])
     assert found["75%"].bits / found["bounded"].bits > 3.5
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 4), (4, 0)])
+@pytest.mark.parametrize("kind", [Prune, LowRank, StuckCells])
+def test_no_weights_are_refused(kind, shape):
+    with pytest.raises(WorkbenchError, match="needs at least one weight at 'weights'"):
+        kind("weights").apply(np.zeros(shape), np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("scale", [1e-320, 1e-200, 1e200, 1e300])
+def test_weights_of_any_scale(scale):
+    weights = np.random.default_rng(0).normal(size=(8, 8)) * scale
+    largest = np.abs(weights).max()
+    levels = StuckCells("weights", bits=3).apply(weights, np.random.default_rng(0)).values
+    assert np.abs(levels - weights).max() <= 0.52 * largest / 7
+    assert np.abs(levels).max() == largest
+    assert np.count_nonzero(Prune("weights", keep=0.5, pattern="block", format=None).apply(weights).values) == 32
+    if scale > 1e39:
+        with pytest.raises(WorkbenchError, match=r"bfloat16 holds numbers up to 3.38953e\+38; got larger ones"):
+            Prune("weights", format="bfloat16").apply(weights)

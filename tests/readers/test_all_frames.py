@@ -204,3 +204,67 @@ def test_units_are_converted_and_said(tmp_path):
         write_trajectory(walk, tmp_path / "walk.mp4", ".mp4")
     with pytest.raises(WorkbenchError, match=r"holds coordinates up to 2.14748e\+06 nm; got 1e\+07"):
         write_trajectory(wb.Trajectory(np.full((1, 10, 3), 1e7)), tmp_path / "far.xtc", ".xtc")
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_names_that_a_format_does_not_hold_are_written_otherwise(tmp_path, suffix):
+    atoms = {
+        "name": ["a b", "", "Ω", "longer"] * 3, "element": ["C l", "", "\n7", "O"] * 3,
+        "residue": np.array(["A1", "B2", "C3", "D4"] * 3), "mass": np.array(["heavy"] * 12),
+    }
+    walk = sample(atoms=atoms)
+    path = tmp_path / f"walk{suffix}"
+    said = write_trajectory(walk, path, suffix)
+    back = wb.open_trajectory(path)
+    assert np.abs(back.positions / in_unit(walk, suffix) - walk.positions).max() <= said.rounding + 1e-6
+    for name, column in atoms.items():
+        kept = name in back.atoms and np.array_equal(back.atoms[name], column)
+        assert kept or f"the column {name} of atoms" in " ".join((*said.left_out, *said.notes))
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize(
+    "steps", [np.arange(FRAMES) * 2**40, -np.arange(FRAMES), np.full(FRAMES, 7)], ids=["huge", "falling", "equal"]
+)
+def test_steps_that_a_format_does_not_hold_are_left_out(tmp_path, suffix, steps):
+    path = tmp_path / f"walk{suffix}"
+    said = write_trajectory(sample(steps=steps), path, suffix)
+    back = wb.open_trajectory(path)
+    kept = "steps" in back.arrays and np.array_equal(back.steps, steps)
+    assert kept or "steps" in " ".join(said.left_out)
+
+
+def test_times_that_are_not_even_are_said(tmp_path):
+    times = np.array([0, 1, 3, 4, 9.0])
+    said = write_trajectory(sample(times=times), tmp_path / "walk.dcd", ".dcd")
+    assert "times, which do not rise evenly with the steps" in said.left_out
+    for bad in (np.inf, -np.inf, np.nan):
+        other = wb.Trajectory(sample().positions, times=np.array([bad, 0, 1, 2, 3.0]))
+        assert "times" in " ".join(write_trajectory(other, tmp_path / f"{bad}.dcd", ".dcd").left_out)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_rounding_beside_what_is_not_finite_is_measured(tmp_path, suffix, bad):
+    positions = np.random.default_rng(2).random((FRAMES, ATOMS, 3))
+    positions[1, 3, 2] = bad
+    walk, path = wb.Trajectory(positions, metadata={"units": NM}), tmp_path / f"walk{suffix}"
+    try:
+        said = write_trajectory(walk, path, suffix)
+    except WorkbenchError as error:
+        assert suffix in (".xtc", ".gro")
+        assert "write .trr" in str(error)   # noqa: PT017
+        return
+    back = wb.open_trajectory(path).positions.astype(np.float64) / in_unit(walk, suffix)
+    assert np.array_equal(np.isfinite(back), np.isfinite(positions))
+    finite = np.isfinite(positions)
+    error = np.abs(back[finite] - positions[finite]).max()
+    assert error <= said.rounding * 1.0001 + 1e-15
+    assert suffix not in (".dcd", ".gsd") or said.rounding > 1e-9
+
+
+def test_numbers_too_large_for_a_format_are_refused(tmp_path):
+    large = wb.Trajectory(np.full((1, 12, 3), 1e300), metadata={"units": NM})
+    for suffix in (".dcd", ".gsd", ".gro", ".xtc"):
+        with pytest.raises(WorkbenchError, match=r"write \.(npz|trr)"):
+            write_trajectory(large, tmp_path / f"large{suffix}", suffix)

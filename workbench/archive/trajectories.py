@@ -120,8 +120,9 @@ def _told(blocks: Sequence[Block]) -> dict[str, Any]:
     """The first and last time, and the cell of the first frame, for those who look at the archive."""
     found: dict[str, Any] = {}
     if "times" in blocks[0].small:
-        found["times"] = [float(blocks[0].small["times"][0]), float(blocks[-1].small["times"][-1])]
-    if "cells" in blocks[0].small:
+        times = [float(blocks[0].small["times"][0]), float(blocks[-1].small["times"][-1])]
+        found |= {"times": times} if np.isfinite(times).all() else {}
+    if "cells" in blocks[0].small and np.isfinite(blocks[0].small["cells"][0]).all():
         found["cell"] = blocks[0].small["cells"][0].astype(np.float64).tolist()
     return found
 

@@ -48,6 +48,8 @@ def atoms_of(text: str, count: int) -> list[str] | list[int]:
     found: list[int] = []
     for word in words:
         first, colon, end = word.partition(":")
+        if colon and int(end or count) > count:
+            raise WorkbenchError(f"--atoms must end at most at {count}, the number of atoms; got {word}")
         found += range(int(first or 0), int(end or count)) if colon else [int(first)]
     return found
 

@@ -21,6 +21,7 @@ from workbench.data.variable import Form
 from workbench.errors import WorkbenchError, briefly
 
 MOST_HEADER = 10**8   # bytes
+MOST_AXES = 32
 METADATA = "__metadata__"
 _TYPES = {
     "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "F8_E4M3": "float8_e4m3fn",
@@ -56,7 +57,12 @@ def tensors_and_metadata(path: str | Path) -> tuple[dict[str, np.ndarray], dict[
     start, stated = 8 + length, header.pop(METADATA, None)
     data = np.memmap(file, np.uint8, "r", start) if size > start else np.zeros(0, np.uint8)
     found = {name: _tensor(file, name, described, data) for name, described in header.items()}
-    used = sum(tensor.nbytes for tensor in found.values())
+    used = 0
+    for begin, end, name in sorted((*header[name]["data_offsets"], name) for name in found):
+        if begin != used:
+            between = "overlap" if begin < used else "leave bytes out"
+            raise WorkbenchError(f"{file}: tensors must follow each other, but {name!r} and the one before {between}")
+        used = end
     if used != len(data):
         raise WorkbenchError(f"{file} must hold {used:,} bytes of tensors; got {len(data):,}: get the file again")
     return found, {key: str(value) for key, value in stated.items()} if isinstance(stated, dict) else {}
@@ -94,7 +100,7 @@ def write_safetensors(path: str | Path, tensors: Mapping[str, Any]) -> Path:
 def _header(file: Path, text: bytes) -> dict[str, Any]:
     try:
         header = json.loads(text)
-    except ValueError as error:   # of Unicode, too
+    except (ValueError, RecursionError) as error:   # of Unicode, too
         raise WorkbenchError(f"{file} is no safetensors file: its header is no JSON: {error}") from None
     if not isinstance(header, dict):
         raise WorkbenchError(f"{file} is no safetensors file: its header must be a mapping; got {briefly(header)}")
@@ -111,7 +117,8 @@ def _tensor(file: Path, name: str, stated: Any, data: np.ndarray) -> np.ndarray:
     if kind not in _TYPES:
         raise WorkbenchError(f"{file}: {name!r} must be of a type out of {', '.join(_TYPES)}; got {kind!r:.40}")
     dtype = Form(_TYPES[kind], ()).numpy
-    whole = all(type(length) is int and length >= 0 for length in shape)
+    whole = len(shape) <= MOST_AXES and all(type(length) is int and 0 <= length < 2**48 for length in shape)
+    whole = whole and math.prod(length or 1 for length in shape) < 2**60   # of no values, too
     if not (whole and 0 <= begin <= end <= len(data) and end - begin == math.prod(shape) * dtype.itemsize):
         raise WorkbenchError(
             f"{file}: {name!r} of shape {briefly(shape)} cannot be the bytes {begin} to {end} of {len(data):,}: "

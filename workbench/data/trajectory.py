@@ -151,6 +151,8 @@ class Trajectory:
     def __getitem__(self, frames: int | slice) -> Trajectory:
         """Some of the frames; one alone is a trajectory of one frame."""
         if isinstance(frames, slice):
+            if frames.step is not None and frames.step == 0:
+                raise WorkbenchError("frames must be every 1st, 2nd, ... one; got a slice whose step is 0")
             return self._part(self._span[frames], self._chosen, self.atoms)
         try:
             at = self._span[operator.index(frames)]

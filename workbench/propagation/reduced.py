@@ -23,7 +23,7 @@ from workbench.propagation.weight_arrays import changed_weights, entropy_of, fin
 Pattern = Literal["free", "2:4", "block"]
 BLOCK = 4   # the side of a block of weights
 GROUP, OF_GROUP = 4, 2   # of four neighbours two are kept, as the tensor cores of GPUs take it
-LARGEST_HALF = 65504.0
+LARGEST = {"float16": (65504.0, "'bfloat16'"), "bfloat16": (2.0**128 - 2.0**120, "None")}   # and what to give instead
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,9 +60,10 @@ class Reduced(Perturbation):
         """Kept numbers, rounded to their format."""
         if self.format is None:
             return numbers
-        if self.format == "float16" and numbers.size and abs(numbers).max() > LARGEST_HALF:
+        largest, other = LARGEST[self.format]
+        if numbers.size and abs(numbers).max() > largest:
             raise WorkbenchError(
-                f"float16 holds numbers up to {LARGEST_HALF:g}; got larger ones at {self.site!r}: give format='bfloat16'"
+                f"{self.format} holds numbers up to {largest:g}; got larger ones at {self.site!r}: give format={other}"
             )
         single = np.ascontiguousarray(numbers, np.float32)
         return from_stored(stored_bits(single, self.format), self.format).astype(np.float64)
@@ -117,7 +118,7 @@ class Prune(Reduced):
         """Which weights are in the kept blocks, and the bits that say which blocks are."""
         lines, columns = weights.shape[-2:]
         starts = [np.arange(0, side, BLOCK) for side in (lines, columns)]
-        squares = weights.reshape(-1, lines, columns) ** 2
+        squares = (weights / (abs(weights).max() or 1.0)).reshape(-1, lines, columns) ** 2   # of any scale
         sums = np.add.reduceat(np.add.reduceat(squares, starts[0], axis=1), starts[1], axis=2)
         sizes = np.multiply.outer(*(np.diff([*each, side]) for each, side in zip(starts, (lines, columns), strict=True)))
         kept, extra = _largest(sums / sizes, self.keep)

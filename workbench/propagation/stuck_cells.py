@@ -77,7 +77,7 @@ class StuckCells(Perturbation):
         full = cells.max()
         if self.bits is not None and full > 0:
             levels = 2**self.bits - 1
-            cells = np.rint(cells * (levels / full)) * (full / levels)
+            cells = np.rint(cells / full * levels) / levels * full
         note: dict[str, object] = {}
         if self.off or self.on:
             seed = self._seed(draws)

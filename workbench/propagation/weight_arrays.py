@@ -13,9 +13,11 @@ from workbench.propagation.perturbation import Changed, Perturbation
 
 
 def require_floats(perturbation: Perturbation, values: Array) -> None:
-    """Refuse weights that are no real floating-point numbers."""
+    """Refuse weights that are no real floating-point numbers, or none at all."""
+    kind = type(perturbation).__name__
+    if not values.size:
+        raise WorkbenchError(f"{kind} needs at least one weight at {perturbation.site!r}; got shape {values.shape}")
     if values.dtype.kind != "f":
-        kind = type(perturbation).__name__
         raise WorkbenchError(f"{kind} needs floating-point weights at {perturbation.site!r}; got {values.dtype}")
 
 

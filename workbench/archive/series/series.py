@@ -47,10 +47,10 @@ class Series(Sequence[Any]):
     With a bound, a series is begun, or gone on with; the options are those of `wb.compress`, and hold for every step.
     Without one, the series in the folder is opened, and `append` goes on with it.
 
-    Fields and particles are predicted from the two steps before, where that makes them smaller. Every `every` steps is a
-    key step, which needs no other (by default after 16 to 32, and sooner where prediction does not pay). Particles are kept
-    in the order of the first step: that given or, with `order="free"`, one along a curve. Those of later steps are found by
-    their ids, which are stored once; particles may appear and vanish.
+    Fields and particles are predicted from the two steps before, where that makes them smaller. Every `every` steps (1 to
+    64) is a key step, which needs no other (by default after 16 to 32, and sooner where prediction does not pay).
+    Particles are kept in the order of the first step: that given or, with `order="free"`, one along a curve. Those of
+    later steps are found by their ids, which are stored once; particles may appear and vanish.
 
     >>> import tempfile, workbench as wb
     >>> folder = tempfile.TemporaryDirectory()

@@ -6,6 +6,7 @@ predicted from, and their checksums. So the files alone are the series, and none
 
 from __future__ import annotations
 
+import math
 import re
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -32,6 +33,8 @@ from workbench.errors import WorkbenchError
 
 VANISHED, APPEARED = "series.vanished", "series.appeared"   # of particles: rows of the step before, and ids of new ones
 MOST_EARLIER = 2    # steps that a step is predicted from
+MOST_RUN = 64       # steps of a run: the last is decoded after all others, each inside of the next
+MOST_MISSING = 10**4   # steps, beyond which the numbers of files are wrong
 OPENED = 64         # steps that stay opened
 _UNFINISHED = re.compile(r"\.step-(\d{6,})\.zip\.")   # hidden names, as `placing.py` gives them
 _NAME = re.compile(r"step-(\d{6,})\.zip")
@@ -66,8 +69,9 @@ class About:
             found = cls(**{**stated, "before": tuple(stated["before"])})
             numbers = (found.number, found.key, found.appeared, found.vanished, 0 if found.ids is None else found.ids)
             plain = all(type(number) is int and number >= 0 for number in numbers) and type(found.time) in (int, float)
-            known = plain and found.key <= found.number and len(found.before) <= min(MOST_EARLIER, found.number - found.key)
-            if not known or (found.ids or 0) > found.number:
+            run = found.number - found.key
+            known = plain and 0 <= run < MOST_RUN and len(found.before) <= min(MOST_EARLIER, run)
+            if not (known and math.isfinite(found.time)) or (found.ids or 0) > found.number:
                 raise ValueError
         except (TypeError, KeyError, ValueError):
             raise WorkbenchError(f"{where} must state which step of a series it is; got {stated!r:.120}") from None
@@ -107,7 +111,13 @@ class Steps:
     def numbers(self) -> list[int]:
         """The numbers of the steps that there are, rising."""
         found = (_NAME.fullmatch(path.name) for path in self.folder.iterdir()) if self.folder.is_dir() else ()
-        return sorted(int(one.group(1)) for one in found if one)
+        numbers = sorted(number for one in found if one and self.path(number := int(one.group(1))).name == one.string)
+        if numbers and numbers[-1] >= len(numbers) + MOST_MISSING:
+            raise WorkbenchError(
+                f"{self.folder.name} has {len(numbers):,} steps, and {self.path(numbers[-1]).name[:40]}, which can be "
+                "none of them: move it elsewhere"
+            )
+        return numbers
 
     def path(self, number: int) -> Path:
         """Where the archive of a step is."""

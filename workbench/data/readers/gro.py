@@ -28,7 +28,7 @@ NAMES = 20            # characters in front of the numbers
 USUAL_WIDTH = 8       # of a position with three decimals
 PLACES = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1))   # of the numbers of a cell
 COLUMNS = {"residue": slice(0, 5), "residue_name": slice(5, 10), "name": slice(10, 15)}   # of a line
-STATED = {"time": re.compile(r"\bt=\s*([-+\d.eE]+)"), "step": re.compile(r"\bstep=\s*(\d+)")}
+STATED = {"time": re.compile(r"\bt=\s*([-+\d.eE]+)"), "step": re.compile(r"\bstep=\s*(-?\d+)")}
 
 
 def is_gro(source: Source) -> bool:

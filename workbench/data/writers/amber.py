@@ -39,7 +39,7 @@ def write_amber(trajectory: Trajectory, path: Path, within: float | None) -> Wri
             for name, values in found.items():
                 if values is not None:
                     variables[name][begin:end] = values
-            output.rounded(block.positions, block.positions.astype(trajectory.dtype))
+            output.cast(block.positions, trajectory.dtype)
             begin = end
     return output.done()
 

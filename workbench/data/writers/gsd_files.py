@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,33 +19,38 @@ def write_gsd(trajectory: Trajectory, path: Path, within: float | None) -> Writt
     """Write all frames; without a cell, the box is 1 along each axis, as the format needs one."""
     hoomd = library("gsd.hoomd", "GSD files")
     named = next((name for name in TYPES if name in trajectory.atoms), None)
-    columns = tuple(name for name in (named, "mass", "charge") if name in trajectory.atoms)
-    output, number = Output(trajectory, "", ("velocities", "images", "cells", "steps"), columns), 0
+    numbers = [name for name in ("mass", "charge") if name in trajectory.atoms and trajectory.atoms[name].dtype.kind != "U"]
+    columns = (named, *numbers) if named else tuple(numbers)
+    output, number = Output(trajectory, "", ("velocities", "images", "cells", "steps"), columns, range(2**63)), 0
+    types = None
+    if named is not None:
+        words, ids = np.unique(output.words(named, "X", ascii=True), return_inverse=True)
+        types = words.tolist(), ids.astype(np.uint32)
     with hoomd.open(str(path), "w") as file:
         for block in output.blocks():
             for at, positions in enumerate(block.positions):
-                frame, single = hoomd.Frame(), positions.astype(np.float32)
+                frame, single = hoomd.Frame(), output.cast(positions, np.dtype(np.float32))
                 frame.configuration.step = number if block.steps is None else int(block.steps[at])
                 frame.configuration.box = [1, 1, 1, 0, 0, 0] if block.edges is None else _box(block.edges[at])
                 particles = frame.particles
-                particles.N, particles.position = len(single), output.rounded(positions, single)
+                particles.N, particles.position = len(single), single
                 if block.velocities is not None:
                     particles.velocity = block.velocities[at].astype(np.float32)
                 if block.images is not None:
                     particles.image = block.images[at].astype(np.int32)
-                _name(particles, trajectory, named)
+                _name(particles, trajectory, types, numbers)
                 file.append(frame)
                 number += 1
     return output.done()
 
 
-def _name(particles: Any, trajectory: Trajectory, named: str | None) -> None:
-    if named is not None:
-        types, numbers = np.unique(trajectory.atoms[named], return_inverse=True)
-        particles.types, particles.typeid = [str(one) for one in types], numbers.astype(np.uint32)
-    for name in ("mass", "charge"):
-        if name in trajectory.atoms:
-            setattr(particles, name, trajectory.atoms[name].astype(np.float32))
+def _name(
+    particles: Any, trajectory: Trajectory, types: tuple[list[str], np.ndarray] | None, numbers: Sequence[str]
+) -> None:
+    if types is not None:
+        particles.types, particles.typeid = types
+    for name in numbers:
+        setattr(particles, name, trajectory.atoms[name].astype(np.float32))
 
 
 def _box(edges: np.ndarray) -> list[float]:

@@ -9,12 +9,12 @@ import numpy as np
 
 from workbench.data.readers.trr import BEGINNING, BLOCKS
 from workbench.data.trajectory import Trajectory
-from workbench.data.writers.written import Output, Written
+from workbench.data.writers.written import INT32, Output, Written
 
 
 def write_trr(trajectory: Trajectory, path: Path, within: float | None) -> Written:
     """Write all frames, in nanometres and picoseconds."""
-    output = Output(trajectory, "nm", ("velocities", "cells", "times", "steps"), ())
+    output = Output(trajectory, "nm", ("velocities", "cells", "times", "steps"), (), INT32)
     floats, number = trajectory.dtype.newbyteorder(">"), 0
     with path.open("xb") as file:
         for block in output.blocks():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from workbench.data.units import unit_of
 from workbench.errors import WorkbenchError
 
 USUAL_PRECISION = 1000.0   # of xtc: steps in a nanometre
+INT32 = range(-(2**31), 2**31)
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,13 @@ class Block:
 class Output:
     """The frames of a trajectory in the unit of a format, and the largest rounding so far."""
 
-    def __init__(self, trajectory: Trajectory, unit: str, takes: Sequence[str], columns: Sequence[str]) -> None:
+    def __init__(
+        self, trajectory: Trajectory, unit: str, takes: Sequence[str], columns: Sequence[str],
+        steps: range = range(-(2**63), 2**63),
+    ) -> None:
         self.trajectory, self.rounding, own = trajectory, 0.0, unit_of(trajectory)
+        known = trajectory.steps
+        self.has_steps = known is not None and int(known.min()) in steps and int(known.max()) in steps
         self.factor, notes = 1.0, []   # type: float, list[str]
         if unit and own:
             self.factor = float(f"{factor_between(own, unit):.12g}")
@@ -51,9 +58,10 @@ class Output:
             notes.append(f"lengths in {own} are written in {unit}, as the format has them")
         if unit and not own:
             notes.append(f"the unit of lengths is not stated: the numbers are written as they are, where {unit} is usual")
+        takes = [name for name in takes if name != "steps" or self.has_steps]
         left = [name for name in trajectory.arrays if name not in takes and name != "positions"]
         left += [f"the column {name} of atoms" for name in trajectory.atoms if name not in columns]
-        self.left_out, self.notes = tuple(left), tuple(notes)
+        self.left_out, self.notes = left, notes
 
     def blocks(self) -> Iterator[Block]:
         """All frames, a few at a time."""
@@ -62,7 +70,8 @@ class Output:
             yield Block(
                 length(part.positions), None if part.velocities is None else length(part.velocities),
                 None if cells is None else length(as_edges(cells)),
-                None if part.origins is None else length(part.origins), part.images, part.times, part.steps,
+                None if part.origins is None else length(part.origins), part.images, part.times,
+                part.steps if self.has_steps else None,
             )
 
     def _length(self, values: np.ndarray) -> np.ndarray:
@@ -70,13 +79,38 @@ class Output:
 
     def rounded(self, positions: np.ndarray, written: np.ndarray) -> np.ndarray:
         """The positions as they are in the file, after a look at how far they are from those given."""
-        change = np.abs(written.astype(np.float64) - positions.astype(np.float64)).max(initial=0.0)
+        finite = np.isfinite(positions)
+        if not np.isfinite(written[finite]).all():
+            largest = float(np.abs(positions[finite]).max())
+            raise WorkbenchError(f"{written.dtype} holds no coordinate as large as {largest:g}: write .npz")
+        change = np.abs(written[finite].astype(np.float64) - positions[finite].astype(np.float64)).max(initial=0.0)
         self.rounding = max(self.rounding, float(change) / self.factor)
         return written
 
+    def cast(self, positions: np.ndarray, dtype: np.dtype) -> np.ndarray:
+        """The positions in the type of the file, after the same look."""
+        with np.errstate(over="ignore"):   # refused
+            return self.rounded(positions, positions.astype(dtype, copy=False))
+
+    def words(self, column: str, unknown: str, width: int | None = None, ascii: bool = False) -> list[str]:
+        """A column of atoms as words that a format can hold: without spaces, of so many characters, of ASCII alone."""
+        given = [str(one) for one in self.trajectory.atoms[column].tolist()]
+        found = [re.sub(r"\s+", "_", one.strip())[:width] or unknown for one in given]
+        if ascii:
+            found = [one.encode("ascii", "replace").decode() for one in found]
+        if found != given:
+            self.notes.append(f"the column {column} of atoms is written otherwise where the format does not hold its words")
+        return found
+
     def done(self) -> Written:
         """What is said of the file."""
-        return Written(self.rounding, self.left_out, self.notes)
+        return Written(self.rounding, tuple(self.left_out), tuple(self.notes))
+
+
+def require_finite(positions: np.ndarray, suffix: str) -> None:
+    """Refuse coordinates that are not numbers, where a format has none."""
+    if not np.isfinite(positions).all():
+        raise WorkbenchError(f"{suffix} holds finite coordinates alone; got NaN or infinity: write .trr or .npz")
 
 
 def precision_for(trajectory: Trajectory, within: float | None, factor: float) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from workbench.data.readers.libraries import library
 from workbench.data.readers.xtc import MOST_PLAIN
 from workbench.data.trajectory import Trajectory
-from workbench.data.writers.written import Output, Written, precision_for
+from workbench.data.writers.written import INT32, Output, Written, precision_for
 from workbench.errors import WorkbenchError
 
 MOST = 2**31 - 2   # of a rounded coordinate
@@ -18,7 +18,7 @@ MOST = 2**31 - 2   # of a rounded coordinate
 def write_xtc(trajectory: Trajectory, path: Path, within: float | None) -> Written:
     """Write all frames, in nanometres and picoseconds."""
     formats = library("MDAnalysis.lib.formats.libmdaxdr", "xtc files")
-    output = Output(trajectory, "nm", ("cells", "times", "steps"), ())
+    output = Output(trajectory, "nm", ("cells", "times", "steps"), (), INT32)
     precision, number = np.float32(precision_for(trajectory, within, output.factor)), 0
     with formats.XTCFile(str(path), "w") as file:
         for block in output.blocks():
@@ -27,8 +27,8 @@ def write_xtc(trajectory: Trajectory, path: Path, within: float | None) -> Writt
             times = np.arange(number, number + count) if block.times is None else block.times
             steps = np.arange(number, number + count) if block.steps is None else block.steps
             for positions, box, time, step in zip(block.positions, boxes, times, steps, strict=True):
+                _require_small(positions, precision)
                 single = positions.astype(np.float32)
-                _require_small(single, precision)
                 file.write(single, box.astype(np.float32), int(step), np.float32(time), precision)
                 output.rounded(positions, single if len(single) <= MOST_PLAIN else _rounded(single, precision))
             number += count
