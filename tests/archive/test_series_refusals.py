@@ -144,6 +144,8 @@ def test_folders_that_are_none_are_refused(tmp_path: Path) -> None:
         wb.Series(tmp_path, wb.Absolute(0.1)).append(field(0))
     with pytest.raises(wb.WorkbenchError, match="every must be a whole number"):
         wb.Series(tmp_path / "s", wb.Absolute(0.1), every=0)
+    with pytest.raises(wb.WorkbenchError, match="every must be a whole number, between 1 and 64; got 65"):   # as decoding nests
+        wb.Series(tmp_path / "s", wb.Absolute(0.1), every=65)
     with pytest.raises(wb.WorkbenchError, match="order must be"):
         wb.Series(tmp_path / "s", wb.Absolute(0.1), order="any")
     series = wb.Series(tmp_path / "empty", wb.Absolute(0.1))
@@ -198,6 +200,17 @@ def test_a_step_that_was_exchanged_is_refused(fields: wb.Series, tmp_path: Path)
     shutil.copy(other.path / "step-000001.zip", fields.path)
     with pytest.raises(wb.WorkbenchError, match="it is step 1 of another"):
         wb.Series(fields.path)[1]
+
+
+@pytest.mark.parametrize("removed", [1, 3])
+def test_steps_that_were_removed_are_appended_again(fields: wb.Series, removed: int) -> None:
+    list(fields)
+    for number in range(6 - removed, 6):
+        (fields.path / f"step-{number:06d}.zip").unlink()
+    shown = [field(number) if number < 6 - removed else field(2 * number) for number in range(8)]
+    for number in range(6 - removed, 8):
+        assert fields.append(shown[number], number).verify(shown[number]).passed
+    assert wb.Series(fields.path).verify(shown).passed
 
 
 @pytest.mark.parametrize("damaged", [0, 1])

@@ -13,6 +13,7 @@ from workbench import codecs
 from workbench.archive import document
 from workbench.archive.placing import on_disk
 from workbench.archive.request import Request, promises
+from workbench.archive.series.steps import MOST_IN_RUN
 from workbench.arguments import whole_number
 from workbench.clusters import KeepClusters
 from workbench.codecs import Codec
@@ -24,7 +25,6 @@ from workbench.run.scratch_files import complete
 
 DOCUMENT = "series.json"
 FORMAT = 1   # raised when older versions could not read what is written
-MOST_STEPS = 2**20
 OWN = ("every",)   # what is requested of the series, and not of each step
 
 
@@ -47,7 +47,7 @@ class Requested:
     def __post_init__(self) -> None:
         object.__setattr__(self, "keep", promises(self.keep))
         if self.every is not None:
-            whole_number("every", self.every, least=1, most=MOST_STEPS)
+            whole_number("every", self.every, least=1, most=MOST_IN_RUN)
         if isinstance(self.bound, Bound):   # those of a dataset are checked with its members
             Request(self.bound, **{**self.options, "columns": self.columns or {}})
 

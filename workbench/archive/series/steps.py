@@ -32,6 +32,7 @@ from workbench.errors import WorkbenchError
 
 VANISHED, APPEARED = "series.vanished", "series.appeared"   # of particles: rows of the step before, and ids of new ones
 MOST_EARLIER = 2    # steps that a step is predicted from
+MOST_IN_RUN = 64    # steps from one key step to the next, all of which the last one may need: decoding it goes so deep
 OPENED = 64         # steps that stay opened
 _UNFINISHED = re.compile(r"\.step-(\d{6,})\.zip\.")   # hidden names, as `placing.py` gives them
 _NAME = re.compile(r"step-(\d{6,})\.zip")
@@ -67,7 +68,7 @@ class About:
             numbers = (found.number, found.key, found.appeared, found.vanished, 0 if found.ids is None else found.ids)
             plain = all(type(number) is int and number >= 0 for number in numbers) and type(found.time) in (int, float)
             known = plain and found.key <= found.number and len(found.before) <= min(MOST_EARLIER, found.number - found.key)
-            if not known or (found.ids or 0) > found.number:
+            if not known or (found.ids or 0) > found.number or (found.before and found.number - found.key >= MOST_IN_RUN):
                 raise ValueError
         except (TypeError, KeyError, ValueError):
             raise WorkbenchError(f"{where} must state which step of a series it is; got {stated!r:.120}") from None
@@ -102,6 +103,7 @@ class Steps:
         self.folder, self.series, self._trust, self.kept = folder, series, trust, DecodedChunks()
         self._opened: OrderedDict[int, Opened] = OrderedDict()
         self._about: dict[int, About] = {}
+        self._files: dict[int, tuple[int, ...]] = {}   # what tells the file of a step that was opened from another one
         self._ids: OrderedDict[int, StoredArray] = OrderedDict()
 
     def numbers(self) -> list[int]:
@@ -137,6 +139,20 @@ class Steps:
         while len(self._opened) > OPENED:
             self._opened.popitem(last=False)
         return self._opened[number]
+
+    def forget_changed(self, count: int) -> None:
+        """Forget what is known of files that were removed or replaced since, and of the steps after them."""
+        first = min((number for number in self._opened if self._file(number) != self._files[number]), default=count)
+        for known in (self._opened, self._about, self._ids, self._files):
+            for number in [one for one in known if one >= min(first, count)]:
+                del known[number]   # type: ignore[attr-defined]
+
+    def _file(self, number: int) -> tuple[int, ...]:
+        try:
+            known = self.path(number).stat()
+        except FileNotFoundError:
+            return ()
+        return known.st_ino, known.st_size, known.st_mtime_ns
 
     def step_after(
         self, about: About, earlier: tuple[Opened, ...], member: str | None = None,
@@ -215,6 +231,7 @@ class Steps:
     def _known(self, number: int) -> tuple[Store, IntactRoot, About]:
         """The store of a step, its root, and what it states."""
         try:
+            self._files[number] = self._file(number)
             store = self._store(number)
             known = intact_root(store)
             about = self._about[number] = self._stated(number, known)
