@@ -131,11 +131,13 @@ class Series(Sequence[Any]):
     @contextmanager
     def _writing(self) -> Iterator[Requested]:
         """The right to append, and what is requested; the document is written with the first step."""
+        self._require_same(read_document(self.path))   # before a folder is made where the series was
         with on_disk(self.path):
             self.path.mkdir(exist_ok=True)
         _require_ours(self.path)
         with held(self.path, self.path):
             stated = read_document(self.path)
+            self._require_same(stated)
             if self._requested is None:
                 assert stated is not None   # or there would be no series
                 self._requested = Requested.from_dict(stated["requested"])
@@ -145,6 +147,14 @@ class Series(Sequence[Any]):
                 stated = write_document(self.path, self._requested)
             self._steps.series = stated["name"]
             yield self._requested
+
+    def _require_same(self, stated: Mapping[str, Any] | None) -> None:
+        """Refuse to go on where another series is now, or none: a run would be in two parts."""
+        if self._steps.series and (stated is None or stated["name"] != self._steps.series):
+            found = "it is no longer there" if stated is None else "another one is there now"
+            raise WorkbenchError(
+                f"steps are appended to the series that was in {self.path}; {found}: was it moved? Open it by wb.Series(...)"
+            )
 
     # Reading.
 
