@@ -438,5 +438,5 @@ def test_particles_that_come_late_are_none_before(tmp_path: Path) -> None:
     before, _, after = series.read(ids=[late])
     assert before is None
     assert after.ids.tolist() == [late]
-    with pytest.raises(wb.WorkbenchError, match="none of these steps .* has a particle with one of these ids"):
+    with pytest.raises(wb.WorkbenchError, match=r"none of these steps .* has a particle with one of these ids"):
         series.read(0, ids=[late])

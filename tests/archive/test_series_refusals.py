@@ -147,7 +147,7 @@ def test_folders_that_are_none_are_refused(tmp_path: Path) -> None:
         wb.Series(tmp_path, wb.Absolute(0.1)).append(field(0))
     with pytest.raises(wb.WorkbenchError, match="every must be a whole number"):
         wb.Series(tmp_path / "s", wb.Absolute(0.1), every=0)
-    with pytest.raises(wb.WorkbenchError, match="every must be a whole number, between 1 and 64; got 65"):   # as decoding nests
+    with pytest.raises(wb.WorkbenchError, match="between 1 and 64; got 65"):   # as decoding nests
         wb.Series(tmp_path / "s", wb.Absolute(0.1), every=65)
     with pytest.raises(wb.WorkbenchError, match="order must be"):
         wb.Series(tmp_path / "s", wb.Absolute(0.1), order="any")
@@ -212,7 +212,7 @@ def test_a_lock_that_cannot_be_written_is_told(fields: wb.Series, monkeypatch: p
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "write_text", full)
-        with pytest.raises(wb.WorkbenchError, match="cannot write .*series: No space left on device"):
+        with pytest.raises(wb.WorkbenchError, match=r"cannot write .*series: No space left on device"):
             fields.append(field(6), 6)
     assert not [place for place in fields.path.iterdir() if place.name.startswith(".")]
     fields.append(field(6), 6)
@@ -347,5 +347,5 @@ def test_what_a_step_states_of_its_particles_is_compared(tmp_path: Path, step: i
     path = series.path / f"step-{step:06d}.zip"
     forged = resealed(parts(wb.open(path)), "zarr.json", lambda root: root["attributes"]["series"].update(stated))
     write(path, forged.items(), overwrite=True)
-    with pytest.raises(wb.WorkbenchError, match="contradicts itself|must state which|predicted from another"):
+    with pytest.raises(wb.WorkbenchError, match=r"contradicts itself|must state which|predicted from another"):
         [archive.salvage() for archive in wb.Series(series.path)]

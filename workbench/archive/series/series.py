@@ -153,7 +153,8 @@ class Series(Sequence[Any]):
         if self._steps.series and (stated is None or stated["name"] != self._steps.series):
             found = "it is no longer there" if stated is None else "another one is there now"
             raise WorkbenchError(
-                f"steps are appended to the series that was in {self.path}; {found}: was it moved? Open it by wb.Series(...)"
+                f"steps are appended to the series that was in {self.path}; {found}: was it moved? Open it by "
+                "wb.Series(...)"
             )
 
     # Reading.
@@ -219,7 +220,9 @@ class Series(Sequence[Any]):
         wanted = _wanted(ids)
         found = [_with_ids(one, wanted) for one in archives]
         if found and all(one is None for one in found):
-            raise WorkbenchError(f"none of these steps of {self.path.name} has a particle with one of these ids: {briefly(ids)}")
+            raise WorkbenchError(
+                f"none of these steps of {self.path.name} has a particle with one of these ids: {briefly(ids)}"
+            )
         return found
 
     def descent(

@@ -145,7 +145,7 @@ class Steps:
         first = min((number for number in self._opened if self._file(number) != self._files[number]), default=count)
         for known in (self._opened, self._about, self._ids, self._files):
             for number in [one for one in known if one >= min(first, count)]:
-                del known[number]   # type: ignore[attr-defined]
+                del known[number]
 
     def _file(self, number: int) -> tuple[int, ...]:
         try:
