@@ -415,3 +415,28 @@ def test_workers_make_the_same_bytes(tmp_path: Path) -> None:
                     chunks = [stored.store.read(key) for key in stored.layout.file_keys()]
                     assert bytes_of.setdefault((name, number, array), chunks) == chunks
             assert series.verify(data).passed
+
+
+def test_ids_are_compared_as_whole_numbers(tmp_path: Path) -> None:
+    ids = np.uint64(2**60) + np.arange(20, dtype=np.uint64)
+    series = wb.Series(tmp_path / "series", wb.Absolute(BOUND))
+    for particles in moving(2, 20):
+        series.append(dataclasses.replace(particles, ids=ids))
+    for one in series.read(ids=[2**60 + 11, 2**60 + 4, 2**60 - 1, -1]):
+        assert one.ids.tolist() == [2**60 + 11, 2**60 + 4]
+    for wrong in ([], [2.0**60], ["a"], [[2**60]]):
+        with pytest.raises(wb.WorkbenchError, match="ids must be whole numbers"):
+            series.read(ids=wrong)
+
+
+def test_particles_that_come_late_are_none_before(tmp_path: Path) -> None:
+    steps = moving(3, 20, change=4)
+    series = wb.Series(tmp_path / "series", wb.Absolute(BOUND))
+    for particles in steps:
+        series.append(particles)
+    late = int(steps[-1].ids[-1])
+    before, _, after = series.read(ids=[late])
+    assert before is None
+    assert after.ids.tolist() == [late]
+    with pytest.raises(wb.WorkbenchError, match=r"none of these steps .* has a particle with one of these ids"):
+        series.read(0, ids=[late])

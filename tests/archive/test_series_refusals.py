@@ -1,5 +1,6 @@
 """Series: what is refused, in a sentence, and loses nothing that was appended; damage; runs that are killed."""
 
+import errno
 import os
 import random
 import shutil
@@ -16,8 +17,10 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from archive.samples import parts, resealed
 from workbench.archive import writing
 from workbench.archive.lock import held
+from workbench.archive.writing import write
 from workbench.data import Trajectory
 
 GRID = np.random.default_rng(0).normal(size=(12, 12)).cumsum(axis=0).astype("f4")
@@ -144,6 +147,8 @@ def test_folders_that_are_none_are_refused(tmp_path: Path) -> None:
         wb.Series(tmp_path, wb.Absolute(0.1)).append(field(0))
     with pytest.raises(wb.WorkbenchError, match="every must be a whole number"):
         wb.Series(tmp_path / "s", wb.Absolute(0.1), every=0)
+    with pytest.raises(wb.WorkbenchError, match="between 1 and 64; got 65"):   # as decoding nests
+        wb.Series(tmp_path / "s", wb.Absolute(0.1), every=65)
     with pytest.raises(wb.WorkbenchError, match="order must be"):
         wb.Series(tmp_path / "s", wb.Absolute(0.1), order="any")
     series = wb.Series(tmp_path / "empty", wb.Absolute(0.1))
@@ -223,6 +228,41 @@ def test_a_step_that_was_exchanged_is_refused(fields: wb.Series, tmp_path: Path)
     shutil.copy(other.path / "step-000001.zip", fields.path)
     with pytest.raises(wb.WorkbenchError, match="it is step 1 of another"):
         wb.Series(fields.path)[1]
+
+
+def test_a_lock_that_cannot_be_written_is_told(fields: wb.Series, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(place: Path, _: str) -> None:
+        place.touch()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_text", full)
+        with pytest.raises(wb.WorkbenchError, match=r"cannot write .*series: No space left on device"):
+            fields.append(field(6), 6)
+    assert not [place for place in fields.path.iterdir() if place.name.startswith(".")]
+    fields.append(field(6), 6)
+
+
+def test_a_series_that_was_moved_is_not_begun_again(fields: wb.Series, tmp_path: Path) -> None:
+    fields.path.rename(tmp_path / "moved")
+    with pytest.raises(wb.WorkbenchError, match="no longer there: was it moved"):
+        fields.append(field(6), 6)
+    assert not fields.path.exists()
+    wb.Series(fields.path, wb.Absolute(0.1)).append(field(0))
+    with pytest.raises(wb.WorkbenchError, match="another one is there now"):
+        fields.append(field(6), 6)
+    assert len(wb.Series(tmp_path / "moved")) == 6
+
+
+@pytest.mark.parametrize("removed", [1, 3])
+def test_steps_that_were_removed_are_appended_again(fields: wb.Series, removed: int) -> None:
+    list(fields)
+    for number in range(6 - removed, 6):
+        (fields.path / f"step-{number:06d}.zip").unlink()
+    shown = [field(number) if number < 6 - removed else field(2 * number) for number in range(8)]
+    for number in range(6 - removed, 8):
+        assert fields.append(shown[number], number).verify(shown[number]).passed
+    assert wb.Series(fields.path).verify(shown).passed
 
 
 @pytest.mark.parametrize("damaged", [0, 1])
@@ -315,3 +355,22 @@ def test_a_run_that_is_killed_loses_nothing(tmp_path: Path) -> None:
     series.append(wb.Particles(POINTS, 2.0, ids=np.arange(20)), 100.0)
     assert len(series) == count + 1
     assert not [path for path in series.path.iterdir() if ".partial" in path.name]
+
+
+@pytest.mark.parametrize(
+    ("step", "stated"),
+    [
+        (2, {"vanished": 10**12}), (2, {"vanished": 10**12, "appeared": 10**12}), (2, {"vanished": 0}),
+        (2, {"appeared": 10**9}), (2, {"ids": 0}), (0, {"ids": None}), (2, {"key": 2}), (2, {"before": ["a"] * 3}),
+    ],
+)
+def test_what_a_step_states_of_its_particles_is_compared(tmp_path: Path, step: int, stated: dict[str, Any]) -> None:
+    series = wb.Series(tmp_path / "s", wb.Absolute(1e-3))
+    for number in range(3):
+        ids = np.concatenate([np.arange(number, 18), 100 + np.arange(2 * number)])
+        series.append(wb.Particles(np.random.default_rng(0).random((len(ids), 3)), ids=ids))
+    path = series.path / f"step-{step:06d}.zip"
+    forged = resealed(parts(wb.open(path)), "zarr.json", lambda root: root["attributes"]["series"].update(stated))
+    write(path, forged.items(), overwrite=True)
+    with pytest.raises(wb.WorkbenchError, match=r"contradicts itself|must state which|predicted from another"):
+        [archive.salvage() for archive in wb.Series(series.path)]

@@ -179,7 +179,7 @@ def rows_before(count: int, vanished: np.ndarray, earlier: int) -> np.ndarray:
     """
     stayed = np.ones(earlier, bool)
     stayed[vanished] = False
-    found = np.full(count, -1, np.int64)
+    found = np.full(count, -1, stored_index(max(count, earlier)))   # opened steps keep these
     found[: earlier - len(vanished)] = np.flatnonzero(stayed)
     return found
 

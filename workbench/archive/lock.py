@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from workbench.archive.placing import NO_SECOND_NAMES
+from workbench.archive.placing import NO_SECOND_NAMES, on_disk
 from workbench.errors import WorkbenchError
 from workbench.run.owner import lives, this_process
 
@@ -50,11 +50,11 @@ def held(folder: Path, target: Path) -> Iterator[None]:
 def _take(place: Path, target: Path, ours: str) -> None:
     """Write the lock, unless another run that may be alive has."""
     written = place.with_name(f"{LOCK}.{secrets.token_hex(8)}")
-    with written.open("x") as file:
-        file.write(ours)
     try:
+        with on_disk(target):
+            written.write_text(ours)
         for _ in range(2):
-            with contextlib.suppress(FileExistsError):
+            with on_disk(target), contextlib.suppress(FileExistsError):
                 _give_name(written, place)
                 return
             theirs = _text(place)
@@ -62,7 +62,7 @@ def _take(place: Path, target: Path, ours: str) -> None:
                 break
             _remove(place, theirs)
     finally:
-        written.unlink()
+        written.unlink(missing_ok=True)
     raise WorkbenchError(
         f"{target} must be written by one run at a time; another writes it now ({_text(place)}): wait until it ends. If it "
         f"has ended on another machine, call again after {STALE_SECONDS / 60:.0f} minutes, or delete {place}"

@@ -90,6 +90,7 @@ class Appending:
                 f"step {missing} of {self.steps.folder.name} is missing, and {len(there):,} steps are there: bring "
                 f"{self.steps.path(missing).name} back before more are appended"
             )
+        self.steps.forget_changed(number)
         return number
 
     def _about(self, number: int, before: Opened | None, time: float, counted: bool) -> About:

@@ -34,7 +34,7 @@ from workbench.clusters.friends import Unit
 from workbench.codecs import Codec
 from workbench.data import Particles
 from workbench.data.summary_html import size
-from workbench.errors import GuaranteeBroken, WorkbenchError
+from workbench.errors import GuaranteeBroken, WorkbenchError, briefly
 from workbench.guarantees import Bound
 from workbench.progress import Progress
 
@@ -131,11 +131,13 @@ class Series(Sequence[Any]):
     @contextmanager
     def _writing(self) -> Iterator[Requested]:
         """The right to append, and what is requested; the document is written with the first step."""
+        self._require_same(read_document(self.path))   # before a folder is made where the series was
         with on_disk(self.path):
             self.path.mkdir(exist_ok=True)
         _require_ours(self.path)
         with held(self.path, self.path):
             stated = read_document(self.path)
+            self._require_same(stated)
             if self._requested is None:
                 assert stated is not None   # or there would be no series
                 self._requested = Requested.from_dict(stated["requested"])
@@ -145,6 +147,15 @@ class Series(Sequence[Any]):
                 stated = write_document(self.path, self._requested)
             self._steps.series = stated["name"]
             yield self._requested
+
+    def _require_same(self, stated: Mapping[str, Any] | None) -> None:
+        """Refuse to go on where another series is now, or none: a run would be in two parts."""
+        if self._steps.series and (stated is None or stated["name"] != self._steps.series):
+            found = "it is no longer there" if stated is None else "another one is there now"
+            raise WorkbenchError(
+                f"steps are appended to the series that was in {self.path}; {found}: was it moved? Open it by "
+                "wb.Series(...)"
+            )
 
     # Reading.
 
@@ -184,7 +195,7 @@ class Series(Sequence[Any]):
         """The data of these steps (by default all), whole, in a region, or of the particles with these ids.
 
         One step gives its data, several a list. Particles are in the order of `ids`, without those that do not exist at a
-        step; each step is decoded once.
+        step, and None where none of them does; each step is decoded once.
 
         >>> import tempfile, workbench as wb
         >>> folder = tempfile.TemporaryDirectory()
@@ -200,13 +211,19 @@ class Series(Sequence[Any]):
         if steps is None or isinstance(steps, slice):
             steps = range(len(self))[slice(None) if steps is None else steps]
         if not isinstance(steps, Iterable):
-            return self._read(self[steps], region, ids)
-        return [self._read(self[number], region, ids) for number in steps]
+            return self._read([self[steps]], region, ids)[0]
+        return self._read((self[number] for number in steps), region, ids)
 
-    def _read(self, archive: Step, region: Any, ids: Any) -> Any:
-        if ids is not None:
-            return _with_ids(archive, np.atleast_1d(np.asarray(ids)))
-        return archive.decompress() if region is None else archive.read(region)
+    def _read(self, archives: Iterable[Step], region: Any, ids: Any) -> list[Any]:
+        if ids is None:
+            return [one.decompress() if region is None else one.read(region) for one in archives]
+        wanted = _wanted(ids)
+        found = [_with_ids(one, wanted) for one in archives]
+        if found and all(one is None for one in found):
+            raise WorkbenchError(
+                f"none of these steps of {self.path.name} has a particle with one of these ids: {briefly(ids)}"
+            )
+        return found
 
     def descent(
         self, min_members: int = 20, linking_length: float | None = None, unit: Unit = "spacing", *,
@@ -303,16 +320,26 @@ class Series(Sequence[Any]):
         return self.certificate._repr_html_(repr(self))
 
 
-def _with_ids(archive: Step, ids: np.ndarray) -> Particles:
-    """The particles with these ids, in their order; only the chunks that hold them are decoded."""
+def _wanted(ids: Any) -> np.ndarray:
+    """Ids that particles are read by, as a row of integers."""
+    given = np.atleast_1d(np.asarray(ids))
+    if given.ndim != 1 or not len(given) or given.dtype.kind not in "iu":
+        raise WorkbenchError(f"ids must be whole numbers, at least one, in a row; got {briefly(ids)}")
+    return given
+
+
+def _with_ids(archive: Step, ids: np.ndarray) -> Particles | None:
+    """The particles with these ids, in their order; only the chunks that hold them are decoded. None if there are none."""
     if not isinstance(archive, Archive) or archive.kind != "particles" or IDS not in archive.arrays:
         raise WorkbenchError(f"only particles with ids are read by them; got {archive!r}: read steps or a region")
     known = archive.whole(IDS)
+    span = np.iinfo(known.dtype)
+    ids = ids[(ids >= span.min) & (ids <= span.max)].astype(known.dtype)   # two types would be compared as rounded numbers
     places = np.argsort(known, kind="stable")
     there = places[np.minimum(np.searchsorted(known, ids, sorter=places), len(known) - 1)]
     rows = there[known[there] == ids]
     if not len(rows):
-        raise WorkbenchError(f"no particle of {archive!r} has one of these ids: {ids[:8].tolist()}")
+        return None
     rising, back = np.unique(rows, return_inverse=True)
     arrays = {name: rows_of(stored, rising)[back] for name, stored in archive.data_arrays.items()}
     found: Particles = archive.content.assembled(archive, arrays)

@@ -106,6 +106,7 @@ class Steps:
         self.folder, self.series, self._trust, self.kept = folder, series, trust, DecodedChunks()
         self._opened: OrderedDict[int, Opened] = OrderedDict()
         self._about: dict[int, About] = {}
+        self._files: dict[int, tuple[int, ...]] = {}   # what tells the file of a step that was opened from another one
         self._ids: OrderedDict[int, StoredArray] = OrderedDict()
 
     def numbers(self) -> list[int]:
@@ -147,6 +148,20 @@ class Steps:
         while len(self._opened) > OPENED:
             self._opened.popitem(last=False)
         return self._opened[number]
+
+    def forget_changed(self, count: int) -> None:
+        """Forget what is known of files that were removed or replaced since, and of the steps after them."""
+        first = min((number for number in self._opened if self._file(number) != self._files[number]), default=count)
+        for known in (self._opened, self._about, self._ids, self._files):
+            for number in [one for one in known if one >= min(first, count)]:
+                del known[number]
+
+    def _file(self, number: int) -> tuple[int, ...]:
+        try:
+            known = self.path(number).stat()
+        except FileNotFoundError:
+            return ()
+        return known.st_ino, known.st_size, known.st_mtime_ns
 
     def step_after(
         self, about: About, earlier: tuple[Opened, ...], member: str | None = None,
@@ -225,6 +240,7 @@ class Steps:
     def _known(self, number: int) -> tuple[Store, IntactRoot, About]:
         """The store of a step, its root, and what it states."""
         try:
+            self._files[number] = self._file(number)
             store = self._store(number)
             known = intact_root(store)
             about = self._about[number] = self._stated(number, known)
@@ -263,14 +279,24 @@ class Steps:
         if bare.kind == "particles" and earlier:
             rows = self.rows(len(bare), about, _index(bare, VANISHED))
         ids = None if about.ids is None or IDS in bare.arrays else self.ids(about.number)
+        if ids is not None and ids.layout.shape != (len(bare),):
+            raise self._contradicts(about.number)
         return self.step_after(about, earlier, None, rows, ids)
 
     def _to_before(self, count: int, about: About, vanished: np.ndarray | None) -> np.ndarray | None:
         """Where the rows of a step were one step before; None where nothing changed."""
         if not (about.appeared or about.vanished) or not about.before:
             return None
+        earlier = count - about.appeared + about.vanished
+        if earlier != len(self.open(about.number - 1).member(None)):
+            raise self._contradicts(about.number)
         gone = np.empty(0, np.int64) if vanished is None else vanished
-        return rows_before(count, gone, count - about.appeared + about.vanished)
+        if len(gone) != about.vanished or not _are_rows(gone, earlier):
+            raise self._contradicts(about.number)
+        return rows_before(count, gone, earlier)
+
+    def _contradicts(self, number: int) -> WorkbenchError:
+        return WorkbenchError(f"step {number} of {self.folder.name} contradicts itself about the ids of its particles")
 
     def _of_opened(self, number: int) -> np.ndarray | None:
         opened = self.open(number)
@@ -285,14 +311,19 @@ class Steps:
     def _changed_ids(self, number: int) -> StoredArray:
         """The ids of a step at which some appeared or vanished, as an array in memory."""
         store, known, _ = self._known(number)
-        archive, before = Archive(store, self._trust, False, known), self.ids(number - 1)
-        assert before is not None
+        archive, before = Archive(store, self._trust, False, known), self.ids(number - 1) if number else None
+        if before is None:
+            raise self._contradicts(number)
         stayed, vanished, appeared = before.values(), _index(archive, VANISHED), _index(archive, APPEARED)
         if vanished is not None:
+            if not _are_rows(vanished, len(stayed)):
+                raise self._contradicts(number)
             stayed = np.delete(stayed, vanished)
-        values = stayed if appeared is None else np.concatenate([stayed, appeared.astype(stayed.dtype)])
+        if appeared is not None and (appeared.ndim != 1 or appeared.dtype != stayed.dtype):
+            raise self._contradicts(number)
+        values = stayed if appeared is None else np.concatenate([stayed, appeared])
         if len(values) != len(archive):
-            raise WorkbenchError(f"step {number} of {self.folder.name} contradicts itself about the ids of its particles")
+            raise self._contradicts(number)
         layout = exact_layout(IDS, values.shape, values.dtype, values.shape)
         chunk = exact_chunk(values)
         store = MemoryStore({layout.chunk_key((0,)): chunk.data})
@@ -316,6 +347,13 @@ def numbered(numbers: list[int]) -> str:
     if numbers == list(range(numbers[0], numbers[-1] + 1)):
         return f"steps {numbers[0]} to {numbers[-1]}"
     return f"steps {', '.join(map(str, numbers))}"
+
+
+def _are_rows(found: np.ndarray, count: int) -> bool:
+    """Whether these are rows of so many, rising."""
+    if found.ndim != 1 or found.dtype.kind not in "iu":
+        return False
+    return not len(found) or bool(found[0] >= 0 and found[-1] < count and (found[1:] > found[:-1]).all())
 
 
 def _index(archive: Archive, name: str) -> np.ndarray | None:
