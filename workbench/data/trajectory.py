@@ -155,7 +155,7 @@ class Trajectory:
                 raise WorkbenchError("frames must be every 1st, 2nd, ... one; got a slice whose step is 0")
             if not (span := self._span[frames]):
                 wanted = ":".join("" if end is None else str(end) for end in (frames.start, frames.stop))
-                raise WorkbenchError(f"frames must be of those from 0 to {len(self) - 1}, at least one; got {wanted}")
+                raise WorkbenchError(f"frames must be among 0 to {len(self) - 1}, and at least one frame; got {wanted}")
             return self._part(span, self._chosen, self.atoms)
         try:
             at = self._span[operator.index(frames)]
