@@ -41,6 +41,7 @@ def test_snapshots_become_a_series(run: Run, snapshots: str, tmp_path: Path) -> 
     assert isinstance(wb.open(out), wb.Series)
     assert wb.open(out).verify().passed
     assert "ids_differing <= 0" in run("verify", out, snapshots).out.splitlines()[-1]   # once for all steps
+    assert f"workbench info {out}" in run("info", out / "step-000001.zip").out
     assert "wb.Series(...) opens it" in run("stats", out).err
     (tmp_path / "snap_1.npz").unlink()
     assert "an original for each of 3 steps; got 2" in run("verify", out, snapshots).err

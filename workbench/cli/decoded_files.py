@@ -67,8 +67,8 @@ def require_fitting_target(archive: Archive | Collection, options: argparse.Name
             raise WorkbenchError(f"{options.archive} holds a trajectory: let OUT end in .npz, {', '.join(OF_FRAMES)}")
         return
     if Path(options.out).suffix == OF_TENSORS:
-        whole = isinstance(archive, Collection) and getattr(options, "region", ...) is None   # `salvage` has no regions
-        if not whole:
+        of_all = getattr(options, "region", ...) is None   # salvage has none
+        if not isinstance(archive, Collection) or not of_all:
             raise WorkbenchError(f"{OF_TENSORS} is for all tensors of a model, undamaged: let OUT end in .npz, .nc or .zarr")
         return
     named = holds_names(options.out)
