@@ -49,7 +49,7 @@ def test_tensors_of_any_model_have_a_bound_in_units_of_each(run, tmp_path):
     assert list(back) == list(given)
     assert np.array_equal(back["a"], decoded)
     refused = run("decompress", tmp_path / "m.zip", tmp_path / "a.safetensors", "--member", "a")
-    assert ".safetensors is for all tensors of a model" in refused.err
+    assert ".safetensors is for all tensors of an undamaged model" in refused.err
     assert run("salvage", tmp_path / "m.zip", tmp_path / "b.safetensors").status == 2
     larger = run("compress-model", path, tmp_path / "exact.zip", "--rms", "1e-12", "-q")
     assert larger.err.startswith("note: the archive is larger than")

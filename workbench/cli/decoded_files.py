@@ -69,7 +69,7 @@ def require_fitting_target(archive: Archive | Collection, options: argparse.Name
     if Path(options.out).suffix == OF_TENSORS:
         of_all = getattr(options, "region", ...) is None   # salvage has none
         if not isinstance(archive, Collection) or not of_all:
-            raise WorkbenchError(f"{OF_TENSORS} is for all tensors of a model, undamaged: let OUT end in .npz, .nc or .zarr")
+            raise WorkbenchError(f"{OF_TENSORS} is for all tensors of an undamaged model: let OUT end in .npz or .nc")
         return
     named = holds_names(options.out)
     if Path(options.out).suffix in OF_FRAMES and not named:
