@@ -142,7 +142,7 @@ def write_members(collection: Collection, groups: Mapping[str, Any], options: ar
 
 def write_tensors(archive: Collection, options: argparse.Namespace) -> dict[str, Any]:
     """Write all members as tensors; returns what is said about them."""
-    from workbench.propagation.weights.safetensors import write_safetensors  # few need it
+    from workbench.propagation.weights import write_safetensors  # few need it
 
     tensors = tensors_of(archive)
     write_safetensors(options.out, tensors)
