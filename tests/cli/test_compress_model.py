@@ -43,6 +43,14 @@ def test_tensors_of_any_model_have_a_bound_in_units_of_each(run, tmp_path):
     assert abs(decoded - given["a"])[kept].max() <= 0.1 * np.sqrt((given["a"][kept] ** 2).mean()) * 1.0001
     assert not decoded[~kept].any()
     assert archive["b"].decompress().values.tolist() == [1.0] * 9
+    assert "compress-model" in run("info", path).out
+    assert run("decompress", tmp_path / "m.zip", tmp_path / "back.safetensors").status == 0
+    back = read_safetensors(tmp_path / "back.safetensors")
+    assert list(back) == list(given)
+    assert np.array_equal(back["a"], decoded)
+    refused = run("decompress", tmp_path / "m.zip", tmp_path / "a.safetensors", "--member", "a")
+    assert ".safetensors is for all tensors of an undamaged model" in refused.err
+    assert run("salvage", tmp_path / "m.zip", tmp_path / "b.safetensors").status == 2
     larger = run("compress-model", path, tmp_path / "exact.zip", "--rms", "1e-12", "-q")
     assert larger.err.startswith("note: the archive is larger than")
 

@@ -40,6 +40,9 @@ def test_snapshots_become_a_series(run: Run, snapshots: str, tmp_path: Path) -> 
         assert sorted(last["ids"].tolist()) == sorted(original["ids"].tolist())
     assert isinstance(wb.open(out), wb.Series)
     assert wb.open(out).verify().passed
+    assert "ids_differing <= 0" in run("verify", out, snapshots).out.splitlines()[-1]   # once for all steps
+    assert f"workbench info {out}" in run("info", out / "step-000001.zip").out
+    assert "wb.Series(...) opens it" in run("stats", out).err
     (tmp_path / "snap_1.npz").unlink()
     assert "an original for each of 3 steps; got 2" in run("verify", out, snapshots).err
     path = out / "step-000001.zip"
@@ -55,6 +58,11 @@ def test_fields_of_a_pattern_are_gone_on_with(run: Run, tmp_path: Path) -> None:
         np.save(tmp_path / f"f_{number}.npy", np.sin(np.linspace(0, 9, 500) + 0.1 * number))
     assert run("compress", pattern, out, "--series", "--abs", "0.001").status == 0
     assert run("verify", out, pattern, "--json").json["ok"]
+    np.save(tmp_path / "later.npy", np.sin(np.linspace(0, 9, 500) + 0.2))
+    assert run("compress", tmp_path / "later.npy", out, "--series", "--abs", "0.001").status == 0
+    assert len(wb.Series(out)) == 3
+    unquoted = run("compress", tmp_path / "f_0.npy", tmp_path / "f_1.npy", out, "--series", "--abs", "0.001")
+    assert "a pattern of files has to be quoted" in unquoted.err
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from bokeh.models import CustomJSTicker
+from bokeh.models import CustomJSTicker, LinearScale, LogScale
 
 from workbench.charts.description import Axis, Band, Cells, Chart, Part, Rule, Series, Span
 from workbench.charts.looks import DASHES
@@ -114,6 +114,12 @@ def test_other_kinds_of_parts_are_one_change_with_the_whole_plot(view: ChartPart
     assert (view.content["drawing"]["number"], sent[-1]["change"]) == (1, {"number": 1})
     view.show(growth(5, "growth", Rule("end", "x", 5.0)))
     assert [list(message) for message in sent] == [["drawing", "change"], ["change"]]
+
+
+def test_an_axis_that_becomes_linear_is_drawn_anew(view: ChartPart) -> None:
+    assert isinstance(view.plot.state.x_scale, LogScale)
+    view.show(Chart("growth", Axis("k", 0.0, 20.0), POWER, (Series("found", [1, 10], [1, 4]),)))
+    assert isinstance(view.plot.state.x_scale, LinearScale)
 
 
 def test_every_change_has_the_next_number(view: ChartPart, sent: list[Any]) -> None:

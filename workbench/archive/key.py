@@ -10,6 +10,7 @@ _KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
 _MOST_CHARACTERS = 512
 
 ROOT = "zarr.json"      # the document of the archive
+SERIES = "series.json"   # that of a series, whose folder has an archive for each step
 COPY = "root.json.z"    # the second copy of the root, deflated, in the folder of the data
 COPY_OF_COLLECTION = f"lossbench/{COPY}"
 

@@ -167,7 +167,8 @@ class StoredArray:
         if self.earlier is None:
             raise WorkbenchError(
                 f"{self.layout.name} in {self.store.name} was predicted from earlier steps of its series: open the folder "
-                "of the series by wb.Series(...), and choose the step there"
+                "of the series by wb.Series(...), and choose the step there, or by "
+                "`workbench decompress FOLDER OUT --step N`"
             )
         try:
             known = self.earlier.at(self.layout.chunk_slices(index))

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from workbench.archive import document
 from workbench.archive.content.registry import copy_keys
 from workbench.archive.frame import HINT, Damaged
-from workbench.archive.key import COPY, ROOT
+from workbench.archive.key import COPY, ROOT, SERIES
 from workbench.archive.layout import ArrayLayout
 from workbench.archive.second_copy import deflated, inflated
 from workbench.archive.store import Store
@@ -121,6 +121,8 @@ def _roots(store: Store, damaged: bool) -> Iterator[str]:
     copies = [key for key in copy_keys() if store.size(key, missing=0)]
     if missing and not (copies and damaged):
         hint = f"; a copy of it exists: {HINT}" if copies else ""
+        if store.size(SERIES, missing=-1) >= 0:
+            hint = "; it is a series: wb.Series(...) opens it, and `workbench decompress FOLDER OUT --step N` writes a step"
         raise WorkbenchError(f"{store.name} is not an archive: it has no {ROOT}{hint}")
     if missing:
         yield ROOT

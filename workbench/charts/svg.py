@@ -28,7 +28,7 @@ def drawing(chart: Chart, complete: bool = True) -> str:
     """A chart as SVG; without its title and key, which stand beside it, unless it is `complete`."""
     head, top = _head(chart) if complete else ([], TOP)
     names = [line for _, text in chart.y.ticks for line in text.split("\n")]
-    left = (30 if chart.y.title else 14) + LETTER * max(map(len, names), default=0)
+    left = (30 if chart.y.title else 20) + LETTER * max(map(len, names), default=0)
     turned = 0.6 * LETTER * max((len(text) for _, text in chart.x.ticks), default=0) if chart.x.turned else 0
     frame = _Frame(chart, left, top, WIDTH - left - RIGHT, chart.height - 40)
     height = frame.bottom + 22 + turned + (16 if chart.x.title else 0) + (16 if chart.note else 0)

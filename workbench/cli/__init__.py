@@ -57,7 +57,9 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     if len(rest) == 1 and not rest[0].startswith("-") and getattr(options, "file", "") is None:
         options.file = rest.pop()   # `verify A --json B`: Python 3.11 looks for optional files before options only
     if rest:
-        options.parser.error(f"unrecognized arguments: {' '.join(rest)}")
+        files = not any(one.startswith("-") for one in rest)
+        hint = "; a pattern of files has to be quoted, as in 'snap_*.hdf5'" if files else ""
+        options.parser.error(f"unrecognized arguments: {' '.join(rest)}{hint}")
     return options
 
 

@@ -78,7 +78,10 @@ def chosen_rules(options: argparse.Namespace) -> Rules:
     """The bounds that were given; at least one, and no two for the same."""
     rules: list[Rule] = options.rules or []
     if not rules:
-        options.parser.error(f"one of the arguments {' '.join(f'--{kind}' for kind in (*BOUNDS, EXACT))} is required")
+        kinds = " ".join(f"--{kind}" for kind in (*BOUNDS, EXACT))
+        options.parser.error(
+            f"one of the arguments {kinds} is required; `workbench info` says a bound to begin with"
+        )
     known: dict[str, Rule] = {}
     for rule in rules:
         name = ALL if rule.name is None else rule.name

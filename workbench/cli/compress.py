@@ -49,9 +49,10 @@ def add(commands: Any) -> None:
     """Add this command."""
     parser = commands.add_parser(
         "compress",
-        help="compress particles, a field, a trajectory or a dataset within error bounds",
+        help="compress particles, a field, a dataset, a trajectory or a series of steps within error bounds",
         description="Compress particles, a field, all frames of a trajectory, or a dataset with a bound for each of its "
-        "arrays; every value is decoded and checked against its bound first.",
+        "arrays, or with --series the steps of a run; every value is decoded and checked against its bound first. Weights "
+        "of models: workbench compress-model.",
     )
     add_file(parser, "IN")
     add_target(parser, "archive to write: one file if it ends in .zip, a folder if in .zarr or nothing")

@@ -9,6 +9,7 @@ from typing import Any
 from workbench.archive.collection.model import ModelArchive
 from workbench.archive.compress import compress
 from workbench.cli.caches import read_text
+from workbench.cli.decoded_files import tensors_of
 from workbench.cli.notes import show_notes
 from workbench.cli.progress import Progress, add_quiet
 from workbench.cli.source import print_result
@@ -69,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
         given = Tensors.of(options.file)
         archive = _within_budget(options, given, progress) if options.rms is None else _bounded(options, given, progress)
     if options.decoded is not None:
-        write_safetensors(options.decoded, _tensors(archive))
+        write_safetensors(options.decoded, tensors_of(archive))
     outcome = {
         "file": options.file, "out": options.out, "tensors": len(archive), "values_nbytes": archive.original_nbytes,
         "file_nbytes": given.nbytes, "nbytes": archive.nbytes, "ratio": archive.ratio,
@@ -118,9 +119,3 @@ def _bounded(options: argparse.Namespace, given: Tensors, progress: Any) -> Any:
     exact = chosen_names("--exact", options.exact or [], base)
     rules: Any = {name: bound_of(each, 0.0 if name in exact else options.rms) for name, each in base.items()}
     return compress(base, rules, codec=codec, out=options.out, overwrite=options.overwrite, progress=progress)
-
-
-def _tensors(archive: Any) -> Any:
-    if isinstance(archive, ModelArchive):
-        return archive.tensors()
-    return {name: archive.decompress_member(name).values for name in archive}

@@ -10,6 +10,7 @@ from typing import Any
 
 from workbench.archive import Archive, Collection, particle_files
 from workbench.archive.collection import dataset_files
+from workbench.archive.collection.model import ModelArchive
 from workbench.cli import numpy_files
 from workbench.cli.leftovers import clear_leftovers
 from workbench.cli.notes import show_notes
@@ -18,8 +19,10 @@ from workbench.data import Trajectory, writers
 from workbench.errors import WorkbenchError
 from workbench.guarantees import SliceLimits
 
-OF_FRAMES = writers.SUFFIXES
-SUFFIXES = tuple(dict.fromkeys((*numpy_files.SUFFIXES, *dataset_files.SUFFIXES, *particle_files.SUFFIXES, *OF_FRAMES)))
+OF_FRAMES, OF_TENSORS = writers.SUFFIXES, ".safetensors"
+SUFFIXES = tuple(dict.fromkeys((
+    *numpy_files.SUFFIXES, *dataset_files.SUFFIXES, *particle_files.SUFFIXES, *OF_FRAMES, OF_TENSORS,
+)))
 
 
 def add_decoded_target(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +30,7 @@ def add_decoded_target(parser: argparse.ArgumentParser) -> None:
     text = (
         "file to write: .npy for the positions or values alone, .npz for all arrays of one archive, .nc (NetCDF-4) or "
         ".zarr for fields and datasets, .hdf5 for particles, as snapshots of Gadget, AREPO and SWIFT; for trajectories "
-        f"{', '.join(OF_FRAMES)}"
+        f"{', '.join(OF_FRAMES)}; {OF_TENSORS} for the weights of a model"
     )
     add_target(parser, text)
     text = "lossless filter of .nc and .hdf5 (default: that of the source, or deflate); hdf5plugin may have to read others"
@@ -62,6 +65,11 @@ def require_fitting_target(archive: Archive | Collection, options: argparse.Name
     if isinstance(archive, Archive) and archive.kind == "trajectory":
         if Path(options.out).suffix not in (*OF_FRAMES, *numpy_files.SUFFIXES):
             raise WorkbenchError(f"{options.archive} holds a trajectory: let OUT end in .npz, {', '.join(OF_FRAMES)}")
+        return
+    if Path(options.out).suffix == OF_TENSORS:
+        of_all = getattr(options, "region", ...) is None   # salvage has none
+        if not isinstance(archive, Collection) or not of_all:
+            raise WorkbenchError(f"{OF_TENSORS} is for all tensors of an undamaged model: let OUT end in .npz or .nc")
         return
     named = holds_names(options.out)
     if Path(options.out).suffix in OF_FRAMES and not named:
@@ -130,6 +138,22 @@ def write_members(collection: Collection, groups: Mapping[str, Any], options: ar
     names = [name for name in collection if name in names]
     notes = _write(groups, {name: collection[name] for name in names}, options)
     return {"file": options.archive, "out": options.out, "holds": collection.kind, "members": names, "notes": notes}
+
+
+def write_tensors(archive: Collection, options: argparse.Namespace) -> dict[str, Any]:
+    """Write all members as tensors; returns what is said about them."""
+    from workbench.propagation.weights import write_safetensors  # few need it
+
+    tensors = tensors_of(archive)
+    write_safetensors(options.out, tensors)
+    return {"file": options.archive, "out": options.out, "holds": "tensors", "count": len(tensors)}
+
+
+def tensors_of(archive: Collection) -> dict[str, Any]:
+    """The decoded tensors by name, tied ones under each of their names."""
+    if isinstance(archive, ModelArchive):
+        return archive.tensors()
+    return {name: archive.decompress_member(name).values for name in archive}
 
 
 def _write(groups: Mapping[str, Any], archives: Mapping[str, Archive], options: argparse.Namespace) -> list[str]:

@@ -18,6 +18,7 @@ from workbench.cli.decoded_files import (
     write_frames,
     write_members,
     write_one,
+    write_tensors,
 )
 from workbench.cli.decoded_variables import dataset_of_one, groups_of_members
 from workbench.cli.frames import add_frames, chosen_frames, require_for_frames
@@ -65,6 +66,8 @@ def run(options: argparse.Namespace) -> int:
         start = time.perf_counter()
         if isinstance(archive, Archive) and archive.kind == "trajectory":
             written = write_frames(archive, chosen_frames(archive, options), options)
+        elif isinstance(archive, Collection) and not holds_names(options.out):
+            written = write_tensors(archive, options)
         elif isinstance(whole, Collection) and holds_names(options.out):
             written = write_members(whole, groups_of_members(whole, options.member, options.region), options)
         elif holds_names(options.out):

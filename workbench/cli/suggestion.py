@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from workbench.archive.plausibility import spread_of
+from workbench.archive.series.opening import is_series
 from workbench.bounds import predict
 from workbench.data import Field, Particles, Trajectory
 from workbench.data.readers.leaving import left_out
@@ -27,6 +28,7 @@ from workbench.guarantees import Absolute
 SHARE = 0.01   # of the scale of the data
 HALO_LENGTH = 0.2   # mean spacings, as is usual for halos
 RELATIVE = 0.001   # of the range, for variables that are not read here
+OF_WEIGHTS = 0.05   # root mean squares of each tensor
 MOST_RULES = 8   # of a dataset in one command
 FIGURES_OF_COSMOLOGY = ("redshift", "hubble", "omega_m")
 
@@ -67,6 +69,8 @@ def suggestion_for_dataset(arrays: Iterable[Mapping[str, Any]], file: str) -> di
     >>> suggestion_for_dataset(arrays, "o.nc")
     {'next': "workbench compress o.nc o.zip --abs T=0.2 --rel P=0.001 --exact '*'"}
     """
+    if PurePath(file).suffix == ".safetensors":
+        return {"next": f"workbench compress-model {shlex.quote(file)} {shlex.quote(_target(file))} --rms {OF_WEIGHTS:g}"}
     rules = [_rule(array["name"], array["start_with"]) for array in arrays if "start_with" in array]
     if not rules:
         return {}
@@ -166,7 +170,9 @@ def with_archive(file: str) -> dict[str, str]:
     >>> with_archive("small.zip")
     {'next': 'workbench verify small.zip ORIGINAL, or workbench decompress small.zip OUT'}
     """
-    name = shlex.quote(file)
+    name, folder = shlex.quote(file), PurePath(file).parent
+    if is_series(folder):
+        return {"next": f"workbench info {shlex.quote(str(folder))}, the series that this is a step of"}
     return {"next": f"workbench verify {name} ORIGINAL, or workbench decompress {name} OUT"}
 
 

@@ -153,7 +153,10 @@ class Trajectory:
         if isinstance(frames, slice):
             if frames.step is not None and frames.step == 0:
                 raise WorkbenchError("frames must be every 1st, 2nd, ... one; got a slice whose step is 0")
-            return self._part(self._span[frames], self._chosen, self.atoms)
+            if not (span := self._span[frames]):
+                wanted = ":".join("" if end is None else str(end) for end in (frames.start, frames.stop))
+                raise WorkbenchError(f"frames must be among 0 to {len(self) - 1}, and at least one frame; got {wanted}")
+            return self._part(span, self._chosen, self.atoms)
         try:
             at = self._span[operator.index(frames)]
         except TypeError:
@@ -172,8 +175,6 @@ class Trajectory:
         return self._part(self._span, index if self._chosen is None else self._chosen[index], columns)
 
     def _part(self, span: range, chosen: np.ndarray | None, atoms: dict[str, np.ndarray]) -> Trajectory:
-        if not len(span):
-            raise WorkbenchError("a trajectory must have at least one frame; got a slice without any: check its ends")
         part = type(self).__new__(type(self))
         part.frames, part.metadata, part.atoms, part._span, part._chosen = self.frames, self.metadata, atoms, span, chosen
         return part

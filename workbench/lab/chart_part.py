@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class ChartPart(Part):
-    """One chart. Changes are sent as data while it has the same kinds of parts; others are drawn anew.
+    """One chart. Changes are sent as data while it has the same kinds of parts and axes; others are drawn anew.
 
     Its content is the plot at the time when the part was put on the page or drawn anew, and the latest change.
 
@@ -43,16 +43,16 @@ class ChartPart(Part):
         self._shown = shown
         self._number = 0
         self._held: list[DocumentPatchedEvent] | None = None
-        self._draw(_element(shown))
+        self._draw(shown, _element(shown))
         super().__init__(drawing=self._drawn(), change={"number": 0}, coming=False)
 
-    def _draw(self, element: Any) -> None:
+    def _draw(self, shown: Any, element: Any) -> None:
         from bokeh.document import Document
 
         hv = load()
         self._pipe = hv.streams.Pipe(data=element)
         live = hv.DynamicMap(lambda data: data, streams=[self._pipe])
-        self.plot, self._kinds = hv.renderer("bokeh").get_plot(live), _kinds(element)
+        self.plot, self._kinds = hv.renderer("bokeh").get_plot(live), _kinds(shown, element)
         if self.plot.state.document is None:
             Document().add_root(self.plot.state)
         self._document = self.plot.state.document
@@ -63,12 +63,12 @@ class ChartPart(Part):
         if shown is self._shown:
             return
         self._shown, element = shown, _element(shown)
-        if _kinds(element) == self._kinds:
+        if _kinds(shown, element) == self._kinds:
             with self._at_once():
                 self._pipe.send(element)
         else:
             self._release()
-            self._draw(element)
+            self._draw(shown, element)
             self._number += 1
             self.set(drawing=self._drawn(), change={"number": self._number})
 
@@ -159,6 +159,7 @@ def _element(shown: Any) -> Any:
     return to_holoviews(shown) if isinstance(shown, Chart) else shown
 
 
-def _kinds(element: Any) -> list[str]:
-    """The kinds of the layers, on which the glyphs of a plot and its axes depend."""
-    return element.traverse(lambda part: type(part).__name__)
+def _kinds(shown: Any, element: Any) -> list[Any]:
+    """The kinds of the layers, on which the glyphs of a plot depend, and of the axes: Bokeh cannot change a scale."""
+    axes = [axis.logarithmic for axis in (shown.x, shown.y)] if isinstance(shown, Chart) else []
+    return [*element.traverse(lambda part: type(part).__name__), *axes]

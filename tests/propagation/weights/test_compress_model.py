@@ -54,6 +54,7 @@ def test_losses_that_add_up_use_the_budget_and_every_bound_holds(tmp_path):
     with pytest.raises(wb.WorkbenchError, match="are not in the file: compress the model again"):
         opened.plot()
     assert "Loss of 3 groups" in archive.plot().words
+    assert len(archive.plot().x.ticks) <= 9   # more texts would overlap
 
 
 def test_losses_that_do_not_add_up_are_measured_together_and_the_bounds_chosen_again():

@@ -86,20 +86,41 @@ class Reports(Mapping[str, Report]):
         return {name: report.to_dict() for name, report in self._reports.items()}
 
     def __str__(self) -> str:
-        """A line for each member; `reports[name]` says more."""
-        rows = []
+        """A line for each member, and their checks: once, where several have the same; `reports[name]` says more."""
+        rows: list[dict[str, str]] = []
+        names: dict[str, list[str]] = {}
         for name, report in self._reports.items():
             passed = {True: "passed", False: "failed", None: "measured"}[report.passed]
-            error = report.figures.get("max_error")
             checks = "; ".join(f"{check.name} <= {check.limit:.6g}" for check in report.checks)
-            largest = "" if error is None else f"{error:.4g}"
-            rows.append({"name": name, "": passed, "largest error": largest, "checks": checks})
-        return aligned(rows, {"largest error"}) if rows else "no members"
+            names.setdefault(checks, []).append(name)
+            rows.append({"name": name, "": passed, "largest error": _errors(report), "checks": checks})
+        if not rows:
+            return "no members"
+        if len(names) == len(rows):
+            return aligned(rows, {"largest error"})
+        checked = [f"{_listed(of)}: {checks}" for checks, of in names.items() if checks]
+        for row in rows:
+            del row["checks"]
+        return "\n".join([aligned(rows, {"largest error"}), *checked])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return "".join(f"<h4>{html.escape(name)}</h4>{report._repr_html_()}" for name, report in self._reports.items())
+
+
+def _errors(report: Report) -> str:
+    """The largest error, or that of each array."""
+    if (error := report.figures.get("max_error")) is not None:
+        return f"{error:.4g}"
+    ending = "_max_error"
+    return ", ".join(
+        f"{name.removesuffix(ending)} {figure:.4g}" for name, figure in report.figures.items() if name.endswith(ending)
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) <= 3 else f"{names[0]}, ..., {names[-1]}"
 
 
 def table(rows: Sequence[Row]) -> str:

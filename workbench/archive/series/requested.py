@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from workbench import codecs
 from workbench.archive import document
+from workbench.archive.key import SERIES
 from workbench.archive.placing import on_disk
 from workbench.archive.request import Request, promises
 from workbench.archive.series.steps import MOST_RUN
@@ -23,7 +24,7 @@ from workbench.guarantees.guarantee import Promised
 from workbench.guarantees.per_slice import stated_bound
 from workbench.run.scratch_files import complete
 
-DOCUMENT = "series.json"
+DOCUMENT = SERIES
 FORMAT = 1   # raised when older versions could not read what is written
 OWN = ("every",)   # what is requested of the series, and not of each step
 

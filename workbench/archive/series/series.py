@@ -174,6 +174,8 @@ class Series(Sequence[Any]):
             place = range(len(self))[number]
         except IndexError:
             raise IndexError(f"{self.path.name} has {len(self)} steps; got {number}") from None
+        except TypeError:
+            raise WorkbenchError(f"steps are numbers or slices; at(time) is the nearest in time; got {number!r}") from None
         return self._steps.open(place).archive
 
     @property
@@ -186,7 +188,10 @@ class Series(Sequence[Any]):
         times = self.times
         if not times:
             raise WorkbenchError(f"{self.path.name} has no steps yet")
-        number = int(np.argmin(np.abs(np.array(times) - time)))
+        try:
+            number = int(np.argmin(np.abs(np.array(times) - float(time))))
+        except (TypeError, ValueError):
+            raise WorkbenchError(f"time must be a number, as {times[0]:.9g}; got {time!r}") from None
         if exact and times[number] != time:
             raise WorkbenchError(f"{self.path.name} has no step at {time:.9g}; the nearest is at {times[number]:.9g}")
         return self[number]

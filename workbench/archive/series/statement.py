@@ -132,7 +132,11 @@ def _counts(archive: Archive) -> tuple[int, int]:
 def _promises(one: Any) -> Iterable[str]:
     if isinstance(one, Certificate):
         return [promise.describe() for promise in one.promises]
-    return [f"{name}: {line}" for name, certificate in one.items() for line in _promises(certificate)]
+    names: dict[str, list[str]] = {}
+    for name, certificate in one.items():
+        for line in _promises(certificate):
+            names.setdefault(line, []).append(name)
+    return [f"{', '.join(of)}: {line}" for line, of in names.items()]
 
 
 def _plain(one: Any) -> Any:

@@ -44,7 +44,8 @@ def completed(sources: Sequence[Source], files_stated: Callable[[Source], int]) 
     for other in sources:
         if (found := files_stated(other)) <= 1:
             raise WorkbenchError(
-                f"{other.name} says that it is a whole snapshot: give it alone, or several by wb.open_series(...)"
+                f"{other.name} says that it is a whole snapshot: give it alone, or several as a series, by "
+                "wb.open_series(...) or `workbench compress --series`"
             )
         if found != count:
             raise WorkbenchError(f"{first.name} says that it is one of {count} files, {other.name} one of {found}")

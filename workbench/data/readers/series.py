@@ -103,9 +103,11 @@ def series_of(path: Any, *, chunk: int, **options: Any) -> SnapshotSeries:
 
 
 def _entries(folder: Path, options: Mapping[str, Any]) -> list[Path]:
-    """The files and folders in a folder that can be snapshots."""
+    """The files and folders in a folder that can be snapshots; a file is one."""
+    if folder.is_file():
+        return [folder]
     if not folder.is_dir():
-        raise WorkbenchError(f"a series is a pattern, a folder, or a list; {folder} is no folder: check the path")
+        raise WorkbenchError(f"a series is a pattern, a folder, a file, or a list; there is no {folder}: check the path")
     entries = sorted((entry for entry in folder.iterdir() if not entry.name.startswith(".")), key=in_order)
     return [entry for entry in entries if entry.is_dir() or _is_snapshot(entry, options)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from workbench.charts.table import html_table
+from workbench.data.summary_html import size
 from workbench.lab.jobs import Job
 from workbench.lab.language_panel.state import LanguageState
 from workbench.propagation import LanguageModel, Run
@@ -26,7 +27,8 @@ def shown(model: LanguageModel, table: Sensitivity, budget: float) -> str:
     ]
     whole = sum(values.size for name, values in model.weights.items() if name != "output" or not model.tied) * VALUES
     ratio = whole / found.nbytes if found.nbytes else 0.0
-    said = f"the sum of divergences is {found.loss:.3g} of {budget:.3g} nats; {found.nbytes / 1e6:,.1f} MB, {ratio:.2f} x"
+    smaller = f"{size(round(found.nbytes))}, {ratio:.2f} x smaller"
+    said = f"the sum of divergences is {found.loss:.3g} of {budget:.3g} nats; {smaller}"
     solution = html_table(["block", "bound", "nats", "bytes"], rows, texts=(0, 1), title=said)
     chart = table.plot(found.chosen)._repr_html_()
     table_beside = f'<div style="max-height: 560px; overflow: auto">{solution}</div>'

@@ -13,6 +13,7 @@ from workbench.charts.looks import INK
 from workbench.propagation.language.token_errors import FLOOR, LARGEST, colour
 
 MOST_NAMES = 32
+MOST_BOUNDS = 9   # that fit side by side below a chart
 SPAN = 1e5   # the largest loss over the smallest that has a colour of its own, at most
 
 
@@ -40,7 +41,8 @@ def sensitivity_chart(
     marks = Series("chosen", [x for x, _ in at], [y for _, y in at], "#ffffff", None, "circle", size=6)
     every = max(1, -(-rows // MOST_NAMES))
     names = [(rows - row - 0.5, name) for row, name in enumerate(groups) if row % every == 0]
-    bounds = [(column + 0.5, "exact" if share == 0 else f"{share:.2g}") for column, share in enumerate(shares)]
+    apart = -(-columns // MOST_BOUNDS)
+    bounds = [(column + 0.5, "exact" if share == 0 else f"{share:.2g}") for column, share in enumerate(shares)][::apart]
     keyed = [least * math.exp(steps * part / 3) for part in range(4)]
     scale = [Cells(f"{found:.1g}", [], shade(found)) for found in keyed]
     worst = groups[int(np.argmax(np.where(np.isfinite(loss), loss, -math.inf)) // columns)]
