@@ -3,8 +3,8 @@
 python benchmarks/series.py [--side 64] [--steps 16] [--data FOLDER] [--long 200] [--quick]
 
 All steps go through `wb.Series`, all single archives through `wb.compress` with the same options; sizes are those of the
-files. The universe is `wb.synthetic.cosmic_web_series` at scale factors from 0.5 to 1. FOLDER holds real fields. The long run
-has steps of a million particles that move along simple curves. Codecs alone, and others beside them, are in
+files. The universe is `wb.synthetic.cosmic_web_series` at scale factors from 0.5 to 1. FOLDER holds real fields. The long
+run has steps of a million particles that move along simple curves. Codecs alone, and others beside them, are in
 `series_particles.py` and `series_fields.py`.
 """
 
@@ -32,7 +32,7 @@ LINKING = 0.2               # of the mean spacing
 SHARES = (0.01, 0.1, 0.3)   # of the linking length
 OF_VELOCITIES = 0.01        # of their dispersion
 OF_FIELDS = (1e-2, 1e-3, 1e-4)   # of the range of all steps
-REPEATS = 5                 # of a time
+REPEATS = 3                 # of a time
 
 Kept = dict[str, Any]   # the options of a series
 
@@ -56,7 +56,8 @@ def main() -> None:
     header = ["field", "bound", "single", "series", "ratio", "last step / single", "append / single"]
     print(timing.table(header, list(fields(options.data))), flush=True)
     print("\nAppend beside a single compression, processor time of the last step\n")
-    print(timing.table(["step", "single, s", "append, s", "ratio"], list(times(web, 20 if options.quick else 100))), flush=True)
+    rows = list(times(web, 20 if options.quick else 100))
+    print(timing.table(["step", "single, s", "append, s", "ratio"], rows), flush=True)
     if options.long:
         print(timing.table(["what", "measured"], list(long_run(options.long))), flush=True)
 
@@ -100,7 +101,8 @@ def sizes(steps: Sequence[Any], bound: wb.Absolute, kept: Kept) -> tuple[list[in
 def fields(folder: Path) -> Iterator[list[object]]:
     """Rows of real fields; those that are not there are left out."""
     for path, name, variable in (
-        (folder / "cesm/ihesp14.TS.12mon.nc", "CESM TS, 12 months", "TS"), (folder / "cesm/cam-fv.T.3months.nc", "CESM T, 3 months", "T"),
+        (folder / "cesm/ihesp14.TS.12mon.nc", "CESM TS, 12 months", "TS"),
+        (folder / "cesm/cam-fv.T.3months.nc", "CESM T, 3 months", "T"),
     ):
         if not path.exists():
             continue
@@ -130,7 +132,10 @@ def times(web: Sequence[wb.Particles], side: int) -> Iterator[list[object]]:
 
 
 def append_time(steps: Sequence[Any], bound: wb.Absolute, kept: Kept, repeats: int) -> tuple[float, float]:
-    """The median processor times of a single compression of the last step, and of its append after the others."""
+    """The median processor times of a single compression of the last step, and of its append after the others.
+
+    After each append the step is removed again, as if it had not been made.
+    """
     with tempfile.TemporaryDirectory() as folder:
         series = wb.Series(Path(folder) / "series", bound, **kept)
         for number, step in enumerate(steps[:-1]):
