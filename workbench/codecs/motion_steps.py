@@ -25,7 +25,7 @@ from workbench.codecs.rounding import largest_magnitude
 COMPONENTS = backend.constant("motion.cu", "MOST_COMPONENTS")
 IN_BLOCK = 2**15           # residuals of a block, about
 LEAST_BLOCK = 256          # particles
-SAMPLED, RUN = 4096, 128   # particles of a sample, and of a run in it
+SAMPLED, RUN = 3072, 128   # particles of a sample, and of a run in it
 MOMENTS = 8                # of a sample
 
 _HEADER = struct.Struct("<dIBH")   # the length of a step, particles of a block, tables, their bytes
@@ -206,8 +206,8 @@ class Walk:
         runs = max(min(SAMPLED // (run * len(moments)), count // run), 1)
         begin = np.linspace(0, count - run, runs).astype(np.int64)
         chosen = (begin[:, None] + np.arange(run)).reshape(-1)
-        value = np.concatenate([self.value[m - back : m + 1][:, chosen] for m in moments], axis=1)
-        rate = np.tile(self.steps.rate[chosen], (len(moments), 1)) if self.steps.rate.size else self.steps.rate
+        value = np.concatenate([self.value[m - back : m + 1].take(chosen, axis=1) for m in moments], axis=1)
+        rate = np.tile(self.steps.rate.take(chosen, axis=0), (len(moments), 1)) if self.steps.rate.size else self.steps.rate
         return _Sample(self._part(value, rate), run)
 
 

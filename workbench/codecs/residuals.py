@@ -52,18 +52,20 @@ def bits_of(counts: np.ndarray, value_bits: int) -> float:
 
 def grouped(counts: np.ndarray) -> list[tuple[int, int]]:
     """The ranges of contexts that share a table, so that tables and symbols together take the fewest bits."""
-    used = np.flatnonzero(counts.any(axis=0))
-    summed = np.concatenate([np.zeros((1, len(used)), np.int64), np.cumsum(counts[:, used], axis=0)])
+    symbols, filled = np.flatnonzero(counts.any(axis=0)), np.flatnonzero(counts.any(axis=1))
+    summed = np.concatenate([np.zeros((1, len(symbols)), np.int64), np.cumsum(counts[filled][:, symbols], axis=0)])
     fewest, before = [0.0], [0]
-    for end in range(1, CONTEXTS + 1):
+    for end in range(1, len(filled) + 1):
         costs = np.array(fewest) + _bits_together(summed[end] - summed[:end])
         best = int(np.argmin(costs))
         fewest.append(float(costs[best]))
         before.append(best)
-    found, end = [], CONTEXTS
-    while end:
-        found.append((before[end], end))
+    found, end, place = [], len(filled), CONTEXTS
+    while place:   # empty contexts belong to the table of the filled one that follows, the last of them to the last table
         end = before[end]
+        begin = int(filled[end - 1]) + 1 if end else 0
+        found.append((begin, place))
+        place = begin
     return found[::-1]
 
 
