@@ -162,7 +162,8 @@ def chosen(trajectory: Trajectory, chunks: tuple[int, int, int], limit: Limit) -
         candidates = [Rounded(rounded, name) for name in CODECS]
     if limit.value == 0 and not rounded:
         return candidates[0], ""
-    sizes = {codec: 8 * encode_guarded(_in_cells(codec, values), sample, limit).nbytes / (sample.size / 3) for codec in candidates}
+    found = {codec: encode_guarded(_in_cells(codec, values), sample, limit) for codec in candidates}
+    sizes = {codec: 8 * guarded.nbytes / (sample.size / 3) for codec, guarded in found.items()}
     preferred = sorted(sizes, key=lambda codec: sizes[codec])
     listed = ", ".join(f"{_in_words(codec)} {sizes[codec]:.3g}" for codec in preferred)
     kept = f"; the numbers, multiples of 1/{rounded:g}, are kept exactly" if rounded else ""

@@ -90,7 +90,7 @@ class Faces:
         if places.size:
             parts = [PCodec().encode(each, EXACTLY) for each in (places, differences[places].astype(np.int32))]
         numbers = np.ascontiguousarray(self.edges.transpose(1, 2, 0)).astype("<f4")
-        cells = zlib.compress(numbers.reshape(-1).view("u1").reshape(-1, 4).T.tobytes(), 9)   # digits that are alike together
+        cells = zlib.compress(numbers.reshape(-1).view("u1").reshape(-1, 4).T.tobytes(), 9)   # alike ones together
         return _HEADER.pack(way, *low, len(cells), places.size, *map(len, parts)) + cells + b"".join(parts)
 
     @staticmethod
@@ -129,13 +129,14 @@ class Faces:
 
 def inverses(edges: np.ndarray) -> np.ndarray:
     """The inverse of each cell; an axis without a period has the unit in its place. Every machine finds the same bits."""
-    full = edges.astype(np.float64) + np.eye(3) * ~edges.any(axis=2)[:, :, None]
+    there = np.any(edges != 0, axis=2)
+    full = edges.astype(np.float64) + np.eye(3) * ~there[:, :, None]
     one, two, three = (full[:, k] for k in range(3))
     across = [np.cross(two, three), np.cross(three, one), np.cross(one, two)]
     volume = one[:, 0] * across[0][:, 0] + one[:, 1] * across[0][:, 1] + one[:, 2] * across[0][:, 2]
     with np.errstate(all="ignore"):   # cells without volume are refused where this is called
         inverse = np.stack(across, axis=2) / volume[:, None, None]
-    return np.where(edges.any(axis=2)[:, None, :], inverse, 0)
+    return np.where(there[:, None, :], inverse, 0)
 
 
 def fractions(values: np.ndarray, inverse: np.ndarray) -> np.ndarray:
