@@ -13,7 +13,7 @@ import workbench as wb
 from archive.test_operators import assert_same_stencils
 from workbench import backend
 from workbench.archive.statistics.stencils import Operation
-from workbench.codecs import Codec, Tolerance, get
+from workbench.codecs import Codec, Tolerance
 from workbench.codecs.earlier import Earlier
 from workbench.codecs.lattice import LatticeCodec
 from workbench.codecs.motion import IN_TIME, Motion
@@ -229,11 +229,3 @@ def test_motion(cupy, monkeypatch, dtype, components):
     data = Motion().encode(values, Tolerance(absolute=1e-3))
     assert abs(Motion().decode(data, values.shape, dtype) - values).max() <= 1e-3
     assert {"survey_motion", "encode_motion", "decode_motion"} <= set(launched)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_interpolation_in_time(cupy, monkeypatch, dtype):
-    launched = repeated_on_card(cupy, monkeypatch, "interpolation")
-    values = np.array([wb.synthetic.gaussian_field((40, 33), seed=1).values + 0.01 * step for step in range(3)], dtype)
-    in_time(get("interpolation"), values)
-    assert launched
