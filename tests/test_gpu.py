@@ -13,8 +13,10 @@ import workbench as wb
 from archive.test_operators import assert_same_stencils
 from workbench import backend
 from workbench.archive.statistics.stencils import Operation
-from workbench.codecs import Tolerance
+from workbench.codecs import Codec, Tolerance
+from workbench.codecs.earlier import Earlier
 from workbench.codecs.lattice import LatticeCodec
+from workbench.codecs.motion import IN_TIME, Motion
 from workbench.guarantees import Limit, check
 from workbench.ordering import run_starts, sort_by_key
 
@@ -184,3 +186,46 @@ def test_the_check(cupy, dtype, limit, period):
     there = check(cupy.asarray(original), cupy.asarray(decoded), limit, period)
     assert_same(there.broken, here.broken)
     assert there.largest_error == here.largest_error
+
+
+def repeated_on_card(cupy: ModuleType, monkeypatch: pytest.MonkeyPatch, source: str) -> list[str]:
+    """The kernels of this source that are launched from now on; the card must make the same of the arrays as the host."""
+    names, launch = [], backend.Kernel.__call__
+
+    def on_both(kernel: backend.Kernel, items: int, *arguments: object, **named: object) -> None:
+        bundled = bool(named) or any(isinstance(each, dict) for each in arguments)
+        here = kernel._in_order((*arguments, named)) if bundled else list(arguments)
+        there = [cupy.asarray(each) if isinstance(each, np.ndarray) else each for each in here]
+        launch(kernel, items, *here)
+        if kernel.source != source:
+            return
+        launch(kernel, items, *there)
+        for ours, theirs in zip(there, here, strict=True):
+            if isinstance(theirs, np.ndarray):
+                assert_same(ours, theirs)
+        names.append(kernel.name)
+
+    monkeypatch.setattr(backend.Kernel, "__call__", on_both)
+    return names
+
+
+def in_time(codec: Codec, values: np.ndarray) -> bytes:
+    """The last step after those before, decoded within its bound."""
+    known = Earlier(tuple(values[-2:-4:-1]), (2.0, 1.0, 0.0), values[-2] - values[-3])
+    data = codec.following(known).encode(values[-1], Tolerance(absolute=1e-3))
+    decoded = codec.following(known).decode(data, values[-1].shape, values.dtype)
+    assert abs(decoded - values[-1]).max() <= 1e-3
+    return data
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("components", [1, 2, 3])
+def test_motion(cupy, monkeypatch, dtype, components):
+    launched = repeated_on_card(cupy, monkeypatch, "motion")
+    random, box = np.random.default_rng(8), (1.0,) * components
+    speed = 0.01 * np.cumsum(random.normal(size=(1500, components)), axis=0) / np.sqrt(np.arange(1, 1501))[:, None]
+    values = ((random.random((1500, components)) + np.arange(4)[:, None, None] * speed) % 0.999).astype(dtype)
+    assert in_time(Motion(box), values)[0] == in_time(Motion(), values)[0] == IN_TIME
+    data = Motion().encode(values, Tolerance(absolute=1e-3))
+    assert abs(Motion().decode(data, values.shape, dtype) - values).max() <= 1e-3
+    assert {"survey_motion", "encode_motion", "decode_motion"} <= set(launched)

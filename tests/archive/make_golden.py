@@ -69,6 +69,14 @@ def _walk(count: int = 20) -> wb.Trajectory:
     )
 
 
+def _wrapped() -> wb.Trajectory:
+    """Atoms that leave oblique cells, which change, through faces."""
+    walk = np.random.default_rng(5).normal(scale=0.02, size=(8, 60, 3)).cumsum(axis=0) + samples.field((60, 3))
+    cells = np.array([[4, 0, 0], [0.5, 5, 0], [0, 0.25, 6]]) * (1 + np.arange(8) / 64)[:, None, None]
+    inside = np.einsum("tac,tck->tak", walk, np.linalg.inv(cells)) % 1
+    return wb.Trajectory(np.einsum("tac,tck->tak", inside, cells).astype(np.float32), cells=cells)
+
+
 def _orbits(count: int = 40) -> wb.Trajectory:
     """Atoms on circles, which are predicted from where they were; and one that leaps."""
     random, turn = np.random.default_rng(count), np.arange(8)[:, None] * 0.1
@@ -158,6 +166,7 @@ MADE: dict[str, Callable[[], Archive | Collection]] = {
         _walk(), wb.Exact(), wb.codecs.get("rounded", precision=100.0, numbers="interpolation"), chunks=4
     ),
     "motion": lambda: wb.compress(_orbits(), FINE, "motion"),
+    "motion-cells": lambda: wb.compress(_wrapped(), FINE, "motion"),
 }
 
 

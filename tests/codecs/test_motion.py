@@ -12,7 +12,7 @@ from slow_motion import Decoder
 from workbench.codecs import CodecFailed, Tolerance
 from workbench.codecs.earlier import Earlier
 from workbench.codecs.lattice import LatticeCodec
-from workbench.codecs.motion import IN_TIME, Motion
+from workbench.codecs.motion import IN_TIME, THROUGH_FACES, Motion
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Limit, decode_guarded, encode_guarded
 
@@ -168,13 +168,16 @@ def test_random_particles(data):
     assert guarded.figures.corrected == 0
 
 
-@pytest.mark.parametrize("frames", [True, False])
-def test_damaged_bytes_are_refused_or_decode_to_other_numbers(frames):
+@pytest.mark.parametrize("kind", ["step", "frames", "cells"])
+def test_damaged_bytes_are_refused_or_decode_to_other_numbers(kind):
     values = moving(5, 700, box=BOX)
-    codec = Motion(BOX) if frames else Motion(BOX).following(after(values, "both"))
-    given = values if frames else values[-1]
+    codec = {
+        "step": Motion(BOX).following(after(values, "both")), "frames": Motion(BOX),
+        "cells": Motion().in_cells(np.tile(np.diag(BOX), (5, 1, 1))),
+    }[kind]
+    given = values[-1] if kind == "step" else values
     data = codec.encode(given, Tolerance(absolute=1e-3))
-    assert data[0] == IN_TIME
+    assert data[0] == (THROUGH_FACES if kind == "cells" else IN_TIME)
     random, refused = np.random.default_rng(3), 0
     places = [*range(min(len(data), 140)), *random.integers(0, len(data), 300).tolist()]
     for place in places:
@@ -203,3 +206,53 @@ def test_what_is_missing_or_does_not_fit_is_said():
         Motion((1.0, 1.0)).following(after(values, "one")).encode(values[-1], Tolerance(absolute=1e-3))
     with pytest.raises(CodecFailed, match=r"damaged, or follows other steps|are not what their blocks take"):
         Motion().following(after(-moving(3, 500, seed=3), "two")).decode(data, values[-1].shape, values.dtype)
+
+
+def wrapped(values: np.ndarray, edges: np.ndarray, low: float, together: int = 1) -> np.ndarray:
+    """Frames in their cells (frames, 3, 3), of which each fraction begins at `low`; so many atoms are wrapped as one."""
+    found = values.astype(float)
+    for frame, cell in zip(found, edges, strict=True):
+        first = frame[::together].repeat(together, axis=0)[: len(frame)]
+        frame -= np.floor(first @ np.linalg.pinv(cell) - low) @ cell
+    return found.astype(values.dtype)
+
+
+CUBE = np.tile(np.eye(3), (9, 1, 1))
+BREATHING = CUBE * (1 + 0.01 * np.sin(np.arange(9)))[:, None, None]
+OBLIQUE = BREATHING + np.tril(np.full((3, 3), 0.3), -1) * np.cos(np.arange(9))[:, None, None] * 0.1
+TURNED = BREATHING @ np.linalg.qr(np.random.default_rng(1).normal(size=(3, 3)))[0]
+SLAB = BREATHING * [[1], [1], [0]]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize(("low", "together"), [(0.0, 1), (-0.5, 1), (0.3, 3)])
+@pytest.mark.parametrize(
+    "edges", [CUBE, BREATHING, OBLIQUE, TURNED, SLAB], ids=["cube", "breathing", "oblique", "turned", "slab"]
+)
+def test_atoms_cross_the_faces_of_cells(edges, low, together, dtype):
+    values = wrapped(moving(9, 600, dtype=dtype), edges, low, together)
+    tolerance = Tolerance(absolute=1e-4)
+    data = Motion().in_cells(edges).encode(values, tolerance)
+    assert data[0] == THROUGH_FACES
+    assert len(data) < 0.99 * len(Motion().encode(values, tolerance))
+    decoded = Motion().decode(data, values.shape, values.dtype)   # which knows no cells
+    assert abs(decoded.astype(float) - values).max() <= 1e-4
+
+
+def test_cells_cost_nothing_where_no_atom_crosses_a_face():
+    values, tolerance = moving(9, 300), Tolerance(absolute=1e-3)
+    plain = Motion().encode(values, tolerance)
+    for edges in (100 * CUBE, 0 * CUBE, np.full_like(CUBE, np.nan), CUBE[:, [0, 0, 0]]):
+        assert Motion().in_cells(edges).encode(values, tolerance) == plain
+    far = np.random.default_rng(0).random((9, 300, 3)).astype("f4")   # frames that have nothing to do with each other
+    assert Motion().in_cells(CUBE).encode(far, tolerance) == Motion().encode(far, tolerance)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 3e38, 1e30])
+def test_values_that_are_no_positions_come_back_in_cells(bad):
+    values = wrapped(moving(9, 600), CUBE, 0.0)
+    values[4, ::50] = bad
+    guarded = encode_guarded(Motion().in_cells(CUBE), values, Limit("absolute", 1e-3))
+    decoded = decode_guarded(Motion(), guarded.sections, values.shape, values.dtype)
+    same = (decoded == values) | (np.isnan(decoded) & np.isnan(values))
+    assert (abs(decoded[~same].astype(float) - values[~same]) <= 1e-3).all()

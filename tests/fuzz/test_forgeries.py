@@ -6,7 +6,6 @@ import sys
 
 import pytest
 
-from archive import samples
 from conftest import ROOT
 from fuzz import forgeries
 from fuzz.forgeries import Result, report, run, run_here
@@ -47,7 +46,7 @@ def test_a_case_depends_on_its_number_and_the_seed_alone():
 
 def test_victims_decode_and_are_confirmed_before_anything_is_forged():
     for victim in victims():
-        assert samples.from_parts(victim.entries).verify(victim.original).passed, victim.name
+        assert victim.opened(victim.entries).verify(victim.original).passed, victim.name
 
 
 def test_other_errors_than_refusals_are_findings(monkeypatch):

@@ -7,10 +7,10 @@ about them. Every other exception is a finding, and so is too much memory or tim
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from archive.samples import from_parts
 from fuzz.victims import Victim
 from workbench.archive import Archive
 from workbench.errors import WorkbenchError
@@ -31,7 +31,7 @@ class Finding:
 def used(victim: Victim, parts: dict[str, bytes]) -> tuple[str, list[Finding]]:
     """The outcome of a forgery, and what was wrong on the way."""
     findings: list[Finding] = []
-    archive = _asked("open", lambda: from_parts(parts), findings)
+    archive = _asked("open", lambda: victim.opened(parts), findings)
     if archive is None:
         return REFUSED, findings
     for name, use in _questions(archive, victim):
@@ -47,8 +47,8 @@ def _questions(archive: Archive, victim: Victim) -> Iterator[tuple[str, Callable
     """All that reads, but the last two."""
     yield "damage", archive.damage
     yield "salvage", archive.salvage
-    yield "read a region", lambda: archive.read(_region(archive))
-    yield "read all", lambda: archive.read([None] * len(_region(archive)))
+    yield "read a region", lambda: archive.read(**_part(archive))
+    yield "read all", lambda: archive.read(**{name: [None] * len(ends) for name, ends in _part(archive).items()})
     yield "permutation", archive.permutation
     yield "permutation of the original", lambda: archive.permutation(victim.original)
     yield "certificate", lambda: str(archive.certificate)
@@ -57,9 +57,11 @@ def _questions(archive: Archive, victim: Victim) -> Iterator[tuple[str, Callable
     yield "verify", archive.verify
 
 
-def _region(archive: Archive) -> list[tuple[int, int]]:
+def _part(archive: Archive) -> dict[str, Sequence[Any]]:
+    if archive.kind == "trajectory":
+        return {"frames": (1, 4)}
     columns = archive.data.layout.shape[-1] if archive.kind == "particles" else len(archive.data.layout.shape)
-    return [(1, 5)] * columns
+    return {"region": [(1, 5)] * columns}
 
 
 def _asked(name: str, use: Callable[[], object], findings: list[Finding]) -> object:

@@ -2,35 +2,45 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 
 import workbench as wb
 from archive import samples
+from workbench.archive.store import MemoryStore
 from workbench.codecs import Codec, Model, get
 from workbench.codecs.interpolation_model import Network, shapes
 from workbench.codecs.interpolation_stream import ON_LATTICE
 from workbench.codecs.lattice_stream import ORDERS
 
+FOLDERS: list[tempfile.TemporaryDirectory[str]] = []   # of series
+
 
 @dataclass(frozen=True)
 class Victim:
-    """What was compressed, and the parts of its archive by key."""
+    """What was compressed, and the parts of its archive by key; a step of a series knows earlier ones."""
 
     name: str
-    original: wb.Particles | wb.Field
+    original: wb.Particles | wb.Field | wb.Trajectory
     entries: dict[str, bytes]
+    step: Any = None
+
+    def opened(self, parts: dict[str, bytes]) -> wb.Archive:
+        """The archive of these parts."""
+        return wb.Archive(MemoryStore(parts), step=self.step)
 
 
 def victims(foreign: bool = False) -> list[Victim]:
     """The archives to forge; with `foreign`, also those whose codecs are other people's libraries."""
-    made = {**_particles(), **_fields(), **_shards(), **(_foreign() if foreign else {})}
-    return [Victim(name, original, samples.parts(archive)) for name, (original, archive) in made.items()]
+    made = {**_particles(), **_fields(), **_shards(), **_in_time(), **(_foreign() if foreign else {})}
+    return [Victim(name, original, samples.parts(archive), archive.step) for name, (original, archive) in made.items()]
 
 
-Made = dict[str, tuple[wb.Particles | wb.Field, wb.Archive]]
+Made = dict[str, tuple[wb.Particles | wb.Field | wb.Trajectory, wb.Archive]]
 
 
 def _particles() -> Made:
@@ -93,6 +103,36 @@ def _shards() -> Made:
             "shards": (swarm, wb.compress(swarm, wb.Absolute(0.01), order="free", chunk_values=60, store_permutation=True)),
             "shards of a field": (field, wb.compress(field, wb.Absolute(0.1), "prequantised", chunk_values=12)),
         }
+
+
+def _in_time() -> Made:
+    """Frames that atoms leave through faces, and steps of series, predicted from those before."""
+    random = np.random.default_rng(4)
+    walk = (random.random((80, 3)) + 0.02 * random.normal(size=(80, 3)) * np.arange(12)[:, None, None]).astype(np.float32)
+    cells = np.tile(np.diag([1.0, 1.0, 1.0]), (12, 1, 1)) * (1 + 0.01 * random.random((12, 1, 1)))
+    atoms = {"name": ["C", "CA"] * 40, "charge": np.ones(80)}
+    frames = wb.Trajectory(walk % np.float32(1), cells=cells, times=np.arange(12.0), velocities=walk, atoms=atoms)
+    plain = wb.Trajectory(walk, times=np.arange(12.0))
+    whole = wb.Trajectory(np.round(walk, 2) % 1, cells=cells)
+    rounded, bound, ids = get("rounded", precision=100.0), wb.Absolute(1e-3), np.arange(80)
+    swarms = [wb.Particles(walk[k][k:], velocities=(walk[1] - walk[0])[k:], ids=ids[k:]) for k in range(3)]
+    fields = [wb.Field(samples.field((12, 13)) + 0.1 * k) for k in range(3)]
+    return {
+        "frames": (frames, wb.compress(frames, bound, "motion", chunks=6, velocities=wb.Absolute(0.01))),
+        "frames without cells": (plain, wb.compress(plain, bound, "motion", chunks=(12, 50, 3))),
+        "rounded frames": (whole, wb.compress(whole, wb.Exact(), rounded)),
+        "step of particles": (swarms[2], _last_step(swarms, bound)),
+        "step of a field": (fields[2], _last_step(fields, wb.Absolute(0.1), "interpolation")),
+    }
+
+
+def _last_step(steps: list[Any], bound: wb.Bound, codec: str = "auto") -> wb.Archive:
+    """The archive of the last step of a series, whose folder stays until the end of the process."""
+    FOLDERS.append(tempfile.TemporaryDirectory())
+    series = wb.Series(FOLDERS[-1].name, bound, codec)
+    for time, step in enumerate(steps):
+        series.append(step, time)
+    return series[-1]
 
 
 def _with_model(field: wb.Field) -> wb.Archive:

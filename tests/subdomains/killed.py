@@ -44,9 +44,10 @@ CASES: dict[str, dict[str, Any]] = {
     "kept clusters along a curve": {
         "source": "chunks", "bound": wb.Absolute(0.1), "chunk_values": 900, "parts": 2, "keep": CLUSTERS, "order": "free",
     },
+    "a trajectory": {"source": "frames", "bound": wb.Absolute(0.01), "chunks": (5, 40, 3), "velocities": wb.Absolute(0.1)},
     "particles in memory": {"source": "memory", "bound": wb.Absolute(0.05), "chunk_values": 900, "order": "free"},
 }
-ON_WORKERS = ("a field in a file", "particles along a curve", "kept clusters")
+ON_WORKERS = ("a field in a file", "particles along a curve", "kept clusters", "a trajectory")
 
 
 def source_of(name: str, folder: Path) -> Any:
@@ -57,6 +58,9 @@ def source_of(name: str, folder: Path) -> Any:
         if not (folder / "values.npy").exists():
             np.save(folder / "values.npy", values)
         return wb.distributed.ChunkedField(folder / "values.npy")
+    if name == "frames":
+        noise = np.random.default_rng(3).normal(size=(2, 20, 80, 3))
+        return wb.Trajectory(0.1 * noise[0].cumsum(0) % 4, cells=np.full((20, 3), 4.0), velocities=noise[1])
     web = wb.synthetic.cosmic_web(n=14, seed=2)
     particles = wb.Particles(web.positions, web.box, web.velocities, np.arange(len(web))[::-1].copy())
     if name == "memory":
@@ -165,19 +169,19 @@ def child(
 
 def recording(log: Path | None) -> list[Path]:
     """Chunks that are encoded from now on, by their records; the log has those that have one."""
-    from workbench.archive import encoded, fields
+    from workbench.archive import encoded, fields, trajectories
 
     records, put = [], encoded.put_hidden
 
     def recorded(place: Path, data: bytes) -> None:
         put(place, data)
-        if place.parent.name == encoded.RECORDS:
+        if encoded.RECORDS in place.parts:
             records.append(place)
             if log is not None:
                 with log.open("a") as file:
                     file.write(f"{place}\n")
 
-    encoded.put_hidden = fields.put_hidden = recorded
+    encoded.put_hidden = fields.put_hidden = trajectories.put_hidden = recorded
     return records
 
 

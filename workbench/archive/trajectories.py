@@ -45,7 +45,7 @@ from workbench.archive.survey import Survey
 from workbench.archive.writing import Place
 from workbench.codecs import Codec, Columns, ParticleCodec
 from workbench.codecs.rounded import Rounded, precision_of
-from workbench.data.trajectory import OF_ATOMS, POSITIONS, Trajectory
+from workbench.data.trajectory import OF_ATOMS, POSITIONS, Trajectory, as_edges
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound, Limit, Relative, encode_guarded
 from workbench.run.executors import Executor
@@ -155,13 +155,15 @@ def chosen(trajectory: Trajectory, chunks: tuple[int, int, int], limit: Limit) -
     Where the file has rounded its numbers, and the bound is not above half a step, they are kept as they are.
     """
     frames, atoms = min(chunks[0], max(TRIED // (3 * chunks[1]), LEAST_FRAMES)), slice(0, chunks[1])
-    sample = _part(trajectory.read(0, frames, (POSITIONS,))[POSITIONS], atoms)
+    values = trajectory.read(0, frames, [name for name in (POSITIONS, "cells") if name in trajectory.arrays])
+    sample = _part(values[POSITIONS], atoms)
     candidates: list[Codec] = [codecs.get(name) for name in CODECS]
     if rounded := rounding_of(trajectory, sample, limit):
         candidates = [Rounded(rounded, name) for name in CODECS]
     if limit.value == 0 and not rounded:
         return candidates[0], ""
-    sizes = {codec: 8 * encode_guarded(codec, sample, limit).nbytes / (sample.size / 3) for codec in candidates}
+    found = {codec: encode_guarded(_in_cells(codec, values), sample, limit) for codec in candidates}
+    sizes = {codec: 8 * guarded.nbytes / (sample.size / 3) for codec, guarded in found.items()}
     preferred = sorted(sizes, key=lambda codec: sizes[codec])
     listed = ", ".join(f"{_in_words(codec)} {sizes[codec]:.3g}" for codec in preferred)
     kept = f"; the numbers, multiples of 1/{rounded:g}, are kept exactly" if rounded else ""
@@ -254,6 +256,8 @@ def encode_block(plan: Plan, number: int) -> Block:
     values = trajectory.read(begin, min(begin + plan.frames, len(trajectory)), tuple(trajectory.arrays))
     ready: dict[str, list[ReadyChunk]] = {}
     for name, task in plan.tasks.items():
+        if name == POSITIONS:
+            task = replace(task, codec=_in_cells(task.codec, values))
         ready[name] = [_encoded(plan.place, task, index, _part(values[name], part))
                        for index, part in _chunks(task.layout, number)]
     exact: dict[str, list[EncodedChunk]] = {}
@@ -264,6 +268,11 @@ def encode_block(plan: Plan, number: int) -> Block:
             exact.setdefault(name, []).append(chunk.without_bytes())
     small = {name: np.array(values[name]) for name in plan.small}
     return Block(ready, exact, small, Survey.of(values[POSITIONS]))
+
+
+def _in_cells(codec: Codec, values: Mapping[str, np.ndarray]) -> Codec:
+    """The codec of positions that knows the cells of the frames, if there are any."""
+    return codec.in_cells(as_edges(values["cells"])) if "cells" in values else codec
 
 
 def _chunks(layout: ArrayLayout, block: int) -> Iterator[tuple[Index, slice]]:

@@ -190,6 +190,10 @@ class Codec(ABC):
         """The codec for the chunk whose earlier values are these, as they are decoded; most codecs need not know them."""
         return self
 
+    def in_cells(self, edges: Array) -> Self:
+        """The codec for frames of atoms in these periodic cells, edges as rows; most codecs need not know them."""
+        return self
+
     @abstractmethod
     def _encode(self, values: Array, tolerance: Tolerance) -> bytes:
         """The bytes of a contiguous, non-empty array that fits what the class says it takes."""

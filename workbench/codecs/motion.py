@@ -7,7 +7,8 @@ tolerance and coded (`kernels/motion.cu`); how to predict is fitted to each chun
 
 Where time does not help, and where there is nothing earlier, particles are coded as if there were no time: positions by the
 lattice codec in kept order, other numbers by `prequantised`. A frame of molecules often takes less room so than beside a
-frame that was a long time ago. The first byte says which it is.
+frame that was a long time ago. The first byte says which it is. Frames whose cells are known (`in_cells`) are predicted
+as if atoms went on through faces (`faces.py`).
 """
 
 from __future__ import annotations
@@ -23,15 +24,18 @@ from workbench.charts.looks import Look
 from workbench.codecs.codec import Codec, CodecFailed, Imitation, ParticleCodec, Tolerance, option
 from workbench.codecs.columns import Columns
 from workbench.codecs.earlier import PREDICTED, Earlier
+from workbench.codecs.faces import Faces
 from workbench.codecs.lattice import LatticeCodec
 from workbench.codecs.motion_steps import COMPONENTS, Steps, Walk
 from workbench.codecs.prequantised import Prequantised
+from workbench.codecs.rounding import largest_magnitude
 from workbench.data import Particles
 
 TRIED = 4096            # particles with which time is compared with space
 CLEAR = 0.85            # of the size without time, below which nothing else is tried
 NO_DOUBT = 0.4          # of a size that differences hardly fall below, even those of molecules
-IN_SPACE, IN_TIME = 0, 1   # the first byte
+IN_SPACE, IN_TIME, THROUGH_FACES = 0, 1, 2   # the first byte; behind the last, faces and then bytes in time
+ROUNDED = 0.1           # of a bound may be lost where periods are added and taken off
 _LENGTH = struct.Struct("<Q")   # of the first frame, where it has no earlier ones
 
 
@@ -65,11 +69,18 @@ class Motion(ParticleCodec):
     box: tuple[float, ...] | None = option(None, "the lengths of the periodic box")
 
     earlier: Earlier | None = dataclasses.field(default=None, init=False, repr=False, compare=False)
+    cells: np.ndarray | None = dataclasses.field(default=None, init=False, repr=False, compare=False)
 
     def following(self, earlier: Earlier) -> Self:
         """The codec for the particles whose values at earlier times are these, as they are decoded."""
         bound = dataclasses.replace(self)
         object.__setattr__(bound, "earlier", earlier)
+        return bound
+
+    def in_cells(self, edges: np.ndarray) -> Self:
+        """The codec for frames in these periodic cells, edges as rows (frames, 3, 3); bytes say all that decoders need."""
+        bound = dataclasses.replace(self)
+        object.__setattr__(bound, "cells", edges)
         return bound
 
     def prepared(self, whole: Particles, order: str = "keep") -> Self:
@@ -80,26 +91,48 @@ class Motion(ParticleCodec):
         """Whether the chunk was predicted in time, if it could be."""
         if data[:1] == bytes([IN_SPACE]) and not self._can_predict(shape):
             return None
-        return f"{PREDICTED} in time" if data[:1] == bytes([IN_TIME]) else "coded without time"
+        return "coded without time" if data[:1] == bytes([IN_SPACE]) else f"{PREDICTED} in time"
 
     def _encode(self, values: np.ndarray, tolerance: Tolerance) -> bytes:
         if not self._can_predict(values.shape):
             return self._in_space(values, tolerance)
         absolute = Tolerance(absolute=tolerance.absolute_for(values))
+        return self._through_faces(values, absolute) or self._predicted(values, values, absolute)[0]
+
+    def _through_faces(self, values: np.ndarray, absolute: Tolerance) -> bytes | None:
+        """The bytes of frames of which atoms leave through faces; None where none does, or time does not help."""
+        if self.cells is None or self.earlier is not None or self.box is not None or values.ndim != 3:
+            return None
+        faces = Faces.of(values, self.cells, absolute.value)
+        if faces is None:
+            return None
+        gone = faces.without(values)
+        lost = 2 * float(np.finfo(values.dtype).eps) * largest_magnitude(gone)
+        if not lost <= ROUNDED * absolute.value:
+            return None
+        data, decoded = self._predicted(gone, values, Tolerance(absolute=absolute.value - lost))
+        return None if decoded is None else bytes([THROUGH_FACES]) + faces.to_bytes(decoded) + data
+
+    def _predicted(
+        self, values: np.ndarray, alone: np.ndarray, absolute: Tolerance
+    ) -> tuple[bytes, np.ndarray | None]:
+        """The bytes in time and what is decoded from them, or those without time (of `alone`) if they are fewer."""
         steps = self._steps(values.shape, values.dtype)
         walk, key = Walk.fitted(steps, values.reshape(steps.shape), absolute.value), b""
-        tried = np.ascontiguousarray(values.reshape(steps.shape)[-1, :TRIED])
+        tried = np.ascontiguousarray(alone.reshape(steps.shape)[-1, :TRIED])
         time = walk.expected_bytes(TRIED)
         space = time / NO_DOUBT
         if time > NO_DOUBT * _bytes_of_differences(tried, absolute.value):
             space = len(self._in_space(tried, absolute))
         if time > space / CLEAR:
-            return self._in_space(values, absolute)
+            return self._in_space(alone, absolute), None
         if steps.first:
             key = _alone(self.box, steps.shape[1:]).encode(np.ascontiguousarray(values[0]), absolute)
             walk.begin(_alone(self.box, steps.shape[1:]).decode(key, steps.shape[1:], values.dtype))
         data = bytes([IN_TIME]) + _LENGTH.pack(len(key)) + key + walk.encoded()
-        return data if time < space * CLEAR else min(data, self._in_space(values, absolute), key=len)
+        if time >= space * CLEAR and len(other := self._in_space(alone, absolute)) < len(data):
+            return other, None
+        return data, walk.value[2:]
 
     def _in_space(self, values: np.ndarray, tolerance: Tolerance) -> bytes:
         flat = values.reshape(_flat(values.shape))
@@ -108,6 +141,12 @@ class Motion(ParticleCodec):
     def _decode(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         if data[:1] == bytes([IN_SPACE]):
             return _alone(self.box, _flat(shape)).decode(data[1:], _flat(shape), dtype).reshape(shape)
+        if data[:1] == bytes([THROUGH_FACES]):
+            end = 1 + Faces.end(data[1:])
+            if len(shape) != 3 or shape[2] != 3 or data[end : end + 1] != bytes([IN_TIME]):
+                raise CodecFailed(f"{self.id}: faces are not those of frames predicted in time: the bytes are damaged")
+            gone = self._decode(data[end:], shape, dtype)
+            return Faces.read(data[1:], gone).within(gone)
         if data[:1] != bytes([IN_TIME]) or len(data) < 1 + _LENGTH.size:
             raise CodecFailed(f"{self.id}: {len(data)} bytes begin with {data[:1]!r}: they are damaged")
         if not self._can_predict(shape):

@@ -8,9 +8,10 @@ numbers that are not of this kind, such as minus zero, stand beside the others; 
 
 from __future__ import annotations
 
+import dataclasses
 import struct
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -51,10 +52,19 @@ class Rounded(ParticleCodec):
     precision: float = option(1000.0, "steps in a unit of the numbers", minimum=1e-6, maximum=1e12)
     numbers: str = option("motion", "the codec of the whole numbers", choices=["motion", "interpolation"])
 
+    cells: np.ndarray | None = dataclasses.field(default=None, init=False, repr=False, compare=False)
+
+    def in_cells(self, edges: np.ndarray) -> Self:
+        """The codec for frames in these periodic cells."""
+        bound = dataclasses.replace(self)
+        object.__setattr__(bound, "cells", edges * self.precision)
+        return bound
+
     @property
     def inner(self) -> Codec:
         """The codec of the whole numbers."""
-        return Motion() if self.numbers == "motion" else Interpolation()
+        codec: Codec = Motion() if self.numbers == "motion" else Interpolation()
+        return codec if self.cells is None else codec.in_cells(self.cells)
 
     def fits(self, values: np.ndarray) -> bool:
         """Whether nearly all of these numbers are of this precision."""

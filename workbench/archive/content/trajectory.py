@@ -39,6 +39,7 @@ from workbench.data.readers.leaving import left_out
 from workbench.data.trajectory import ARRAYS, OF_ATOMS, POSITIONS, Frames, InMemory, Trajectory
 from workbench.errors import GuaranteeBroken, WorkbenchError
 from workbench.guarantees import PerSlice
+from workbench.subdomains.sources import scratch_folder
 
 ONE_FRAME = "give frame=... for one frame as particles"
 
@@ -158,8 +159,8 @@ class TrajectoryContent(Content):
     def compressed(self, call: Compression) -> Archive:
         trajectory: Trajectory = call.data
         request = replace(call.request, bound=call.request.bound.for_data(trajectory))
-        with call.place(token_for(trajectory, request)) as place:
-            return compress_trajectory(trajectory, call.metadata, request, place, call.executor)
+        with scratch_folder(call.scratch, call.executor) as folder, call.place(token_for(trajectory, request)) as place:
+            return compress_trajectory(trajectory, call.metadata, request, place, call.executor.within(folder))
 
     # Description.
 
