@@ -62,13 +62,25 @@ def main() -> None:
         print(timing.table(["what", "measured"], list(long_run(options.long))), flush=True)
 
 
+def spacing_of(particles: wb.Particles) -> float:
+    """The mean spacing of particles in a cube."""
+    assert particles.box is not None
+    return particles.box[0] / round(len(particles) ** (1 / 3))
+
+
+def bound_of_velocities(particles: wb.Particles) -> wb.Absolute:
+    """A hundredth of their dispersion."""
+    assert particles.velocities is not None
+    return wb.Absolute(OF_VELOCITIES * float(np.std(particles.velocities)))
+
+
 def universes(web: Sequence[wb.Particles]) -> Iterator[list[object]]:
     """Rows of sizes."""
-    linking = LINKING * web[0].box[0] / round(len(web[0]) ** (1 / 3))
+    linking = LINKING * spacing_of(web[0])
     bare = [dataclasses.replace(step, velocities=None, ids=None) for step in web]
     moving = [dataclasses.replace(step, ids=None) for step in web]
     known = [dataclasses.replace(step, velocities=None) for step in web]
-    velocities = wb.Absolute(OF_VELOCITIES * float(np.std(web[0].velocities)))
+    velocities = bound_of_velocities(web[0])
     for share in SHARES:
         bound = wb.Absolute(share * linking)
         clusters = {"keep": wb.KeepClusters(LINKING)}
@@ -88,7 +100,8 @@ def sizes(steps: Sequence[Any], bound: wb.Absolute, kept: Kept) -> tuple[list[in
     """The bytes of each single archive, and of each step of the series."""
     with tempfile.TemporaryDirectory() as folder:
         series = wb.Series(Path(folder) / "series", bound, **kept)
-        single, appended = [], []
+        single: list[int] = []
+        appended: list[int] = []
         for number, step in enumerate(steps):
             series.append(step, time=float(number))
             appended.append(series.nbytes - sum(appended))
@@ -119,9 +132,7 @@ def times(web: Sequence[wb.Particles], side: int) -> Iterator[list[object]]:
     """Rows of times."""
     flow = [flowing(side, moment) for moment in (1.0, 1.05, 1.1)]
     for words, steps in ((f"{len(web[0]):,} of the universe", web[-3:]), (f"{side**3:,} on curves", flow)):
-        spacing = steps[0].box[0] / round(len(steps[0]) ** (1 / 3))
-        bound = wb.Absolute(0.1 * LINKING * spacing)
-        velocities = wb.Absolute(OF_VELOCITIES * float(np.std(steps[0].velocities)))
+        bound, velocities = wb.Absolute(0.1 * LINKING * spacing_of(steps[0])), bound_of_velocities(steps[0])
         bare = [dataclasses.replace(step, velocities=None) for step in steps]
         for also, given, kept in (
             ("positions", bare, {}), ("positions and velocities", steps, {"velocities": velocities}),
@@ -145,7 +156,8 @@ def append_time(steps: Sequence[Any], bound: wb.Absolute, kept: Kept, repeats: i
         def again() -> None:
             series.append(steps[-1], time=float(number))
 
-        single, appended = [], []
+        single: list[int] = []
+        appended: list[int] = []
         for _ in range(repeats):
             single.append(seconds(lambda: wb.compress(steps[-1], bound, out=place, overwrite=True, **kept)))
             appended.append(seconds(again))
@@ -205,7 +217,7 @@ def counted() -> Iterator[list[tuple[str, str]]]:
         decodes.append((self.store.name, self.layout.name))
         return decode(self, *given)
 
-    StoredArray.values_of = noted   # type: ignore[method-assign]
+    StoredArray.values_of = noted   # type: ignore[method-assign, assignment]
     try:
         yield decodes
     finally:
