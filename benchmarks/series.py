@@ -156,8 +156,8 @@ def append_time(steps: Sequence[Any], bound: wb.Absolute, kept: Kept, repeats: i
         def again() -> None:
             series.append(steps[-1], time=float(number))
 
-        single: list[int] = []
-        appended: list[int] = []
+        single: list[float] = []
+        appended: list[float] = []
         for _ in range(repeats):
             single.append(seconds(lambda: wb.compress(steps[-1], bound, out=place, overwrite=True, **kept)))
             appended.append(seconds(again))
