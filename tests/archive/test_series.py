@@ -215,7 +215,49 @@ def test_each_variable_of_a_dataset_has_its_rule(tmp_path: Path) -> None:
     assert opened[3]["n"].decompress().values.tolist() == [0, 1, 2, 3]
     assert opened[3]["place"].decompress().values.tolist() == ["A", "B"]
     again = wb.Series(tmp_path / "series", rules)
-    assert [row.predicted for row in again.certificate.rows] == [0, 2, 2, 2]
+    assert [row.predicted for row in again.certificate.rows] == [0, 4, 4, 4]   # "n" and "place" stay
+
+
+def test_what_stays_exactly_as_it_was_takes_no_bytes(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    area = random.random((40, 60))
+    area[3, 4:6] = np.nan, -0.0
+    land, steps = area > 0.5, []
+    for number in range(5):
+        changing = area.copy()
+        changing[0, 0] = number // 2
+        steps.append({
+            "area": wb.Field(area, mask=land), "land": land, "kind": (9 * area > 4).astype("i2"), "changing": changing,
+            "T": waves(5, 40)[number],
+        })
+    rules = {"T": wb.Absolute(BOUND), "changing": {"bound": wb.Exact(), "chunks": (20, -1)}, "*": wb.Exact()}
+    series = wb.Series(tmp_path / "run", rules)
+    bytes_of = []
+    for step in steps:
+        series.append(step)
+        bytes_of.append({
+            name: sum(map(member.arrays["values"].chunk_nbytes, member.arrays["values"].layout.chunk_indices()))
+            for name, member in series[-1].items()
+        })
+    for name in ("area", "land", "kind"):
+        assert max(each[name] for each in bytes_of[1:]) < 100 < bytes_of[0][name]
+    at_once, once, again = (bytes_of[number]["changing"] for number in (0, 1, 2))
+    assert once < 130
+    assert 0.3 * at_once < again < 0.7 * at_once   # one of two chunks
+    assert series.verify(steps).passed
+    for archives in (series, wb.Series(tmp_path / "run")):
+        for number in (4, 0, 3):
+            for name, values in steps[number].items():
+                if name != "T":
+                    given = values.values if isinstance(values, wb.Field) else values
+                    decoded = archives[number][name].decompress().values
+                    assert decoded.dtype == given.dtype
+                    assert decoded.tobytes() == given.tobytes()
+    with pytest.raises(wb.GuaranteeBroken, match="step 4"):
+        series.verify([*steps[:4], {**steps[4], "kind": steps[4]["kind"] + 1}])
+    (tmp_path / "run" / "step-000000.zip").unlink()
+    with pytest.raises(wb.WorkbenchError, match="steps 1 to 4 cannot be read without it"):
+        wb.Series(tmp_path / "run")[4]["land"].decompress()
 
 
 def test_a_step_takes_no_more_decodes_than_there_are_steps_to_the_key(tmp_path: Path, count_decodes: Any) -> None:

@@ -47,6 +47,11 @@ class EarlierValues:
     rows: tuple[np.ndarray | None, ...]
     rates: StoredArray | None = None
 
+    @property
+    def latest(self) -> EarlierValues:
+        """The array one step before, alone."""
+        return EarlierValues(self.arrays[:1], self.times[:2], self.rows[:1])
+
     def at(self, place: Slices) -> Earlier:
         """The values of a part of the array at the earlier steps."""
         pairs = list(zip(self.arrays, self.rows, strict=True))
@@ -90,10 +95,16 @@ class Step:
         fits = stored is not None and stored.layout.dtype.kind == "f" and stored.layout.shape[1:] == layout.shape[1:]
         return stored if fits else None
 
-    def task(self, task: Task) -> Task:
-        """The task of an array that is predicted from earlier steps, if its codec and its limit allow that."""
+    def task(self, task: Task, may_stay: bool = False) -> Task:
+        """The task of an array that is predicted from earlier steps, if its codec and its limit allow that.
+
+        One that is kept exactly, and `may_stay` as it was, takes no bytes in chunks where nothing has changed.
+        """
         task = dataclasses.replace(task, kept=self.kept)
-        before = self.before(task.layout) if in_time(task.codec, task.limit, task.layout.dtype) else None
+        stays = may_stay and task.limit.value == 0 and task.slices is None and not task.codec.bare
+        before = self.before(task.layout) if stays or in_time(task.codec, task.limit, task.layout.dtype) else None
+        if before is not None and stays:
+            before = before.latest
         if before is None:
             return task
         configuration = {**task.layout.configuration, EARLIER: len(before.arrays)}

@@ -27,7 +27,7 @@ from workbench.codecs.together import Pieces
 from workbench.data.extent import extent, extents
 from workbench.guarantees import Bound, Limit, Safeguard, SliceLimits, encode_guarded, encode_guarded_pieces
 from workbench.guarantees.check import Period
-from workbench.guarantees.enforce import Figures
+from workbench.guarantees.enforce import Figures, unchanged
 from workbench.progress import Progress
 from workbench.slabs import Slices
 
@@ -83,15 +83,20 @@ class Task:
     earlier: Before | None = None       # the array at earlier steps of a series, from which the codec predicts
     kept: DecodedChunks | None = None   # where decoded chunks are kept for the next step
     chunk: Index | None = None          # that this task is about
+    before: Array | None = None         # its values a step before, where they may be the same and are kept exactly
 
     def of_chunk(self, index: Index) -> Task:
         """The same for one chunk: with its limit, and the codec that knows its values at earlier steps."""
         if self.slices is None and self.earlier is None and self.kept is None:
             return self
-        codec = self.codec
+        codec, limit, before = self.codec, self.limit_of(index), None
         if self.earlier is not None:
-            codec = codec.following(self.earlier.at(self.layout.chunk_slices(index)))
-        return dataclasses.replace(self, limit=self.limit_of(index), codec=codec, chunk=index)
+            known = self.earlier.at(self.layout.chunk_slices(index))
+            if self.limit.value > 0:
+                codec = codec.following(known)
+            else:
+                before = known.values[0]
+        return dataclasses.replace(self, limit=limit, codec=codec, chunk=index, before=before)
 
     def limit_of(self, index: Index) -> Limit:
         """The limit of one chunk."""
@@ -117,7 +122,9 @@ def encode(task: Task, part: Part, progress: Progress | None = None) -> EncodedA
 
 def encode_values(task: Task, values: Array, mask: Array | None = None) -> ReadyChunk:
     """The values of one chunk, decoded and checked."""
-    guarded = encode_guarded(task.codec, values, task.limit, period=task.period, mask=mask, keep=task.keep)
+    guarded = None if task.before is None else unchanged(values, task.before, mask)
+    if guarded is None:
+        guarded = encode_guarded(task.codec, values, task.limit, period=task.period, mask=mask, keep=task.keep)
     ends = extent(guarded.decoded) if task.extents else None
     decoded = guarded.decoded if task.decoded else None
     hidden = None if mask is None else missing.Hidden.of(guarded.decoded, mask)

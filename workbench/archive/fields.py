@@ -180,7 +180,7 @@ class FieldPlan:
         _, typical = sample_of(self.layout.shape, self.limit)
         slices = self.limit if isinstance(self.limit, SliceLimits) else None
         task = Task(self.layout, self.codec, self.request.bound, typical, keep=self.request.keep, slices=slices)
-        return self.request.in_time(task)
+        return self.request.in_time(task, may_stay=True)
 
     def described(self, field: ChunkedField | Outline) -> dict[str, Any]:
         """The description of the archive."""

@@ -16,7 +16,14 @@ import numpy as np
 from workbench import backend
 from workbench.archive import provenance
 from workbench.archive.array_files import read_chunk, read_index
-from workbench.archive.chunk import checksum_of_table, checksums_of, codec_of, decode_as_written, opened_chunk
+from workbench.archive.chunk import (
+    checksum_of_table,
+    checksums_of,
+    codec_of,
+    decode_as_written,
+    opened_chunk,
+    require_as_written,
+)
 from workbench.archive.decoded_chunks import DecodedChunks
 from workbench.archive.frame import Damaged, Frame, distinct
 from workbench.archive.layout import ArrayLayout, Index
@@ -26,7 +33,7 @@ from workbench.archive.trust import DEFAULT, Trust
 from workbench.codecs import Codec
 from workbench.codecs.earlier import Earlier
 from workbench.errors import WorkbenchError
-from workbench.guarantees.sections import CHECKSUM
+from workbench.guarantees.sections import CHECKSUM, SAME, STAY
 from workbench.slabs import Slices
 
 Result = TypeVar("Result")
@@ -137,8 +144,12 @@ class StoredArray:
 
     def values_of(self, opened: Frame, index: Index) -> np.ndarray:
         """The values of an unpacked chunk."""
-        decoder = self._decoder_of(index)
-        values = decode_as_written(opened, decoder, self.layout.dtype, self.codec, self.layout.configuration)
+        if STAY in opened.sections and self.layout.predicted:
+            values = self._before(index).values[0].copy()
+            require_as_written(opened, values, self.codec, self.layout.configuration)
+        else:
+            decoder = self.decoder if SAME in opened.sections else self._decoder_of(index)
+            values = decode_as_written(opened, decoder, self.layout.dtype, self.codec, self.layout.configuration)
         if self.kept is not None:
             self.kept.put((self.layout.name, index, bytes(opened.section(CHECKSUM))), values)
         return values
@@ -164,6 +175,10 @@ class StoredArray:
 
     def _following(self, index: Index) -> Codec:
         """The decoder of a chunk that was predicted from earlier steps."""
+        return self.trust.decoder(self.codec.following(self._before(index)), self.store)
+
+    def _before(self, index: Index) -> Earlier:
+        """The values of a chunk at earlier steps."""
         if self.earlier is None:
             raise WorkbenchError(
                 f"{self.layout.name} in {self.store.name} was predicted from earlier steps of its series: open the folder "
@@ -171,10 +186,9 @@ class StoredArray:
                 "`workbench decompress FOLDER OUT --step N`"
             )
         try:
-            known = self.earlier.at(self.layout.chunk_slices(index))
+            return self.earlier.at(self.layout.chunk_slices(index))
         except DamagedBefore as damage:
             raise DamagedBefore(self.layout.chunk_key(index), damage.reason) from damage
-        return self.trust.decoder(self.codec.following(known), self.store)
 
     def rows(self, start: int, stop: int) -> np.ndarray:
         """The rows between two places. The chunks that hold them are kept for the next such call."""

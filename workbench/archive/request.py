@@ -99,9 +99,9 @@ class Request:
         return given
 
 
-    def in_time(self, task: Task) -> Task:
+    def in_time(self, task: Task, may_stay: bool = False) -> Task:
         """The task, predicted from earlier steps where the archive is one of a series and the codec can do so."""
-        return task if self.step is None else self.step.task(task)
+        return task if self.step is None else self.step.task(task, may_stay)
 
     @property
     def about_step(self) -> dict[str, Any]:

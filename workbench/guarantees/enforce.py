@@ -22,6 +22,7 @@ from workbench import backend
 from workbench.backend import Array
 from workbench.codecs.codec import Codec, CodecFailed, ParticleCodec, Tolerance
 from workbench.codecs.crc import crc32, crc32_of_pieces
+from workbench.codecs.earlier import PREDICTED
 from workbench.codecs.gaps import filled
 from workbench.codecs.pcodec import PCodec
 from workbench.codecs.together import Pieces
@@ -31,7 +32,7 @@ from workbench.guarantees.check import Period, bits_of, check, check_pieces
 from workbench.guarantees.correction import apply_correction, encode_correction
 from workbench.guarantees.logarithm import Logarithms, from_logs, log_dtype, to_logs
 from workbench.guarantees.safeguard import Safeguard, safeguarded, safeguards_hold
-from workbench.guarantees.sections import CODE, FIX, LOGS, SAME
+from workbench.guarantees.sections import CODE, FIX, LOGS, SAME, STAY
 
 MANY = 0.1   # the share of corrected values from which lossless storage may be smaller
 
@@ -104,6 +105,20 @@ def encode_guarded(
         return guarded
     exact = chunk.exactly(f"all bits take less room than {codec.id} with {guarded.figures.corrected:,} corrections")
     return exact if exact.nbytes <= guarded.nbytes else guarded
+
+
+def unchanged(values: Array, before: Array, mask: Array | None = None) -> Guarded | None:
+    """A chunk of a step in time that is what it was a step before, bit for bit, and takes no bytes; None if it is not.
+
+    >>> unchanged(np.zeros(3), np.zeros(3)).nbytes, unchanged(np.zeros(3), -np.zeros(3))
+    (0, None)
+    """
+    host = backend.to_host(values)
+    if before.shape != host.shape or before.dtype != host.dtype or (bits_of(host) != bits_of(before)).any():
+        return None
+    chunk = _Chunk(PCodec(), values, Limit("absolute", 0.0), None, mask, ())
+    figures = dataclasses.replace(chunk._figures(values, 0, 0.0, None), remark=f"{PREDICTED}: nothing has changed")
+    return Guarded({STAY: b""}, values, figures)
 
 
 def encode_guarded_pieces(
