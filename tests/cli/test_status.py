@@ -97,7 +97,7 @@ def test_an_archive_of_a_newer_format_is_no_damage(run: Run, field: Path, tmp_pa
 def test_an_unexpected_error_is_one_sentence_and_70(
     run: Run, field: Path, monkeypatch: pytest.MonkeyPatch, debug: str
 ) -> None:
-    monkeypatch.setattr("workbench.cli.info.open_any", lambda options: {}["nothing"])
+    monkeypatch.setattr("workbench.cli.info.open_all_frames", lambda options: {}["nothing"])
     if debug == "LOSSBENCH_DEBUG":
         monkeypatch.setenv(debug, "1")
     ended = run("info", field, *([debug] if debug == "--debug" else []))

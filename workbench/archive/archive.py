@@ -285,13 +285,13 @@ class Archive(Statistics, Algebra):
         a slice, a pair (start, stop) or None for each axis, in grid points. For trajectories: `frames`, a slice, a pair or
         a number, and `atoms`, indices, a mask or names.
         """
-        chosen = frames is not None or atoms is not None
-        if chosen != (region is None) or (chosen and self.kind != "trajectory"):
+        in_frames, chosen = self.kind == "trajectory", frames is not None or atoms is not None
+        if chosen != in_frames or (chosen and region is not None):
             raise WorkbenchError(
                 f"frames and atoms are for trajectories, and a region for other contents; this archive holds "
                 f"{self.content.words}: give what fits"
             )
-        return self.content.read(self, (frames, atoms) if chosen else region)
+        return self.content.read(self, (frames, atoms) if in_frames else region)
 
     def whole(self, name: str) -> np.ndarray:
         """A small array, which is decoded once."""
