@@ -43,7 +43,12 @@ class _Elsewhere:
         inner = getattr(self.kernel, "kernel", self.kernel)
         bundles = [argument for argument in arguments if isinstance(argument, dict)]
         given = inner._in_order((*bundles, named)) if bundles or named else arguments
-        moved = [self.xp.asarray(each) if isinstance(each, np.ndarray) else each for each in given]
+        copies: dict[Any, Any] = {}   # an array that is given twice is one array there, too
+        moved = [
+            copies.setdefault((each.ctypes.data, each.shape, each.dtype), self.xp.asarray(each))
+            if isinstance(each, np.ndarray) else each
+            for each in given
+        ]
         self.kernel(items, *moved)
         for parameter, here, there in zip(inner.parameters[1:], given, moved, strict=True):
             if parameter.writable and isinstance(here, np.ndarray):

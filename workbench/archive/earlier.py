@@ -27,6 +27,7 @@ from workbench.codecs import Codec
 from workbench.codecs.earlier import Earlier
 from workbench.data import Particles
 from workbench.data.chunked import ChunkedParticles
+from workbench.errors import WorkbenchError
 from workbench.guarantees import Limit
 from workbench.ordering import stored_index
 from workbench.slabs import Slices
@@ -131,6 +132,8 @@ class Step:
 
     def permutation(self, archive: Archive, original: Any) -> np.ndarray:
         """The index of each particle of a step in its original, which may be in another order."""
+        if not isinstance(original, Particles | ChunkedParticles):
+            raise WorkbenchError(f"the original of a step of particles must be particles; got {original!r}")
         ids, count = archive.arrays.get(IDS), len(archive)
         order = None if ids is None or original.ids is None else order_of(ids.values(), original.ids)
         return np.arange(count, dtype=stored_index(count)) if order is None else order.astype(stored_index(count))
