@@ -132,7 +132,9 @@ class Step:
 
     def permutation(self, archive: Archive, original: Any) -> np.ndarray:
         """The index of each particle of a step in its original, which may be in another order."""
-        if not isinstance(original, Particles | ChunkedParticles):
+        if isinstance(original, ChunkedParticles):
+            original = original.joined()
+        if not isinstance(original, Particles):
             raise WorkbenchError(f"the original of a step of particles must be particles; got {original!r}")
         ids, count = archive.arrays.get(IDS), len(archive)
         order = None if ids is None or original.ids is None else order_of(ids.values(), original.ids)
