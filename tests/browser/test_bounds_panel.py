@@ -127,7 +127,7 @@ def test_pictures_zoom_together_and_blink(panel: NotebookPage) -> None:
     expect(title).to_have_text("original")
     expect(title).to_have_text("decoded")
     panel.page.locator(DECODED).press("b")
-    eventually(lambda: panel.python("panel.widget.settings['canvas']['blink']") == "False")
+    eventually(lambda: panel.python("panel.widget.settings['canvas'].get('blink')") == "False")
 
 
 def test_nonsense_is_answered_with_a_sentence(panel: NotebookPage) -> None:

@@ -257,8 +257,8 @@ def test_colours_layers_and_files(bounds: NotebookPage) -> None:
 
 
 def looks(panel: NotebookPage, *names: str) -> str:
-    """Settings of the pictures, which Python keeps for other views."""
-    return panel.python(f"tuple(panel.widget.settings['canvas'][name] for name in {names})")
+    """Settings of the pictures, which Python keeps for other views; None where nothing was sent yet."""
+    return panel.python(f"tuple(panel.widget.settings['canvas'].get(name) for name in {names})")
 
 
 # One end of the link in the close-up, and the half width of the picture.
