@@ -46,7 +46,7 @@ from workbench.run.submission import submittable
 
 if TYPE_CHECKING:
     from workbench.archive.content.content import Content
-    from workbench.archive.earlier import Step
+    from workbench.archive.earlier import EarlierSteps
 
 IDS = "ids"
 
@@ -65,7 +65,7 @@ class Archive(Statistics, Algebra):
 
     def __init__(
         self, store: Store, trust: Trust = DEFAULT, damaged: bool = False, root: IntactRoot | None = None,
-        step: Step | None = None,
+        step: EarlierSteps | None = None,
     ) -> None:
         self.store, self.step = store, step
         self._described = read_root(store, damaged, root)

@@ -12,11 +12,11 @@ from workbench.archive.archive import Archive
 from workbench.archive.choice import Profile, Speed, of_profile
 from workbench.archive.chunking import Chunks
 from workbench.archive.collection.collection import Collection
-from workbench.archive.collection.compressing import Making, Steps, compress_dataset
+from workbench.archive.collection.compressing import Making, StepOf, compress_dataset
 from workbench.archive.collection.dataset import Dataset
 from workbench.archive.collection.sources import first_chunked, is_dataset, is_files, opened_dataset
 from workbench.archive.content.registry import content_of, is_content
-from workbench.archive.earlier import Step
+from workbench.archive.earlier import EarlierSteps
 from workbench.archive.recognition import is_archive
 from workbench.archive.request import Compression, Request, promises, require_storable
 from workbench.archive.writing import require_writable
@@ -137,7 +137,7 @@ class Run:
 
 def compressed(
     source: Any, bound: Any, options: Mapping[str, Any], run: Run, metadata: Mapping[str, Any] | None = None,
-    step: Step | None = None,
+    step: EarlierSteps | None = None,
 ) -> Any:
     """The archive that `wb.compress` returns, with these options of `Request`; it may be a step of a series."""
     if run.parts is not None:
@@ -168,7 +168,7 @@ def compressed(
 
 
 def compressed_dataset(
-    dataset: Dataset, rules: Any, options: Mapping[str, Any], run: Run, steps: Steps | None = None
+    dataset: Dataset, rules: Any, options: Mapping[str, Any], run: Run, steps: StepOf | None = None
 ) -> Collection:
     """The collection of a dataset, of which each member is encoded where it is read; it may be a step of a series."""
     executor = executor_of(run.client, run.progress, first_chunked(dataset))

@@ -62,7 +62,7 @@ class EarlierValues:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class EarlierSteps:
     """What an archive needs to know of the series that it is a step of: the archives of earlier steps, the latest first.
 
     `times` are that of the step, then those of the archives; a step that needs no others has none. `about` is what the

@@ -19,7 +19,7 @@ from workbench.archive.choice import FREE, Speed, is_free
 from workbench.archive.chunking import Chunks, checked_chunks
 from workbench.archive.content.consistency import FORMAT
 from workbench.archive.content.registry import KINDS
-from workbench.archive.earlier import SERIES, Step
+from workbench.archive.earlier import SERIES, EarlierSteps
 from workbench.archive.encoding import EncodedArray, Task
 from workbench.archive.plausibility import notes_on_groups
 from workbench.archive.root import documents_of
@@ -55,7 +55,7 @@ class Request:
     chunks: Chunks | None = None
     columns: Mapping[str, Bound] = field(default_factory=dict)   # of particles, by name or pattern
     column_codec: str | Codec | None = None   # of these and of velocities, if it is not that of positions
-    step: Step | None = None      # what the archive is of a series
+    step: EarlierSteps | None = None      # what the archive is of a series
 
     def __post_init__(self) -> None:
         for name, bound in (("bound", self.bound), ("velocities", self.velocities)):

@@ -18,7 +18,7 @@ from workbench.archive.collection.description import CollectionRoot
 from workbench.archive.collection.names import require_known
 from workbench.archive.collection.reports import Reports, Row, has_errors, table
 from workbench.archive.collection.sources import opened_dataset
-from workbench.archive.earlier import Step
+from workbench.archive.earlier import EarlierSteps
 from workbench.archive.frame import Damaged
 from workbench.archive.root import IntactRoot, documents_differing
 from workbench.archive.store import Store, open_store
@@ -47,7 +47,7 @@ class Collection(Mapping[str, Archive]):
 
     def __init__(
         self, store: Store, trust: Trust = DEFAULT, damaged: bool = False, root: IntactRoot | None = None,
-        steps: Callable[[str], Step] | None = None,
+        steps: Callable[[str], EarlierSteps] | None = None,
     ) -> None:
         self.store, self._trust, self._damaged, self._steps = store, trust, damaged, steps
         self._root = CollectionRoot.read(store, damaged, root)

@@ -19,7 +19,7 @@ from workbench.archive.collection.member import MemberCall, MemberPlace
 from workbench.archive.collection.names import places_of
 from workbench.archive.collection.rules import chunks_for, options_for
 from workbench.archive.content.registry import content_of
-from workbench.archive.earlier import Step
+from workbench.archive.earlier import EarlierSteps
 from workbench.archive.encoded import token_of
 from workbench.archive.fields import codec_for
 from workbench.archive.request import Request, promises, require_storable
@@ -31,7 +31,7 @@ from workbench.progress import Progress
 from workbench.run.chunked_field import ChunkedField
 from workbench.run.executors import Executor
 
-Steps = Callable[[str], Step]
+StepOf = Callable[[str], EarlierSteps]
 
 FLAT = ("field", "variable")   # kinds whose arrays stand beside each other
 
@@ -44,7 +44,7 @@ class Making:
     parts: int | None
     scratch: str | Path | None
     progress: Progress | None
-    steps: Steps | None = None   # of a series: what each member needs to know of it
+    steps: StepOf | None = None   # of a series: what each member needs to know of it
 
 
 def compress_dataset(
@@ -82,7 +82,7 @@ def compress_dataset(
     return made()
 
 
-def _step(making: Making, name: str) -> Step | None:
+def _step(making: Making, name: str) -> EarlierSteps | None:
     return None if making.steps is None else making.steps(name)
 
 

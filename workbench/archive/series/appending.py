@@ -21,7 +21,7 @@ from workbench.archive.collection.collection import Collection
 from workbench.archive.collection.dataset import Dataset
 from workbench.archive.compress import Run, compressed, compressed_dataset
 from workbench.archive.content.registry import content_of
-from workbench.archive.earlier import Step
+from workbench.archive.earlier import EarlierSteps
 from workbench.archive.series.alike import require_alike
 from workbench.archive.series.order import Matched, ordered, require_different, without_ids
 from workbench.archive.series.requested import Requested
@@ -127,7 +127,7 @@ class Appending:
     def _earlier(self, about: About) -> tuple[Opened, ...]:
         return tuple(self.steps.open(about.number - distance) for distance in range(1, len(about.before) + 1))
 
-    def _step(self, given: Any, about: About, before: Opened | None) -> tuple[Step, Any]:
+    def _step(self, given: Any, about: About, before: Opened | None) -> tuple[EarlierSteps, Any]:
         """What the archive needs to know of its series, and the data in the order of the series."""
         earlier = self._earlier(about)
         if not isinstance(given, Particles | ChunkedParticles):
@@ -162,7 +162,7 @@ class Appending:
 
     def _by_rows(
         self, given: Particles | ChunkedParticles, about: About, before: Opened | None, earlier: tuple[Opened, ...]
-    ) -> tuple[Step, Any]:
+    ) -> tuple[EarlierSteps, Any]:
         """Particles without ids, of which the rows say which is which."""
         if self.requested.order == "free":
             raise WorkbenchError(

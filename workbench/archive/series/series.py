@@ -38,8 +38,6 @@ from workbench.errors import GuaranteeBroken, WorkbenchError, briefly
 from workbench.guarantees import Bound
 from workbench.progress import Progress
 
-Step = Archive | Collection
-
 
 class Series(Sequence[Any]):
     """Steps in time, in a folder with an archive for each: `series[7]` is one of them.
@@ -219,7 +217,7 @@ class Series(Sequence[Any]):
             return self._read([self[steps]], region, ids)[0]
         return self._read((self[number] for number in steps), region, ids)
 
-    def _read(self, archives: Iterable[Step], region: Any, ids: Any) -> list[Any]:
+    def _read(self, archives: Iterable[Archive | Collection], region: Any, ids: Any) -> list[Any]:
         if ids is None:
             return [one.decompress() if region is None else one.read(region) for one in archives]
         wanted = _wanted(ids)
@@ -333,7 +331,7 @@ def _wanted(ids: Any) -> np.ndarray:
     return given
 
 
-def _with_ids(archive: Step, ids: np.ndarray) -> Particles | None:
+def _with_ids(archive: Archive | Collection, ids: np.ndarray) -> Particles | None:
     """The particles with these ids, in their order; only the chunks that hold them are decoded. None if there are none."""
     if not isinstance(archive, Archive) or archive.kind != "particles" or IDS not in archive.arrays:
         raise WorkbenchError(f"only particles with ids are read by them; got {archive!r}: read steps or a region")

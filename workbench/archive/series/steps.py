@@ -22,7 +22,7 @@ from workbench.archive.chunk import exact_chunk, with_checksums
 from workbench.archive.collection.collection import Collection
 from workbench.archive.collection.description import OURS, is_collection
 from workbench.archive.decoded_chunks import DecodedChunks
-from workbench.archive.earlier import SERIES, Step, composed, rows_before
+from workbench.archive.earlier import SERIES, EarlierSteps, composed, rows_before
 from workbench.archive.encoding import exact_layout
 from workbench.archive.placing import remove
 from workbench.archive.reading import StoredArray
@@ -167,11 +167,11 @@ class Steps:
         self, about: About, earlier: tuple[Opened, ...], member: str | None = None,
         rows: tuple[np.ndarray | None, ...] = (), ids: StoredArray | None = None,
         indexes: Mapping[str, np.ndarray] | None = None,
-    ) -> Step:
+    ) -> EarlierSteps:
         """What the archive of a step needs to know of the earlier ones."""
         times = (about.time, *(one.about.time for one in earlier)) if earlier else ()
         archives = tuple(one.member(member) for one in earlier)
-        return Step(about.to_dict(), times, archives, rows, indexes or {}, self.kept, ids)
+        return EarlierSteps(about.to_dict(), times, archives, rows, indexes or {}, self.kept, ids)
 
     def rows(self, count: int, about: About, vanished: np.ndarray | None) -> tuple[np.ndarray | None, ...]:
         """Where the particles of a step were one step before, and two; () where all are where they were."""
@@ -273,7 +273,7 @@ class Steps:
             found.append(opened)
         return tuple(found)
 
-    def _reading(self, about: About, earlier: tuple[Opened, ...], bare: Archive) -> Step:
+    def _reading(self, about: About, earlier: tuple[Opened, ...], bare: Archive) -> EarlierSteps:
         """What reading a step needs, whose own arrays can be read already."""
         rows: tuple[np.ndarray | None, ...] = ()
         if bare.kind == "particles" and earlier:

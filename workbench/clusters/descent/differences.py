@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from workbench.charts.table import html_table
-from workbench.clusters.descent.step import NOBODY, Step
+from workbench.clusters.descent.step import NOBODY, StepHalos
 from workbench.clusters.descent.succession import MERGES, Succession
 from workbench.clusters.matching import Halos, Pairs, common, match
 from workbench.errors import WorkbenchError
@@ -90,7 +90,7 @@ def differences(first: Descent, other: Descent) -> DescentDifferences:
     return DescentDifferences(tuple(links), counterparts, tuple(added), len(whole), int(whole.sum()), first.equals(other))
 
 
-def _counterparts(one: Step, other: Step) -> np.ndarray:
+def _counterparts(one: StepHalos, other: StepHalos) -> np.ndarray:
     """The number of the halo of the other step that matches each halo, NOBODY for none."""
     if one.ids is None or other.ids is None:
         raise WorkbenchError("differences need the members of halos: make both descents with keep_members=True")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from workbench.clusters.descent.result import Descent
-from workbench.clusters.descent.step import Membership, Step, step_of
+from workbench.clusters.descent.step import Membership, StepHalos, step_of
 from workbench.clusters.descent.succession import Succession
 from workbench.clusters.groups import Groups
 from workbench.clusters.matching import Pairs, common
@@ -23,7 +23,7 @@ class Following:
 
     def __init__(self, min_members: int, keep_members: bool = True) -> None:
         self._min_members, self._keep_members = min_members, keep_members
-        self._steps: list[Step] = []
+        self._steps: list[StepHalos] = []
         self._successions: list[Succession] = []
         self._last: Membership | None = None
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from workbench.arguments import whole_number
 from workbench.charts.table import data_frame, html_table
-from workbench.clusters.descent.step import NOBODY, Step
+from workbench.clusters.descent.step import NOBODY, StepHalos
 from workbench.clusters.descent.succession import FATES, MERGES, ORIGINS, SPLIT_OFF, Succession
 from workbench.errors import WorkbenchError, briefly
 
@@ -38,7 +38,7 @@ class Descent:
     [{'step': 1, 'time': 1.0, 'halo': 3, 'members': 2, 'into': 0, 'shared': 2, 'ratio': 0.6666666666666666}]
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[StepHalos, ...]
     successions: tuple[Succession, ...]
     min_members: int
 
@@ -260,7 +260,7 @@ def _column(values: list[Any]) -> Any:
     return np.array(values, object) if None in values else values
 
 
-def _same_step(one: Step, other: Step) -> bool:
+def _same_step(one: StepHalos, other: StepHalos) -> bool:
     return (
         np.array_equal(one.halos, other.halos) and np.array_equal(one.members, other.members)
         and (one.ids is None or other.ids is None or np.array_equal(one.ids, other.ids))

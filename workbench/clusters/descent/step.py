@@ -23,7 +23,7 @@ NOBODY = -1   # the number of no halo
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class StepHalos:
     """The halos of a step, from the largest on; among equals, the smaller name first.
 
     `halos` are the names of the halos, the smallest id of their members; `members` counts them; `labels` are those in the
@@ -70,7 +70,7 @@ class Membership:
 
 def step_of(
     groups: Groups, ids: np.ndarray, time: float, min_members: int, keep_members: bool
-) -> tuple[Step, Membership]:
+) -> tuple[StepHalos, Membership]:
     """The halos of a step, and which halo each particle belongs to."""
     labels = backend.to_host(groups.labels)
     found = Halos.of(groups, min_members)
@@ -88,7 +88,7 @@ def step_of(
     members = None
     if keep_members:
         members = _frozen(ids[inside[_stable(halo[inside])]])
-    step = Step(time, _frozen(names[order]), _frozen(found.members[order]), _frozen(found.labels[order]), members)
+    step = StepHalos(time, _frozen(names[order]), _frozen(found.members[order]), _frozen(found.labels[order]), members)
     return step, Membership(ids, halo)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from workbench.clusters.descent.step import NOBODY, Step
+from workbench.clusters.descent.step import NOBODY, StepHalos
 from workbench.clusters.matching import Pairs, most_shared
 
 CONTINUES, MERGES, DISSOLVES = 0, 1, 2        # what becomes of a halo
@@ -40,7 +40,7 @@ class Succession:
     split_from: np.ndarray
 
     @classmethod
-    def of(cls, before: Step, after: Step, pairs: Pairs) -> Succession:
+    def of(cls, before: StepHalos, after: StepHalos, pairs: Pairs) -> Succession:
         """The succession that follows from all pairs of halos which share particles."""
         descendant, passed = np.full(len(before), NOBODY), np.zeros(len(before), np.int64)
         best = most_shared(pairs.first, pairs.second, pairs.shared)
