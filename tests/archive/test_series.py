@@ -467,7 +467,7 @@ def test_ids_are_compared_as_whole_numbers(tmp_path: Path) -> None:
     for one in series.read(ids=[2**60 + 11, 2**60 + 4, 2**60 - 1, -1]):
         assert one.ids.tolist() == [2**60 + 11, 2**60 + 4]
     for wrong in ([], [2.0**60], ["a"], [[2**60]]):
-        with pytest.raises(wb.WorkbenchError, match="ids must be whole numbers"):
+        with pytest.raises(wb.WorkbenchError, match="the ids of particles to read must be a row of integers"):
             series.read(ids=wrong)
 
 

@@ -84,7 +84,7 @@ def test_a_step_that_does_not_follow_is_refused(
     ("step", "reason"),
     [
         (lambda: particles(1, box=3.0), r"must have the box of the steps before it, \(2\.0, 2\.0, 2\.0\); got \(3\.0"),
-        (lambda: particles(1, ids=[1, *range(1, 20)]), "each particle of a series must have an id of its own; got 1 twice"),
+        (lambda: particles(1, ids=[1, *range(1, 20)]), "each particle once; a step of a series has id 1 twice"),
         (lambda: particles(1, ids=None), r"must have the columns of the steps before it, ids \(int64\); got none"),
         (lambda: particles(1, ids=np.arange(20, dtype="u4")), r"ids \(int64\); got ids \(uint32\)"),
         (lambda: particles(1, velocities=POINTS), r"the columns of the steps before it, ids \(int64\); got .*velocities"),

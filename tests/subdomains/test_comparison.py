@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import workbench as wb
-from workbench.clusters.matching import NONE, Pairs, common
+from workbench.clusters.matching import NONE, Pairs
 from workbench.data.chunked import ParticlesInMemory, even_sizes
+from workbench.data.ids import common
 from workbench.errors import WorkbenchError
 
 

@@ -16,9 +16,9 @@ from workbench.auditing.finding import FAILED, NOTE, WARNING, Finding
 from workbench.auditing.metadata import of_units
 from workbench.auditing.promised import Promise
 from workbench.auditing.row import BROKEN, IDENTICAL, UNPROMISED
-from workbench.clusters.matching import common
 from workbench.data import Field
 from workbench.data.chunked import ChunkedParticles
+from workbench.data.ids import common
 from workbench.data.particles import Particles
 from workbench.errors import WorkbenchError
 from workbench.run.chunked_field import ChunkedField

@@ -14,7 +14,6 @@ import numpy as np
 
 from workbench import backend, ordering
 from workbench.clusters.groups import Groups
-from workbench.errors import WorkbenchError, briefly
 
 NONE = -1   # the label of no group: no member of a halo is in the other set
 INTACT, SPLIT, MERGED = 0, 1, 2   # the status of a halo
@@ -170,51 +169,6 @@ def match_groups(halos: Halos, labels: np.ndarray, others: Groups, min_members: 
     members = np.flatnonzero(is_halo[labels])
     pairs = Pairs.counted(labels[members], others.labels[members])
     return match(halos, Halos.of(others, min_members), pairs, others.sizes_of)
-
-
-def common(first: Any, second: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Where the particles that both sets have are in either, by rising id; ids must name each particle of a set once.
-
-    >>> [place.tolist() for place in common([7, 3, 5], [5, 9, 7])]
-    [[2, 0], [0, 2]]
-    """
-    ids = [_checked(which, given) for which, given in (("first", first), ("second", second))]
-    low = min(int(one.min()) for one in ids)
-    bits = (max(int(one.max()) for one in ids) - low).bit_length()
-    if bits > 64:
-        raise WorkbenchError(f"ids must span less than 2^64; got ids from {low} on that span {bits} bits")
-    (key, places), (other, others) = (_sorted(which, one, low, bits) for which, one in zip(_SETS, ids, strict=True))
-    if np.array_equal(key, other):
-        return places, others
-    place = np.minimum(np.searchsorted(key, other), len(key) - 1)
-    there = np.flatnonzero(key[place] == other)
-    return places[place[there]], others[there]
-
-
-_SETS = ("first", "second")
-
-
-def _checked(which: str, given: Any) -> np.ndarray:
-    try:
-        ids = np.asarray(backend.to_host(given) if backend.on_device(given) else given)
-    except ValueError:
-        raise WorkbenchError(f"the ids of the {which} set must be a row of integers; got {briefly(given)}") from None
-    if ids.ndim != 1 or ids.dtype.kind not in "iu" or not len(ids):
-        raise WorkbenchError(f"the ids of the {which} set must be a row of integers; got {ids.dtype} of shape {ids.shape}")
-    return ids
-
-
-def _sorted(which: str, ids: np.ndarray, low: int, bits: int) -> tuple[np.ndarray, np.ndarray]:
-    """Ids less the lowest one, rising, and their places."""
-    key = ids.astype(np.uint64) - np.uint64(low % 2**64)   # modulo 2^64, so that it is right for negative ids
-    order = ordering.sort_by_key(key, bits)
-    twice = np.flatnonzero(key[1:] == key[:-1])
-    if len(twice):
-        raise WorkbenchError(
-            f"ids must name each particle once; the {which} set has id {int(ids[order[twice[0]]])} twice, and "
-            f"{len(twice):,} repeated ids in all"
-        )
-    return key, order
 
 
 def _added(

@@ -20,8 +20,9 @@ from workbench.charts.description import Axis, Chart, Series
 from workbench.charts.looks import colour, marker
 from workbench.charts.table import data_frame, html_table
 from workbench.clusters import Groups
-from workbench.clusters.matching import Halos, Match, Pairs, common, match
+from workbench.clusters.matching import Halos, Match, Pairs, match
 from workbench.data import Particles
+from workbench.data.ids import common
 from workbench.errors import WorkbenchError, briefly
 from workbench.run.submission import submittable
 from workbench.subdomains.fof import Labels

@@ -23,13 +23,14 @@ from workbench.archive.compress import Run, compressed, compressed_dataset
 from workbench.archive.content.registry import content_of
 from workbench.archive.earlier import EarlierSteps
 from workbench.archive.series.alike import require_alike
-from workbench.archive.series.order import Matched, ordered, require_different, without_ids
+from workbench.archive.series.order import Matched, ordered, without_ids
 from workbench.archive.series.requested import Requested
 from workbench.archive.series.statement import predicted_chunks
 from workbench.archive.series.steps import APPEARED, MOST_EARLIER, VANISHED, About, Opened, Steps
 from workbench.codecs import Codec
 from workbench.data import Particles
 from workbench.data.chunked import ChunkedParticles
+from workbench.data.ids import require_distinct
 from workbench.errors import WorkbenchError
 from workbench.ordering import stored_index
 
@@ -136,7 +137,7 @@ class Appending:
         if not has_ids:
             return self._by_rows(given, about, before, earlier)
         if before is None:
-            require_different(_ids_of(given))
+            require_distinct(_ids_of(given), f"step {about.number}")
             return self.steps.step_after(replace(about, ids=0), earlier), given
         particles = given if isinstance(given, Particles) else given.joined()
         stored = self.steps.ids(about.number - 1)

@@ -13,6 +13,7 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 from workbench.data import Particles
+from workbench.data.ids import common
 from workbench.errors import WorkbenchError
 
 
@@ -43,33 +44,14 @@ class Matched:
         given, none = backend.to_host(ids), np.empty(0, np.int64)
         if np.array_equal(given, before):
             return cls(None, none, given[:0])
-        places, earlier = np.argsort(given, kind="stable"), np.argsort(before, kind="stable")
-        rising = given[places]
-        _require_rising(rising)
-        there = np.empty(len(before), np.int64)
-        there[earlier] = places[np.minimum(np.searchsorted(rising, before[earlier]), len(rising) - 1)]   # near each other
-        stays = given[there] == before
-        new = np.ones(len(given), bool)
-        new[there[stays]] = False
-        order = np.concatenate([there[stays], np.flatnonzero(new)])
+        here, there = common(before, given, ("the series", "a step of a series"))
+        place, new = np.full(len(before), -1), np.ones(len(given), bool)
+        place[here], new[there] = there, False
+        stays = place >= 0
+        order = np.concatenate([place[stays], np.flatnonzero(new)])
         appeared = given[order[stays.sum() :]]
         same = np.array_equal(order, np.arange(len(order)))
         return cls(None if same else order, np.flatnonzero(~stays), appeared)
-
-
-def require_different(ids: Array) -> None:
-    """Refuse ids of which two are the same: they could not be told apart at the next step."""
-    _require_rising(np.sort(backend.to_host(ids)))
-
-
-def _require_rising(ids: np.ndarray) -> None:
-    """Refuse sorted ids of which two are the same."""
-    twice = ids[1:][ids[1:] == ids[:-1]]
-    if len(twice):
-        raise WorkbenchError(
-            f"each particle of a series must have an id of its own; got {twice[0]} twice ({len(twice):,} of {len(ids):,} "
-            "ids are repeated): give particles without ids, whose order is then that of the rows, or other ids"
-        )
 
 
 def ordered(particles: Particles, order: np.ndarray | None) -> Particles:

@@ -33,6 +33,7 @@ from workbench.clusters.descent import Descent
 from workbench.clusters.friends import Unit
 from workbench.codecs import Codec
 from workbench.data import Particles
+from workbench.data.ids import common, row_of_ids
 from workbench.data.summary_html import size
 from workbench.errors import GuaranteeBroken, WorkbenchError, briefly
 from workbench.guarantees import Bound
@@ -220,7 +221,7 @@ class Series(Sequence[Any]):
     def _read(self, archives: Iterable[Archive | Collection], region: Any, ids: Any) -> list[Any]:
         if ids is None:
             return [one.decompress() if region is None else one.read(region) for one in archives]
-        wanted = _wanted(ids)
+        wanted = row_of_ids([ids] if isinstance(ids, int | np.integer) else ids, "particles to read")
         found = [_with_ids(one, wanted) for one in archives]
         if found and all(one is None for one in found):
             raise WorkbenchError(
@@ -323,24 +324,17 @@ class Series(Sequence[Any]):
         return self.certificate._repr_html_(repr(self))
 
 
-def _wanted(ids: Any) -> np.ndarray:
-    """Ids that particles are read by, as a row of integers."""
-    given = np.atleast_1d(np.asarray(ids))
-    if given.ndim != 1 or not len(given) or given.dtype.kind not in "iu":
-        raise WorkbenchError(f"ids must be whole numbers, at least one, in a row; got {briefly(ids)}")
-    return given
-
-
 def _with_ids(archive: Archive | Collection, ids: np.ndarray) -> Particles | None:
     """The particles with these ids, in their order; only the chunks that hold them are decoded. None if there are none."""
     if not isinstance(archive, Archive) or archive.kind != "particles" or IDS not in archive.arrays:
         raise WorkbenchError(f"only particles with ids are read by them; got {archive!r}: read steps or a region")
     known = archive.whole(IDS)
     span = np.iinfo(known.dtype)
-    ids = ids[(ids >= span.min) & (ids <= span.max)].astype(known.dtype)   # two types would be compared as rounded numbers
-    places = np.argsort(known, kind="stable")
-    there = places[np.minimum(np.searchsorted(known, ids, sorter=places), len(known) - 1)]
-    rows = there[known[there] == ids]
+    wanted, again = np.unique(ids[(ids >= span.min) & (ids <= span.max)], return_inverse=True)
+    places, of_wanted = common(known, wanted) if len(wanted) else (wanted, wanted)
+    rows = np.full(len(wanted), -1)
+    rows[of_wanted] = places
+    rows = rows[again][rows[again] >= 0]
     if not len(rows):
         return None
     rising, back = np.unique(rows, return_inverse=True)

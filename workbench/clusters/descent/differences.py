@@ -16,7 +16,8 @@ import numpy as np
 from workbench.charts.table import html_table
 from workbench.clusters.descent.step import NOBODY, StepHalos
 from workbench.clusters.descent.succession import MERGES, Succession
-from workbench.clusters.matching import Halos, Pairs, common, match
+from workbench.clusters.matching import Halos, Pairs, match
+from workbench.data.ids import common
 from workbench.errors import WorkbenchError
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from workbench.clusters.descent.result import Descent
 from workbench.clusters.descent.step import Membership, StepHalos, step_of
 from workbench.clusters.descent.succession import Succession
 from workbench.clusters.groups import Groups
-from workbench.clusters.matching import Pairs, common
+from workbench.clusters.matching import Pairs
+from workbench.data.ids import common
 
 
 class Following:

@@ -17,6 +17,7 @@ import numpy as np
 from workbench import backend
 from workbench.clusters.groups import Groups
 from workbench.clusters.matching import Halos
+from workbench.data.ids import are_rising, require_distinct, row_of_ids
 from workbench.errors import WorkbenchError, briefly
 
 NOBODY = -1   # the number of no halo
@@ -78,7 +79,7 @@ def step_of(
     number[found.labels] = np.arange(len(found.labels), dtype=np.int32)
     number = number[labels]
     inside = np.flatnonzero(number >= 0)
-    inside = inside[np.lexsort((ids[inside], number[inside]))] if not _rising(ids) else inside[_stable(number[inside])]
+    inside = inside[np.lexsort((ids[inside], number[inside]))] if not are_rising(ids) else inside[_stable(number[inside])]
     starts = np.concatenate([[0], np.cumsum(found.members)])[:-1]
     names = ids[inside[starts]]
     order = np.lexsort((names, -found.members))
@@ -99,22 +100,10 @@ def checked_ids(given: Any, count: int, step: int) -> np.ndarray:
     ids = getattr(given, "ids", given)
     if ids is None:
         raise WorkbenchError(f"the particles of step {step} have no ids: give ids=None if all steps have one order")
-    try:
-        ids = np.asarray(backend.to_host(ids) if backend.on_device(ids) else ids)
-    except ValueError:
-        raise WorkbenchError(f"the ids of step {step} must be a row of integers; got {briefly(given)}") from None
-    if ids.ndim != 1 or ids.dtype.kind not in "iu":
-        raise WorkbenchError(f"the ids of step {step} must be a row of integers; got {ids.dtype} of shape {ids.shape}")
+    ids = row_of_ids(ids, f"step {step}")
     if len(ids) != count:
         raise WorkbenchError(f"step {step} must have one id for each of its {count:,} particles; got {len(ids):,} ids")
-    if not _rising(ids):
-        rising = np.sort(ids)
-        twice = rising[1:][rising[1:] == rising[:-1]]
-        if len(twice):
-            raise WorkbenchError(
-                f"ids must name each particle once; step {step} has id {twice[0]} twice, and {len(twice):,} "
-                "repeated ids in all"
-            )
+    require_distinct(ids, f"step {step}")
     return ids
 
 
@@ -127,10 +116,6 @@ def checked_times(times: Any) -> Sequence[float]:
     if values.ndim != 1 or not np.isfinite(values).all() or (np.diff(values) <= 0).any():
         raise WorkbenchError(f"times must be finite numbers that rise, one for each step; got {briefly(times)}")
     return list(values.tolist())
-
-
-def _rising(ids: np.ndarray) -> bool:
-    return bool((ids[1:] > ids[:-1]).all())
 
 
 def _stable(key: np.ndarray) -> np.ndarray:
