@@ -27,6 +27,7 @@ import timing
 import workbench as wb
 from workbench import codecs
 from workbench.guarantees import Limit, encode_guarded
+from workbench.propagation.weight_arrays import largest
 from workbench.propagation.weights.bounding import codec_of
 from workbench.propagation.weights.groups import groups_of
 from workbench.propagation.weights.quality import measure_of
@@ -127,9 +128,7 @@ def trained(x: np.ndarray, y: np.ndarray, start: Weights | None = None, epochs: 
         weights = {name: each.copy() for name, each in start.items()}
     mask: dict[str, Any] = dict.fromkeys(weights, np.float32(1))
     for name, share in KEPT.items() if start is not None else ():
-        count = round(share * weights[name].size)
-        least = np.partition(np.abs(weights[name]).reshape(-1), -count)[-count]
-        mask[name] = (np.abs(weights[name]) >= least).astype(np.float32)
+        mask[name] = largest(np.abs(weights[name]), share).astype(np.float32)
         weights[name] *= mask[name]
     mean, square = ({name: np.zeros_like(each) for name, each in weights.items()} for _ in range(2))
     step, right = 0, np.eye(10, dtype=np.float32)

@@ -18,7 +18,7 @@ from workbench.backend import Array
 from workbench.errors import WorkbenchError
 from workbench.propagation.number_format import STORED, NumberFormat, from_stored, stored_bits
 from workbench.propagation.perturbation import Changed, Perturbation
-from workbench.propagation.weight_arrays import changed_weights, entropy_of, finite_weights, require_floats
+from workbench.propagation.weight_arrays import changed_weights, entropy_of, finite_weights, largest, require_floats
 
 Pattern = Literal["free", "2:4", "block"]
 BLOCK = 4   # the side of a block of weights
@@ -100,7 +100,8 @@ class Prune(Reduced):
 
     def _reduced(self, weights: np.ndarray, bits: int) -> tuple[np.ndarray, float]:
         if self.pattern == "free":
-            kept, extra = _largest(abs(weights), self.keep)
+            kept = largest(abs(weights), self.keep)
+            extra = _which(kept)
         elif self.pattern == "2:4":
             groups = abs(weights).reshape(-1, GROUP)
             order = np.argsort(-groups, axis=1, kind="stable")[:, :OF_GROUP]
@@ -121,8 +122,8 @@ class Prune(Reduced):
         squares = (weights / (abs(weights).max() or 1.0)).reshape(-1, lines, columns) ** 2   # of any scale
         sums = np.add.reduceat(np.add.reduceat(squares, starts[0], axis=1), starts[1], axis=2)
         sizes = np.multiply.outer(*(np.diff([*each, side]) for each, side in zip(starts, (lines, columns), strict=True)))
-        kept, extra = _largest(sums / sizes, self.keep)
-        return kept.repeat(BLOCK, axis=1)[:, :lines].repeat(BLOCK, axis=2)[:, :, :columns], extra
+        kept = largest(sums / sizes, self.keep)
+        return kept.repeat(BLOCK, axis=1)[:, :lines].repeat(BLOCK, axis=2)[:, :, :columns], _which(kept)
 
 
 @dataclass(frozen=True, repr=False)
@@ -168,9 +169,6 @@ def _sides(shape: tuple[int, ...]) -> tuple[int, int]:
     return shape[0], math.prod(shape[1:])
 
 
-def _largest(sizes: np.ndarray, share: float) -> tuple[np.ndarray, float]:
-    """Which of these are the largest share, the first of equal ones, and the bits that say which."""
-    count = round(share * sizes.size)
-    kept = np.zeros(sizes.size, bool)
-    kept[np.argsort(-sizes.reshape(-1), kind="stable")[:count]] = True
-    return kept.reshape(sizes.shape), sizes.size * entropy_of(count / sizes.size)
+def _which(kept: np.ndarray) -> float:
+    """The bits that say which are kept."""
+    return kept.size * entropy_of(np.count_nonzero(kept) / kept.size)

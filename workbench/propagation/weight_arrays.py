@@ -43,6 +43,18 @@ def changed_weights(values: Array, weights: np.ndarray, note: dict[str, object])
     return Changed(copy, xp.asarray(where), ({**note, "values_changed": len(where)},))
 
 
+def largest(sizes: np.ndarray, share: float) -> np.ndarray:
+    """Which of these are the largest share: pruning by magnitude. Of equal ones the first are, and NaN before all others.
+
+    >>> largest(np.array([3.0, 1.0, 2.0, 2.0]), 0.5).tolist()
+    [True, False, True, False]
+    """
+    kept = np.zeros(sizes.size, bool)
+    order = np.argsort(-np.where(np.isnan(sizes), np.inf, sizes).reshape(-1), kind="stable")
+    kept[order[: round(share * sizes.size)]] = True
+    return kept.reshape(sizes.shape)
+
+
 def entropy_of(share: float) -> float:
     """The bits of a yes or no with this probability.
 

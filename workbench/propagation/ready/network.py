@@ -21,6 +21,7 @@ from workbench.errors import WorkbenchError
 from workbench.propagation.language.quality import divergence
 from workbench.propagation.pipeline import Pipeline
 from workbench.propagation.stage import Stage
+from workbench.propagation.weight_arrays import largest
 
 BATCH, RATE = 32, 2e-3          # of Adam (Kingma and Ba 2015)
 DECAY, FADING = 1e-4, (0.9, 0.999)
@@ -91,7 +92,7 @@ class _Layers:
         pruned: list[np.ndarray] = []
         for step, batch in enumerate(batches, 1):
             if keep < 1 and step == 1 + len(batches) // 2:
-                pruned = [abs(each) <= np.quantile(abs(each), 1 - keep) for each in self.weights]
+                pruned = [~largest(abs(each), keep) for each in self.weights]
             rate = RATE * (1 - (step - 1) / len(batches)) * np.sqrt(1 - FADING[1] ** step) / (1 - FADING[0] ** step)
             for each, slope, mean, square in zip(
                 parameters, self._slopes(rows[batch], classes[batch]), means, squares, strict=True

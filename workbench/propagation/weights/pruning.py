@@ -14,6 +14,7 @@ from workbench.arguments import share_of_one
 from workbench.codecs import Codec
 from workbench.codecs.prequantised import Prequantised
 from workbench.errors import WorkbenchError
+from workbench.propagation.weight_arrays import largest
 from workbench.propagation.weights.bounding import scale_of
 from workbench.propagation.weights.groups import chosen_names
 
@@ -44,8 +45,6 @@ def pruned(values: np.ndarray, share: float) -> np.ndarray:
     >>> pruned(np.array([3.0, -1.0, 2.0, -4.0]), 0.5).tolist()
     [3.0, 0.0, 0.0, -4.0]
     """
-    sizes = np.abs(values.astype(np.float64)).reshape(-1)
-    count = sizes.size - round(share * sizes.size)
-    left = values.reshape(-1).copy()
-    left[np.argsort(sizes, kind="stable")[:count]] = 0
-    return left.reshape(values.shape)
+    left = values.copy()
+    left[~largest(np.abs(values.astype(np.float64)), share)] = 0
+    return left
