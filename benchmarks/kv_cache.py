@@ -22,7 +22,6 @@ import timing
 import workbench as wb
 from workbench import backend
 from workbench.propagation import KVCache, LanguageModel, baseline_cache, compare_caches
-from workbench.propagation.caches.comparison import HEADS
 from workbench.propagation.caches.packed_blocks import PackedBlocks
 from workbench.propagation.language import ExactCache
 
@@ -68,7 +67,7 @@ def table(lm: LanguageModel, texts: list[np.ndarray]) -> None:
     start, processor = time.perf_counter(), time.process_time()
     found = compare_caches(lm, texts, caches, prompt=PROMPT, tokens=TOKENS)
     took, worked = time.perf_counter() - start, time.process_time() - processor
-    print(timing.table(list(HEADS), [list[object](row) for row in found.rows()]))
+    print(timing.table(found.heads, [list[object](row) for row in found.rows()]))
     runs = (len(caches) + 1) * found.predictions // TOKENS
     print(
         f"\nExact perplexity {found.perplexity:.2f}. {runs} runs of {PROMPT + TOKENS} tokens in {took:.0f} s, "

@@ -13,7 +13,6 @@ from workbench.errors import WorkbenchError
 from workbench.propagation import KVCache, baseline_cache, compare_caches, language_model
 from workbench.propagation.caches.baselines import BASELINES
 from workbench.propagation.caches.blocked import BlockedCache
-from workbench.propagation.caches.comparison import HEADS
 
 STEPS = ((1.0, 0.4),)
 
@@ -56,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_result({"model": model.name, **found.to_dict()}, True)
         return 0
-    print_table([dict(zip(HEADS, row, strict=True)) for row in found.rows()])
+    print_table([dict(zip(found.heads, row, strict=True)) for row in found.rows()])
     print(f"{found.predictions:,} predictions after prompts of {found.prompt} tokens; perplexity of the exact cache "
           f"{found.perplexity:.4g}")
     return 0

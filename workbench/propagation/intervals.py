@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist, stdev
 
+import numpy as np
+
 from workbench.arguments import number, whole_number
 from workbench.propagation.beta_quantiles import beta_quantile
 
 CONFIDENCE = 0.95
+STRETCH = 64   # rows that are one draw of an interval: errors of neighbours are alike
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,16 @@ def mean_of(draws: Sequence[float], value: float | None = None, confidence: floa
     middle = math.fsum(draws) / len(draws) if value is None else value
     half = _student(len(draws) - 1, confidence) * stdev(draws) / math.sqrt(len(draws)) if len(draws) > 1 else math.inf
     return Mean(middle, middle - half, middle + half)
+
+
+def mean_of_rows(inputs: Sequence[np.ndarray]) -> Mean:
+    """The mean of a figure of each row of these inputs; the draws of its interval are stretches of rows.
+
+    >>> print(mean_of_rows([np.arange(256.0)]))
+    128 [-3.97, 259]
+    """
+    stretches = [part for rows in inputs for part in np.array_split(rows, max(len(rows) // STRETCH, 1))]
+    return mean_of([float(part.mean()) for part in stretches], float(np.concatenate(inputs).mean()))
 
 
 def clopper_pearson(successes: int, trials: int, confidence: float = CONFIDENCE) -> Rate:

@@ -18,26 +18,23 @@ import numpy as np
 
 from workbench.arguments import function, whole_number
 from workbench.backend import Array, to_host
-from workbench.charts.description import Axis, Chart, Point, joined
-from workbench.charts.looks import looks_of
-from workbench.charts.table import html_table
 from workbench.errors import WorkbenchError, briefly
-from workbench.json_values import json_value
 from workbench.progress import Progress
+from workbench.propagation.comparison import Comparison, Figures, percent
 from workbench.propagation.draws import draws_of
-from workbench.propagation.intervals import Mean, mean_of
+from workbench.propagation.intervals import Mean, mean_of, mean_of_rows
 from workbench.propagation.language.quality import divergences
 from workbench.propagation.names import require_known
 from workbench.propagation.perturbation import Changed, Perturbation
 from workbench.propagation.pipeline import Pipeline, require_pipeline
+from workbench.propagation.report import counted
 from workbench.propagation.tolerated import Quality, Results
 
-STRETCH = 64   # rows that are one draw of an interval: errors of neighbours are alike
 Reduction = Perturbation | Sequence[Perturbation]
 
 
-@dataclass(frozen=True, eq=False)
-class ReductionFigures:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ReductionFigures(Figures):
     """One reduction: bits for each value of the sites that it changes, and what it does.
 
     `divergence` is the Kullback-Leibler divergence of the classes from those without the reduction in nats, and `kept` the
@@ -45,51 +42,25 @@ class ReductionFigures:
     `draws` is how many random outcomes were averaged.
     """
 
-    name: str
-    bits: float
     values: int
     draws: int
-    divergence: Mean | None = None
-    kept: Mean | None = None
     quality: Mean | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """The figures as JSON types."""
-        given = {name: getattr(self, name) for name in ("divergence", "kept", "quality")}
-        means = {name: vars(mean) for name, mean in given.items() if mean is not None}
-        found: dict[str, Any] = json_value({**vars(self), **means})
-        return found
+    def cells(self) -> list[str]:
+        """The row of the table."""
+        name = self.name if self.draws == 1 else f"{self.name} ({self.draws} draws)"
+        damage = [str(self.quality)] if self.kept is None else [str(self.divergence), percent(self.kept)]
+        return [name, f"{self.bits:.2f}", *damage]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ReductionComparison:
+class ReductionComparison(Comparison[ReductionFigures]):
     """Reductions of the same pipeline on the same inputs, in the order given; `exact` is the quality without any."""
 
-    figures: tuple[ReductionFigures, ...]
     inputs: int
     exact: float | None = None
 
-    def __getitem__(self, place: int | str) -> ReductionFigures:
-        if isinstance(place, str):
-            names = [each.name for each in self.figures]
-            return self.figures[names.index(require_known("reduction", place, names))]
-        return self.figures[place]
-
-    def __len__(self) -> int:
-        return len(self.figures)
-
-    def plot(self) -> Chart:
-        """Divergence against bits: reductions that are further down and to the left are better."""
-        points = [
-            Point(each.name, each.bits, each.divergence.value, f"{each.name}: {each.bits:.2f} bits, {each.divergence} nats")
-            for each in self.figures if each.divergence is not None and each.divergence.value > 0
-        ]
-        return Chart(
-            "Reductions",
-            Axis.around("bits per value", [each.x for each in points]),
-            Axis.around("KL divergence (nats)", [each.y for each in points], True, 0.1),
-            tuple(joined(points, looks_of([each.name for each in self.figures]))),
-        )
+    what = "reduction"
 
     @property
     def heads(self) -> list[str]:
@@ -97,34 +68,13 @@ class ReductionComparison:
         figures = ["KL divergence", "most likely kept"] if self.exact is None else ["quality"]
         return ["reduction", "bits per value", *figures]
 
-    def rows(self) -> list[list[str]]:
-        """The table: a row for each reduction."""
-        rows = []
-        for each in self.figures:
-            name = each.name if each.draws == 1 else f"{each.name} ({each.draws} draws)"
-            measured = [each.quality] if each.kept is None else [each.divergence]
-            kept = [] if each.kept is None else [
-                f"{100 * each.kept.value:.1f}% [{100 * max(each.kept.low, 0.0):.1f}, {100 * min(each.kept.high, 1.0):.1f}]"
-            ]
-            rows.append([name, f"{each.bits:.2f}", *map(str, measured), *kept])
-        return rows
+    @property
+    def _inputs(self) -> str:
+        return counted(self.inputs, "input")
 
-    def to_dict(self) -> dict[str, Any]:
-        """The comparison as JSON types."""
-        found: dict[str, Any] = json_value({
-            "inputs": self.inputs, "exact": self.exact, "reductions": [each.to_dict() for each in self.figures],
-        })
-        return found
-
-    def __repr__(self) -> str:
-        best = min(self.figures, key=lambda each: each.bits)
-        fewest = f"the fewest bits: {best.bits:.2f}, {best.name}"
-        return f"ReductionComparison({len(self)} reductions, {self.inputs} inputs; {fewest})"
-
-    def _repr_html_(self) -> str:
-        title = f"{self.inputs} input{'s' if self.inputs > 1 else ''}"
-        title += "" if self.exact is None else f"; quality without a reduction: {self.exact:.6g}"
-        return html_table(self.heads, self.rows(), title=title)
+    @property
+    def _title(self) -> str:
+        return self._inputs + ("" if self.exact is None else f"; quality without a reduction: {self.exact:.6g}")
 
 
 def compare_reductions(
@@ -206,7 +156,7 @@ class _Measure:
             measured.append(self._measured(draws[-1]))
         found = {kind: _mean([each[kind] for each in measured]) for kind in measured[0]}
         bits = float(np.mean([each.bits for each in draws]))
-        return ReductionFigures(name, bits, draws[0].values, len(draws), **found)
+        return ReductionFigures(name=name, bits=bits, values=draws[0].values, draws=len(draws), **found)
 
     def _measured(self, applied: _Applied) -> dict[str, list[np.ndarray]]:
         """The numbers of each input: by row, or one for the quality."""
@@ -274,11 +224,8 @@ def _bits(values: Array, done: Changed) -> float:
 
 
 def _mean(draws: Sequence[Sequence[np.ndarray]]) -> Mean:
-    """The mean over draws, or over the stretches of the rows of a single one; infinite where a number is not finite."""
+    """The mean over draws, or over the rows of a single one; infinite where a number is not finite."""
     means = [float(np.concatenate(each).mean()) for each in draws]
     if not all(map(math.isfinite, means)):
         return Mean(math.inf, math.inf, math.inf)
-    if len(draws) > 1:
-        return mean_of(means)
-    parts = [float(part.mean()) for rows in draws[0] for part in np.array_split(rows, max(len(rows) // STRETCH, 1))]
-    return mean_of(parts, means[0])
+    return mean_of(means) if len(draws) > 1 else mean_of_rows(draws[0])

@@ -10,31 +10,27 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from workbench.arguments import whole_number
 from workbench.backend import to_host
-from workbench.charts.description import Axis, Chart, Point, joined
-from workbench.charts.looks import looks_of
-from workbench.charts.table import html_table
 from workbench.errors import WorkbenchError
-from workbench.json_values import json_value
 from workbench.progress import Progress
 from workbench.propagation.caches.baselines import baseline_cache
 from workbench.propagation.caches.blocked import BlockedCache
-from workbench.propagation.intervals import Mean, mean_of
+from workbench.propagation.comparison import Comparison, Figures, percent
+from workbench.propagation.intervals import STRETCH, Mean, mean_of_rows
 from workbench.propagation.language.cache import Cache, ExactCache
 from workbench.propagation.language.model import LanguageModel, Text
 from workbench.propagation.language.quality import log_probabilities, relative_entropies
-from workbench.propagation.report import figure
+from workbench.propagation.report import counted, figure
 
-STRETCH = 64   # predictions that are one draw of an interval: errors of neighbours are alike
+MOST_EXPONENT = 709.0   # whose exponential is finite
 
 
-@dataclass(frozen=True, eq=False)
-class CacheFigures:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CacheFigures(Figures):
     """One cache: bits of a key or value with all side information, and what it does to predictions.
 
     `divergence` is the Kullback-Leibler divergence from the exact predictions in nats, `kept` the share of most likely
@@ -42,8 +38,6 @@ class CacheFigures:
     bound of a Gaussian model at the same error.
     """
 
-    name: str
-    bits: float
     key_bits: float
     value_bits: float
     fewest_bits: float
@@ -51,74 +45,38 @@ class CacheFigures:
     kept: Mean
     perplexity: Mean
 
-    def to_dict(self) -> dict[str, Any]:
-        """The figures as JSON types."""
-        nested = {name: vars(getattr(self, name)) for name in ("divergence", "kept", "perplexity")}
-        found: dict[str, Any] = json_value({**vars(self), **nested})
-        return found
+    def cells(self) -> list[str]:
+        """The row of the table."""
+        value, low, high = (100 * (each - 1) for each in vars(self.perplexity).values())
+        return [
+            self.name, f"{self.bits:.2f}", f"{self.fewest_bits:.2f}", str(self.divergence), percent(self.kept),
+            f"{value:+.1f}% [{low:+.1f}, {high:+.1f}]",
+        ]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CacheComparison:
+class CacheComparison(Comparison[CacheFigures]):
     """Caches on the same text, in the order that was given; `perplexity` is that of the exact cache."""
 
-    figures: tuple[CacheFigures, ...]
     perplexity: float
     predictions: int
     prompt: int
 
-    def __getitem__(self, place: int) -> CacheFigures:
-        return self.figures[place]
+    what = "cache"
 
-    def __len__(self) -> int:
-        return len(self.figures)
+    @property
+    def heads(self) -> list[str]:
+        """The heads of the columns of `rows`."""
+        return ["cache", "bits per value", "Gaussian bound", "KL divergence", "most likely token kept", "perplexity"]
 
-    def plot(self) -> Chart:
-        """Divergence against bits: caches that are further down and to the left are better."""
-        names = [each.name for each in self.figures]
-        points = [
-            Point(each.name, each.bits, each.divergence.value, f"{each.name}: {each.bits:.2f} bits, {each.divergence} nats")
-            for each in self.figures if each.divergence.value > 0
-        ]
-        return Chart(
-            "Caches",
-            Axis.around("bits per value", [each.x for each in points]),
-            Axis.around("KL divergence (nats)", [each.y for each in points], True, 0.1),
-            tuple(joined(points, looks_of(names))),
-        )
+    @property
+    def _inputs(self) -> str:
+        return counted(self.predictions, "prediction")
 
-    def to_dict(self) -> dict[str, Any]:
-        """The comparison as JSON types."""
-        return {
-            "predictions": self.predictions, "prompt": self.prompt, "perplexity": self.perplexity,
-            "caches": [each.to_dict() for each in self.figures],
-        }
-
-    def rows(self) -> list[list[str]]:
-        """The table: a row for each cache."""
-        return [
-            [
-                each.name, f"{each.bits:.2f}", f"{each.fewest_bits:.2f}", str(each.divergence),
-                f"{100 * each.kept.value:.1f}% [{100 * each.kept.low:.1f}, {100 * each.kept.high:.1f}]",
-                f"{100 * (each.perplexity.value - 1):+.1f}% [{100 * (each.perplexity.low - 1):+.1f}, "
-                f"{100 * (each.perplexity.high - 1):+.1f}]",
-            ]
-            for each in self.figures
-        ]
-
-    def __repr__(self) -> str:
-        best = min(self.figures, key=lambda each: each.bits)
-        fewest = f"the fewest bits: {best.bits:.2f}, {best.name}"
-        return f"CacheComparison({len(self)} caches, {self.predictions:,} predictions; {fewest})"
-
-    def _repr_html_(self) -> str:
-        text = f"{self.predictions:,} predictions after prompts of {self.prompt} tokens"
-        title = f"{text}; perplexity of the exact cache {figure(self.perplexity)}"
-        return html_table(HEADS, self.rows(), title=title)
-
-
-MOST_EXPONENT = 709.0   # whose exponential is finite
-HEADS = ("cache", "bits per value", "Gaussian bound", "KL divergence", "most likely token kept", "perplexity")
+    @property
+    def _title(self) -> str:
+        prompts = f"after prompts of {counted(self.prompt, 'token')}"
+        return f"{self._inputs} {prompts}; perplexity of the exact cache {figure(self.perplexity)}"
 
 
 def compare_caches(
@@ -228,15 +186,15 @@ def _surprise(exact: np.ndarray, truth: np.ndarray) -> float:
 
 def _figures(name: str, parts: Sequence[_Part]) -> CacheFigures:
     keys, values = (float(np.mean([part.bits[kind] for part in parts])) for kind in (0, 1))
-    kept = _mean([part.kept for part in parts])
-    less = _mean([part.surprise for part in parts])
+    kept = mean_of_rows([part.kept for part in parts])
+    less = mean_of_rows([part.surprise for part in parts])
     return CacheFigures(
         name=name,
         bits=(keys + values) / 2,
         key_bits=keys,
         value_bits=values,
         fewest_bits=float(np.mean([part.fewest for part in parts])),
-        divergence=_mean([part.divergences for part in parts]),
+        divergence=mean_of_rows([part.divergences for part in parts]),
         kept=Mean(kept.value, max(kept.low, 0.0), min(kept.high, 1.0)),
         perplexity=Mean(*(_exponential(each) for each in (less.value, less.low, less.high))),
     )
@@ -244,9 +202,3 @@ def _figures(name: str, parts: Sequence[_Part]) -> CacheFigures:
 
 def _exponential(value: float) -> float:
     return math.exp(value) if value < MOST_EXPONENT else math.inf
-
-
-def _mean(parts: Sequence[np.ndarray]) -> Mean:
-    """The mean of all, and its interval from the means of stretches."""
-    means = [float(stretch.mean()) for part in parts for stretch in np.array_split(part, max(len(part) // STRETCH, 1))]
-    return mean_of(means, float(np.concatenate(parts).mean()))
