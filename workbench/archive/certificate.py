@@ -222,6 +222,7 @@ def summed(figures: Iterable[Figures]) -> dict[str, Any]:
     chunks = list(figures)
     reasons = Counter(f.stored_exactly for f in chunks if f.stored_exactly)
     remarks = Counter(f.remark for f in chunks if f.remark)
+    predicted = sum(f.predicted for f in chunks)
     return {
         "values": sum(f.values for f in chunks),
         "invalid": sum(f.invalid for f in chunks),
@@ -230,6 +231,7 @@ def summed(figures: Iterable[Figures]) -> dict[str, Any]:
         "chunks": len(chunks),
         "chunks_stored_exactly": _few(reasons),
         **({"remarks": _few(remarks)} if remarks else {}),
+        **({"predicted": predicted} if predicted else {}),
     }
 
 

@@ -182,6 +182,10 @@ class Codec(ABC):
         """What a certificate should say of a chunk with these bytes, in words that many chunks share; often nothing."""
         return None
 
+    def is_predicted(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> bool:
+        """Whether these bytes of a chunk rest on values at earlier times."""
+        return False
+
     def beside(self, positions: Array) -> Self:
         """The codec for columns of particles at these positions, as they are decoded; most codecs need not know them."""
         return self

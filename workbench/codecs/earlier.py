@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from workbench.backend import Array
 from workbench.errors import WorkbenchError
 
-PREDICTED = "predicted"   # how the remark (`Codec.remark`) on a chunk begins whose bytes rest on earlier values
-
 
 @dataclass(frozen=True, eq=False)
 class Earlier:

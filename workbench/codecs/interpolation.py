@@ -33,7 +33,7 @@ import numpy as np
 from workbench.backend import Array
 from workbench.charts.looks import Look
 from workbench.codecs.codec import Codec, CodecFailed, Imitation, Tolerance, option
-from workbench.codecs.earlier import PREDICTED, Earlier
+from workbench.codecs.earlier import Earlier
 from workbench.codecs.gaps import repeated
 from workbench.codecs.interpolation_decoding import decoded
 from workbench.codecs.interpolation_encoding import MOST_DEAD, SAMPLED, Encoding, Trial
@@ -190,13 +190,16 @@ class Interpolation(InPieces):
         """Whether earlier steps were used, and the model."""
         if self.earlier is None and self.model is None:
             return None
-        parts = split(self.id, data, shape, dtype)
         if self.earlier is not None:
-            in_time = any(part[0] == IN_TIME for _, part in parts)
             said = "coded without earlier steps, which predict too little of it"
-            return f"{PREDICTED} from earlier steps" if in_time else said
+            return "predicted from earlier steps" if self.is_predicted(data, shape, dtype) else said
+        parts = split(self.id, data, shape, dtype)
         used = sum(part[0] == INTERPOLATED and Header.from_bytes(part)[0].model is not None for _, part in parts)
         return "coded with the model" if used else "coded without the model, with which they would be larger"
+
+    def is_predicted(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> bool:
+        """Whether any piece of the field was predicted from earlier steps."""
+        return self.earlier is not None and any(part[0] == IN_TIME for _, part in split(self.id, data, shape, dtype))
 
     def encode_with_gaps(self, values: Array, valid: Array, tolerance: Tolerance) -> bytes:
         """The smaller of smooth gaps and of repeats on a lattice, which steps and fine bounds suit."""

@@ -23,7 +23,7 @@ import numpy as np
 from workbench.charts.looks import Look
 from workbench.codecs.codec import Codec, CodecFailed, Imitation, ParticleCodec, Tolerance, option
 from workbench.codecs.columns import Columns
-from workbench.codecs.earlier import PREDICTED, Earlier
+from workbench.codecs.earlier import Earlier
 from workbench.codecs.faces import Faces
 from workbench.codecs.lattice import LatticeCodec
 from workbench.codecs.motion_steps import COMPONENTS, Steps, Walk
@@ -89,9 +89,13 @@ class Motion(ParticleCodec):
 
     def remark(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> str | None:
         """Whether the chunk was predicted in time, if it could be."""
-        if data[:1] == bytes([IN_SPACE]) and not self._can_predict(shape):
-            return None
-        return "coded without time" if data[:1] == bytes([IN_SPACE]) else f"{PREDICTED} in time"
+        if self.is_predicted(data, shape, dtype):
+            return "predicted in time"
+        return "coded without time" if self._can_predict(shape) else None
+
+    def is_predicted(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> bool:
+        """Whether each particle was predicted from where it was before."""
+        return data[:1] != bytes([IN_SPACE])
 
     def _encode(self, values: np.ndarray, tolerance: Tolerance) -> bytes:
         if not self._can_predict(values.shape):

@@ -22,7 +22,6 @@ from workbench import backend
 from workbench.backend import Array
 from workbench.codecs.codec import Codec, CodecFailed, ParticleCodec, Tolerance
 from workbench.codecs.crc import crc32, crc32_of_pieces
-from workbench.codecs.earlier import PREDICTED
 from workbench.codecs.gaps import filled
 from workbench.codecs.pcodec import PCodec
 from workbench.codecs.together import Pieces
@@ -51,6 +50,7 @@ class Figures:
     crc: int                     # of the decoded bytes: readers return no others
     codec_raised: bool = False   # whether the codec was not used because it raised
     remark: str | None = None      # what the codec says of its bytes
+    predicted: bool = False        # whether these rest on values at earlier times
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +117,8 @@ def unchanged(values: Array, before: Array, mask: Array | None = None) -> Guarde
     if before.shape != host.shape or before.dtype != host.dtype or (bits_of(host) != bits_of(before)).any():
         return None
     chunk = _Chunk(PCodec(), values, Limit("absolute", 0.0), None, mask, ())
-    figures = dataclasses.replace(chunk._figures(values, 0, 0.0, None), remark=f"{PREDICTED}: nothing has changed")
+    figures = chunk._figures(values, 0, 0.0, None)
+    figures = dataclasses.replace(figures, remark="predicted: nothing has changed", predicted=True)
     return Guarded({STAY: b""}, values, figures)
 
 
@@ -144,14 +145,18 @@ def encode_guarded_pieces(
     found = []
     for number, (piece, crc) in enumerate(zip(Pieces.of(len(values), rows), crc32_of_pieces(decoded, rows), strict=True)):
         own, code = values[piece], data[number]
-        remark = codec.remark(code, own.shape, own.dtype)
-        figures = Figures(own.size, 0, 0, float(errors[number]), None, int(crc), remark=remark)
+        figures = Figures(own.size, 0, 0, float(errors[number]), None, int(crc), **_said(codec, code, own.shape, own.dtype))
         guarded = Guarded({CODE: code}, decoded[piece], figures)
         if not _helps(guarded, own):
             guarded = encode_guarded(codec, own, limit, period=period)
             decoded[piece] = guarded.decoded
         found.append(guarded)
     return found, decoded
+
+
+def _said(codec: Codec, code: bytes, shape: tuple[int, ...], dtype: np.dtype) -> dict[str, Any]:
+    """What a codec says of its bytes."""
+    return {"remark": codec.remark(code, shape, dtype), "predicted": codec.is_predicted(code, shape, dtype)}
 
 
 def decode_guarded(codec: Codec, sections: Sections, shape: Sequence[int], dtype: Any, xp: Any = np) -> Array:
@@ -305,12 +310,9 @@ class _Chunk:
         valid = self.valid if permutation is None else self.valid[permutation]
         corrected = int(valid.reshape(-1)[changed].sum())
         figures = self._figures(decoded, corrected, found.largest_error, None)
-        figures = dataclasses.replace(figures, remark=self._remark(sections))
-        return Guarded({**sections, FIX: fix} if fix else sections, decoded, figures, permutation)
-
-    def _remark(self, sections: Sections) -> str | None:
         dtype = log_dtype(sections[LOGS]) if LOGS in sections else self.values.dtype
-        return self.codec.remark(sections[CODE], self.values.shape, dtype)
+        figures = dataclasses.replace(figures, **_said(self.codec, sections[CODE], self.values.shape, dtype))
+        return Guarded({**sections, FIX: fix} if fix else sections, decoded, figures, permutation)
 
     def _wanted(self, original: Array, decoded: Array, broken: Array) -> tuple[Array, Array]:
         """The final values, and the indices where they differ from those of the codec."""

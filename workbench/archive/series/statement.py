@@ -13,7 +13,6 @@ from workbench.archive.collection.collection import Collection
 from workbench.archive.collection.reports import aligned
 from workbench.archive.series.steps import Steps
 from workbench.charts.table import data_frame, html_table
-from workbench.codecs.earlier import PREDICTED
 
 HEADS = ("step", "time", "key", "bytes", "ratio", "chunks", "in time", "appeared", "vanished")
 
@@ -123,9 +122,7 @@ def _counts(archive: Archive) -> tuple[int, int]:
         if stored is None or not promise.figures:
             continue
         chunks += stored.layout.chunk_count
-        if stored.layout.predicted:
-            remarks = promise.figures.get("remarks", {})
-            predicted += sum(count for remark, count in remarks.items() if remark.startswith(PREDICTED))
+        predicted += promise.figures.get("predicted", 0)
     return chunks, predicted
 
 
