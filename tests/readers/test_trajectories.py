@@ -1,6 +1,7 @@
 """Trajectories: xyz, LAMMPS dumps, trr, xtc, gsd."""
 
 import importlib
+from pathlib import Path
 
 import gsd.hoomd
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from readers import written
 from workbench import WorkbenchError
-from workbench.data.readers import open_file
+from workbench.data.readers import open_file, other_process
 
 FRAMES = [written.points(6, seed=seed) for seed in range(3)]
 
@@ -177,36 +178,44 @@ def test_xtc(tmp_path):
         open_file(path)
 
 
-@pytest.mark.parametrize("key", ["xyz", "lammps", "trr", "gro", "xtc"])
-def test_frames_by_number_cost_the_same(tmp_path, monkeypatch, key):
+@pytest.mark.parametrize("key", ["xyz", "lammps", "gro"])
+def test_frames_by_number_are_found_at_once(tmp_path, monkeypatch, key):
     frames = [written.points(5, seed=seed).round(3) for seed in range(40)]
     path = tmp_path / "a.trajectory"
+    path.write_text(written.xyz(frames) if key == "xyz" else "".join(map(getattr(written, key), frames)))
+    order = [20, 0, 39, 3, 21]
+    for number in order:
+        np.testing.assert_allclose(open_file(path, frame=number, format=key).positions, frames[number], atol=6e-4)
+    module = importlib.import_module(f"workbench.data.readers.{key}")
+    calls, parse = [], module._next_frame
+    monkeypatch.setattr(module, "_next_frame", lambda *given: calls.append(given[-1]) or parse(*given))
+    for number in order:
+        open_file(path, frame=number, format=key)
+    assert calls == order
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="the system does not count what a process reads")
+@pytest.mark.parametrize("key", ["trr", "xtc"])
+def test_frames_by_number_read_little_more_than_themselves(tmp_path, key):
+    frames = [written.points(100, seed=seed).round(3) for seed in range(400)]
+    path = tmp_path / f"a.{key}"
     if key == "xtc":
         formats = pytest.importorskip("MDAnalysis.lib.formats.libmdaxdr")
         with formats.XTCFile(str(path), "w") as file:
             for number, frame in enumerate(frames):
                 file.write(frame, np.eye(3, dtype="f4") * written.BOX, number, 0.5 * number, 1000.0)
-    elif key == "trr":
+    else:
         path.write_bytes(written.trr(frames, box=np.eye(3) * written.BOX))
-    elif key == "xyz":
-        path.write_text(written.xyz(frames))
-    else:
-        path.write_text("".join(map(getattr(written, key), frames)))
-    order = [20, 0, 39, 3, 21]
-    for number in order:
-        np.testing.assert_allclose(open_file(path, frame=number, format=key).positions, frames[number], atol=6e-4)
-    module = importlib.import_module(f"workbench.data.readers.{key}")
-    if hasattr(module, "_next_frame"):
-        calls, parse = [], module._next_frame
-        monkeypatch.setattr(module, "_next_frame", lambda *given: calls.append(given[-1]) or parse(*given))
-        for number in order:
-            open_file(path, frame=number, format=key)
-        assert calls == order
-    else:
-        index = module._headers if key == "xtc" else module._starts
-        before = index.cache_info()
-        open_file(path, frame=7, format=key)
-        assert index.cache_info().misses == before.misses
+    open_file(path, frame=20)
+    reader = other_process._kept[0].process.pid if key == "xtc" else "self"
+    before = bytes_read(reader)
+    for number in (0, 399, 3, 21):
+        np.testing.assert_allclose(open_file(path, frame=number).positions, frames[number], atol=6e-4)
+    assert 0 < bytes_read(reader) - before < 0.5 * path.stat().st_size
+
+
+def bytes_read(process):
+    return int(Path(f"/proc/{process}/io").read_text().split()[1])
 
 
 def test_a_file_that_has_changed_is_looked_at_again(tmp_path):
