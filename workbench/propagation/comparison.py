@@ -101,7 +101,7 @@ class Comparison(ABC, Generic[F]):
     def __repr__(self) -> str:
         best = min(self.figures, key=lambda each: each.bits)
         ways = counted(len(self), self.what)
-        return f"{type(self).__name__}({ways}, {self._inputs}; the fewest bits: {best.bits:.2f}, {best.name})"
+        return f"{type(self).__name__}({ways}, {self._inputs}; the fewest bits per value: {best.bits:.2f}, {best.name})"
 
     def _repr_html_(self) -> str:
         return html_table(self.heads, self.rows(), title=self._title)

@@ -65,7 +65,7 @@ class ReductionComparison(Comparison[ReductionFigures]):
     @property
     def heads(self) -> list[str]:
         """The heads of the columns of `rows`."""
-        figures = ["KL divergence", "most likely kept"] if self.exact is None else ["quality"]
+        figures = ["KL divergence (nats)", "most likely kept"] if self.exact is None else ["quality"]
         return ["reduction", "bits per value", *figures]
 
     @property

@@ -67,7 +67,8 @@ class CacheComparison(Comparison[CacheFigures]):
     @property
     def heads(self) -> list[str]:
         """The heads of the columns of `rows`."""
-        return ["cache", "bits per value", "Gaussian bound", "KL divergence", "most likely token kept", "perplexity"]
+        damage = ["KL divergence (nats)", "most likely token kept", "perplexity"]
+        return ["cache", "bits per value", "Gaussian bound", *damage]
 
     @property
     def _inputs(self) -> str:

@@ -46,5 +46,5 @@ def pruned(values: np.ndarray, share: float) -> np.ndarray:
     [3.0, 0.0, 0.0, -4.0]
     """
     left = values.copy()
-    left[~largest(np.abs(values.astype(np.float64)), share)] = 0
+    left[~largest(np.abs(values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)), share)] = 0
     return left
