@@ -7,6 +7,7 @@ sentence, since no single array could hold them. A last frame that is cut short 
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.data.readers.frame_index import known_frames, state_of, text_lines
+from workbench.data.readers.frame_index import BYTES_OF_ATOM, known_frames, nearest_frame, state_of, text_lines
 from workbench.data.readers.leaving import noted
 from workbench.data.readers.source import Source
 from workbench.data.trajectory import Frame, Frames, Trajectory
@@ -38,6 +39,30 @@ def require_same_atoms(source: Source, frame: int, count: int, first: int) -> No
             f"frame {frame} of {source.name} has {count:,} atoms, and frame 0 has {first:,}: a trajectory has the same "
             f"atoms in every frame; read single frames by wb.open(..., frame={frame})"
         )
+
+
+def frame_of_text(
+    source: Source, wanted: int, following: Callable[[Source, Iterator[str], int, int], Any]
+) -> tuple[Any, list[str]]:
+    """One frame of a text file, read from the nearest one before it that is known, and whether others are left out."""
+    nearest, at = nearest_frame(source, wanted)
+    with source.path.open("rb") as file:
+        file.seek(at)
+        lines = text_lines(file)
+        for number in range(nearest, wanted + 1):
+            found = following(source, lines, wanted, number)
+            known_frames(source)[number + 1] = file.tell()
+        more = bool(next(lines, "").strip())
+    return found, [f"all frames but frame {wanted}"] if more or wanted else []
+
+
+def atoms_in(source: Source, line: str, number: int) -> int:
+    """How many atoms a line says that a frame has; refused if that is no number, or more than the limits allow."""
+    count = int(line) if re.fullmatch(r"\s*\d{1,15}\s*", line, re.ASCII) else 0
+    if not 0 < count <= source.size:
+        raise source.damaged(f"expected the number of atoms of frame {number}; got {line.strip()[:40]!r}")
+    source.require_room(f"frame {number}", count * BYTES_OF_ATOM)
+    return count
 
 
 @dataclass(frozen=True)

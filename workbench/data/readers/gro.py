@@ -15,8 +15,7 @@ import numpy as np
 
 from workbench.data.particles import Particles
 from workbench.data.readers.format import Format
-from workbench.data.readers.frame_index import BYTES_OF_ATOM, known_frames, nearest_frame, text_lines
-from workbench.data.readers.frames import Parsed, TextFormat
+from workbench.data.readers.frames import Parsed, TextFormat, atoms_in, frame_of_text
 from workbench.data.readers.images import Images
 from workbench.data.readers.leaving import noted
 from workbench.data.readers.options import FROM_FILE, Cell, FileBox, chosen_frame, particles
@@ -40,20 +39,12 @@ def is_gro(source: Source) -> bool:
 def read(source: Source, *, frame: int = 0, box: FileBox = FROM_FILE, wrap: bool = False) -> Particles:
     """The positions of a frame, and velocities where there are any, in nanometres and picoseconds."""
     wanted = chosen_frame(frame)
-    nearest, at = nearest_frame(source, wanted)
-    with source.path.open("rb") as file:
-        file.seek(at)
-        lines = text_lines(file)
-        for number in range(nearest, wanted + 1):
-            title, atoms, edges = _next_frame(source, lines, wanted, number)
-            known_frames(source)[number + 1] = file.tell()
-        more = bool(next(lines, "").strip())
+    (title, atoms, edges), others = frame_of_text(source, wanted, _next_frame)
     values = _numbers(source, atoms)
     metadata: dict[str, Any] = {
         "format": "GROMACS gro", "frame": wanted, "title": title.strip(), **_stated(title),
         "units": {"length": "nm", "time": "ps", "velocity": "nm/ps"},
     }
-    others = [f"all frames but frame {wanted}"] if more or wanted else []
     metadata = noted(metadata, others, ["names of atoms and residues"])
     velocities = values[:, 3:] if values.shape[1] == 6 else None
     cell = Cell.of_edges(_edges(source, edges))
@@ -65,10 +56,7 @@ def _next_frame(source: Source, lines: Iterator[str], wanted: int, number: int) 
     title, count_line = next(lines, ""), next(lines, "")
     if number and not (title + count_line).strip():
         chosen_frame(wanted, frames=number)   # refused: the file has ended
-    count = int(count_line) if re.fullmatch(r"\s*\d{1,15}\s*", count_line, re.ASCII) else 0
-    if not 0 < count <= source.size:
-        raise source.damaged(f"expected the number of atoms of frame {number}; got {count_line.strip()[:40]!r}")
-    source.require_room(f"frame {number}", count * BYTES_OF_ATOM)
+    count = atoms_in(source, count_line, number)
     atoms = list(itertools.islice(lines, count))
     edges = next(lines, "")
     if len(atoms) < count or not edges.strip():

@@ -15,8 +15,8 @@ import numpy as np
 
 from workbench.data.particles import Particles
 from workbench.data.readers.format import Format
-from workbench.data.readers.frame_index import BYTES_OF_ATOM, known_frames, nearest_frame, text_lines
-from workbench.data.readers.frames import Parsed, TextFormat
+from workbench.data.readers.frame_index import BYTES_OF_ATOM
+from workbench.data.readers.frames import Parsed, TextFormat, frame_of_text
 from workbench.data.readers.images import Images
 from workbench.data.readers.leaving import named, noted
 from workbench.data.readers.options import FROM_FILE, Cell, FileBox, chosen_frame, particles, shifted
@@ -45,14 +45,7 @@ class Frame:
 def read(source: Source, *, frame: int = 0, box: FileBox = FROM_FILE, wrap: bool = False) -> Particles:
     """One frame, atoms sorted by id where there are ids."""
     wanted = chosen_frame(frame)
-    nearest, at = nearest_frame(source, wanted)
-    with source.path.open("rb") as file:
-        file.seek(at)
-        lines = text_lines(file)
-        for number in range(nearest, wanted + 1):
-            found = _next_frame(source, lines, wanted, number)
-            known_frames(source)[number + 1] = file.tell()
-        more = bool(next(lines, "").strip())
+    found, others = frame_of_text(source, wanted, _next_frame)
     table = _table(source, found)
     low, edges = _bounds(source, found)
     spelling = _spelling(source, found, table)
@@ -70,8 +63,7 @@ def read(source: Source, *, frame: int = 0, box: FileBox = FROM_FILE, wrap: bool
         "units": "not stated; they are those of the LAMMPS run",
     }
     used = {"id", "mass", *spelling, *(VELOCITIES if velocities is not None else ())}
-    others = named("column", set(found.columns) - used), [f"all frames but frame {wanted}"] if more or wanted else []
-    metadata = noted(metadata, *others)
+    metadata = noted(metadata, named("column", set(found.columns) - used), others)
     return particles(
         positions, cell, box, velocities, ids, metadata, table.get("mass"), images=Images.ANY, wrap=wrap
     )

@@ -14,8 +14,7 @@ import numpy as np
 
 from workbench.data.particles import Particles
 from workbench.data.readers.format import Format
-from workbench.data.readers.frame_index import BYTES_OF_ATOM, known_frames, nearest_frame, text_lines
-from workbench.data.readers.frames import Parsed, TextFormat
+from workbench.data.readers.frames import Parsed, TextFormat, atoms_in, frame_of_text
 from workbench.data.readers.images import Images
 from workbench.data.readers.leaving import noted
 from workbench.data.readers.options import FROM_FILE, Cell, FileBox, chosen_frame, particles
@@ -27,17 +26,10 @@ from workbench.data.triclinic import is_triclinic
 def read(source: Source, *, frame: int = 0, box: FileBox = FROM_FILE, wrap: bool = False) -> Particles:
     """One frame. Without a lattice in the comment the atoms are in an open space: give `box=` if they are not."""
     wanted = chosen_frame(frame)
-    nearest, at = nearest_frame(source, wanted)
-    with source.path.open("rb") as file:
-        file.seek(at)
-        lines = text_lines(file)
-        for number in range(nearest, wanted + 1):
-            comment, atoms = _next_frame(source, lines, wanted, number)
-            known_frames(source)[number + 1] = file.tell()
-        more = bool(next(lines, "").strip())
+    (comment, atoms), others = frame_of_text(source, wanted, _next_frame)
     metadata = {"format": "XYZ", "frame": wanted, "comment": comment.strip(), "units": "not stated; angstrom by convention"}
     columns = "the columns other than positions, such as the names of atoms"
-    metadata = noted(metadata, [f"all frames but frame {wanted}"] if more or wanted else [], [columns])
+    metadata = noted(metadata, others, [columns])
     positions, cell = _positions(source, comment, atoms), _cell(source, comment)
     return particles(positions, cell, box, metadata=metadata, images=Images.ANY, wrap=wrap)
 
@@ -46,10 +38,7 @@ def _next_frame(source: Source, lines: Iterator[str], wanted: int, number: int) 
     count_line = next(lines, "")
     if number and not count_line.strip():
         chosen_frame(wanted, frames=number)   # refused: the file has ended
-    count = int(count_line) if re.fullmatch(r"\s*\d{1,15}\s*", count_line, re.ASCII) else 0
-    if not 0 < count <= source.size:
-        raise source.damaged(f"expected the number of atoms of frame {number}; got {count_line.strip()[:40]!r}")
-    source.require_room(f"frame {number}", count * BYTES_OF_ATOM)
+    count = atoms_in(source, count_line, number)
     comment = next(lines, "")
     atoms = list(itertools.islice(lines, count))
     if len(atoms) < count:
