@@ -180,23 +180,23 @@ def test_memory_is_that_of_a_few_blocks(monkeypatch):
 
 
 def test_a_run_that_failed_goes_on(tmp_path, monkeypatch):
-    import workbench.archive.trajectories as module
+    import workbench.archive.encoded as module
 
     walk, encoded = sample(), []
     encode = module.encode_values
 
-    def failing(task, values):
+    def failing(task, values, mask):
         if len(encoded) == 3:
             raise KeyboardInterrupt
         encoded.append(len(values))
-        return encode(task, values)
+        return encode(task, values, mask)
 
     arguments = (walk, wb.Absolute(BOUND), "motion")
     monkeypatch.setattr(module, "encode_values", failing)
     with pytest.raises(KeyboardInterrupt):
         wb.compress(*arguments, chunks=4, out=tmp_path / "walk.zip")
     encoded.clear()
-    counted = lambda task, values: (encoded.append(len(values)), encode(task, values))[1]   # noqa: E731
+    counted = lambda task, values, mask: (encoded.append(len(values)), encode(task, values, mask))[1]   # noqa: E731
     monkeypatch.setattr(module, "encode_values", counted)
     wb.compress(*arguments, chunks=4, out=tmp_path / "walk.zip")
     assert len(encoded) == 3   # of six

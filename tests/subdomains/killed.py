@@ -169,7 +169,7 @@ def child(
 
 def recording(log: Path | None) -> list[Path]:
     """Chunks that are encoded from now on, by their records; the log has those that have one."""
-    from workbench.archive import encoded, fields, trajectories
+    from workbench.archive import encoded
 
     records, put = [], encoded.put_hidden
 
@@ -181,7 +181,7 @@ def recording(log: Path | None) -> list[Path]:
                 with log.open("a") as file:
                     file.write(f"{place}\n")
 
-    encoded.put_hidden = fields.put_hidden = trajectories.put_hidden = recorded
+    encoded.put_hidden = recorded
     return records
 
 

@@ -19,7 +19,7 @@ from workbench.archive.writing import Draft
 from workbench.errors import WorkbenchError
 from workbench.run import owner
 
-compressing = sys.modules["workbench.archive.fields"]
+compressing = sys.modules["workbench.archive.encoded"]
 VALUES = np.random.default_rng(1).standard_normal((8, 24)).cumsum(1)
 VALUES[0, 3] = np.nan
 

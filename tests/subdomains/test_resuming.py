@@ -22,11 +22,11 @@ import workbench as wb
 from workbench.archive import encoded
 
 encode, calls = encoded.encode_values, []
-def deadly(task, rows):
+def deadly(task, rows, mask):
     if len(calls) == {done}:
         os._exit(9)
     calls.append(len(rows))
-    return encode(task, rows)
+    return encode(task, rows, mask)
 
 encoded.encode_values = deadly
 particles = wb.Particles(np.load(sys.argv[1]), 12.0)
@@ -65,10 +65,10 @@ def again(monkeypatch):
     """The sizes of the chunks that are encoded from now on, within the requested bound; finer ones may be tried, too."""
     encode, seen = encoded.encode_values, []
 
-    def counted(task, rows):
+    def counted(task, rows, mask):
         if task.limit.value == 0.05:
             seen.append(len(rows))
-        return encode(task, rows)
+        return encode(task, rows, mask)
 
     monkeypatch.setattr(encoded, "encode_values", counted)
     return seen

@@ -9,7 +9,7 @@ import workbench as wb
 from archive.slices import assert_slices, hard_fields, layers
 from combinations import in_pairs
 from subdomains.test_fields import assert_same_bytes, files
-from workbench.archive import fields as compressing
+from workbench.archive import encoded as compressing
 from workbench.distributed import ChunkedField
 from workbench.errors import GuaranteeBroken, WorkbenchError
 

@@ -12,7 +12,7 @@ import pytest
 
 import workbench as wb
 from workbench import backend
-from workbench.archive import fields
+from workbench.archive import encoded as chunks
 from workbench.errors import WorkbenchError
 from workbench.run.cancelling import CANCELLED
 from workbench.run.executors import OnDask
@@ -211,7 +211,7 @@ def test_every_verb_can_be_submitted_and_cancelled(verb):
 
 def test_the_draft_of_a_run_that_was_cancelled_is_gone_on_from(tmp_path, monkeypatch):
     options = {"out": tmp_path / "a.zarr", "codec": "prequantised", "chunk_values": 60}
-    encode, begun, go_on, seen = fields.encode_values, threading.Event(), threading.Event(), []
+    encode, begun, go_on, seen = chunks.encode_values, threading.Event(), threading.Event(), []
 
     def encoded(*given):
         seen.append(given)
@@ -220,7 +220,7 @@ def test_the_draft_of_a_run_that_was_cancelled_is_gone_on_from(tmp_path, monkeyp
             go_on.wait(60)
         return encode(*given)
 
-    monkeypatch.setattr(fields, "encode_values", encoded)
+    monkeypatch.setattr(chunks, "encode_values", encoded)
     with backend.using_threads(1):
         run = wb.compress(FIELD, BOUND, **options, submit=True)
         assert begun.wait(60)

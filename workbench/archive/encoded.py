@@ -26,6 +26,7 @@ from workbench.archive.layout import ArrayLayout, Index
 from workbench.archive.missing import Hidden
 from workbench.archive.store import DirectoryStore
 from workbench.archive.writing import Place
+from workbench.backend import Array
 from workbench.data.chunked import ChunkedParticles
 from workbench.errors import WorkbenchError
 from workbench.guarantees.enforce import Figures
@@ -94,16 +95,7 @@ class Encoded(ChunkedParticles):
     def encode(self, number: int) -> DoneChunk:
         """Encode, check and write one chunk, unless an earlier run did; returns everything but its bytes."""
         rows, source = self._rows(number)
-        if (found := recalled(self._record(number), self.place, self.task.layout, (number, 0), source)) is not None:
-            return found
-        ready = encode_values(self.task.of_chunk((number, 0)), rows)
-        if ready.order is not None:
-            raise WorkbenchError(f"{self.task.codec.id} returns particles in an order of its own: use another codec")
-        data = ready.data.data
-        self.place.put(self.task.layout.chunk_key((number, 0)), data)
-        done = dataclasses.replace(ready, data=ready.data.without_bytes())
-        put_hidden(self._record(number), record_of(done, source, data))
-        return DoneChunk(done, len(data), source)
+        return written(self.task.of_chunk((number, 0)), (number, 0), rows, self.place, self._record(number), source)
 
     def data(self, number: int) -> bytes:
         """The bytes of a chunk."""
@@ -120,7 +112,25 @@ class Encoded(ChunkedParticles):
         return self.records / str(number)
 
 
-def recalled(record: Path, place: Place | Beside, layout: ArrayLayout, index: Index, source: int) -> DoneChunk | None:
+def written(
+    task: Task, index: Index, values: Array, place: Place | Beside, record: Path | None, source: int,
+    mask: Array | None = None,
+) -> DoneChunk:
+    """Encode, check and write a chunk of `source`, unless its record says that an earlier run did; without one, always."""
+    if record is not None and (found := _recalled(record, place, task.layout, index, source)) is not None:
+        return found
+    ready = encode_values(task, values, mask)
+    if ready.order is not None:
+        raise WorkbenchError(f"{task.codec.id} returns particles in an order of its own: use another codec")
+    data = ready.data.data
+    place.put(task.layout.chunk_key(index), data)
+    done = dataclasses.replace(ready, data=ready.data.without_bytes())
+    if record is not None:
+        put_hidden(record, _record_of(done, source, data))
+    return DoneChunk(done, len(data), source)
+
+
+def _recalled(record: Path, place: Place | Beside, layout: ArrayLayout, index: Index, source: int) -> DoneChunk | None:
     """The chunk as an earlier run made it from the same source, if its record and its bytes are there and undamaged."""
     if not record.exists():
         return None
@@ -140,7 +150,7 @@ def recalled(record: Path, place: Place | Beside, layout: ArrayLayout, index: In
     return DoneChunk(ReadyChunk(chunk, figures, None, ends, None, hidden), len(data), source)   # type: ignore[arg-type]
 
 
-def record_of(done: ReadyChunk, source: int, data: bytes) -> bytes:
+def _record_of(done: ReadyChunk, source: int, data: bytes) -> bytes:
     """What is remembered of a chunk: the checksums of its source and of its bytes, and its figures."""
     ends = None if done.ends is None else [end.tolist() for end in done.ends]
     hidden = None if done.hidden is None else [done.hidden.masked, done.hidden.valid]

@@ -27,18 +27,17 @@ from workbench.archive.archive import Archive
 from workbench.archive.certificate import Promise
 from workbench.archive.chunk import EncodedChunk, exact_chunk
 from workbench.archive.chunking import axes_of, chunk_shape
-from workbench.archive.encoded import RECORDS, put_hidden, recalled, record_of, token_of
+from workbench.archive.encoded import RECORDS, token_of, written
 from workbench.archive.encoding import (
     EncodedArray,
     ReadyChunk,
     Task,
     assembled,
-    encode_values,
     exact_layout,
     exactly,
     layout_for,
 )
-from workbench.archive.layout import ArrayLayout
+from workbench.archive.layout import ArrayLayout, Index
 from workbench.archive.plausibility import notes_on, notes_on_spread, on_earlier_loss
 from workbench.archive.request import Request, archive_of
 from workbench.archive.slices import limits_of_slices, sample_of
@@ -277,18 +276,18 @@ def arrays_of(plan: FieldPlan, mask: ArrayLayout | None, chunks: Sequence[FieldC
     return arrays
 
 
-def encoded(task: Task, mask: ArrayLayout | None, survey: bool, part: Field) -> FieldChunk:
-    """One chunk, decoded and checked."""
+def write_chunk(
+    task: Task, mask: ArrayLayout | None, place: Place, index: Index, part: Field, survey: bool = False,
+    record: Path | None = None, source: int = 0,
+) -> FieldChunk:
+    """Encode, check and write one chunk, unless an earlier run did; returns everything but its bytes."""
     hidden = None if mask is None else _hidden(part)
-    ready = encode_values(task, part.values, hidden)
-    mask_chunk = None if hidden is None else exact_chunk(backend.to_host(hidden), mask_codec(task.codec))
-    return FieldChunk(ready, mask_chunk, Survey.of(part.values, part.mask) if survey else None)
-
-
-def weightless(chunk: FieldChunk) -> FieldChunk:
-    """The chunk without its bytes."""
-    values = dataclasses.replace(chunk.values, data=chunk.values.data.without_bytes())
-    return FieldChunk(values, None if chunk.mask is None else chunk.mask.without_bytes(), chunk.survey)
+    values, mask_chunk = written(task, index, part.values, place, record, source, hidden).ready, None
+    if mask is not None:
+        mask_chunk = exact_chunk(backend.to_host(hidden), mask_codec(task.codec))
+        place.put(mask.chunk_key(index), mask_chunk.data)
+        mask_chunk = mask_chunk.without_bytes()
+    return FieldChunk(values, mask_chunk, Survey.of(part.values, part.mask) if survey else None)
 
 
 def token_for(field: ChunkedField, request: Request) -> str:
@@ -305,22 +304,12 @@ def token_for(field: ChunkedField, request: Request) -> str:
 def _write_chunk(
     task: Task, mask: ArrayLayout | None, survey: bool, place: Place, begin: int, number: int, part: Field
 ) -> FieldChunk:
-    """Encode, check and write one chunk, unless an earlier run did; returns everything but its bytes."""
+    """Write the chunk of this number."""
     index = task.layout.index_of(number)
-    key, done = task.layout.chunk_key(index), None
+    record, source = None, 0
     if place.unfinished is not None:
         record, source = place.unfinished / RECORDS / str(number), _checksum(begin, part)
-        if (before := recalled(record, place, task.layout, index, source)) is not None:
-            hidden = None if mask is None else exact_chunk(backend.to_host(_hidden(part)), mask_codec(task.codec))
-            done = FieldChunk(before.ready, hidden, Survey.of(part.values, part.mask) if survey else None)
-    if done is None:
-        done = encoded(task.of_chunk(index), mask, survey, part)
-        place.put(key, done.values.data.data)
-        if place.unfinished is not None:
-            put_hidden(record, record_of(done.values, source, done.values.data.data))
-    if mask is not None and done.mask is not None:
-        place.put(mask.chunk_key(index), done.mask.data)
-    return weightless(done)
+    return write_chunk(task.of_chunk(index), mask, place, index, part, survey, record, source)
 
 
 def _hidden(part: Field) -> Array:

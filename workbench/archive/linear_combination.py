@@ -33,7 +33,7 @@ from workbench.archive.chunking import chunk_shape
 from workbench.archive.derivation import NOTHING, Derivation, Source, checksum_of, expression, is_relative, largest, summed
 from workbench.archive.documents import Outline
 from workbench.archive.encoding import Task
-from workbench.archive.fields import MASK, FieldChunk, FieldPlan, arrays_of, encoded, mask_layout, weightless
+from workbench.archive.fields import MASK, FieldChunk, FieldPlan, arrays_of, mask_layout, write_chunk
 from workbench.archive.frame import as_source
 from workbench.archive.layout import ArrayLayout, Index
 from workbench.archive.request import Request, archive_of
@@ -203,13 +203,10 @@ class Combination:
         if part.step is not None and isinstance(task.codec, Staged):
             codec, limit = dataclasses.replace(task.codec, step=part.step), Limit("absolute", part.step * ON_LATTICE)
             task = dataclasses.replace(task, codec=codec, limit=limit)
-        chunk = encoded(task, mask, False, Field(part.values, mask=part.mask))
-        place.put(task.layout.chunk_key(index), chunk.values.data.data)
-        if mask is not None and chunk.mask is not None:
-            place.put(mask.chunk_key(index), chunk.mask.data)
+        chunk = write_chunk(task, mask, place, index, Field(part.values, mask=part.mask))
         error = Fraction(chunk.values.figures.largest_error)   # rounded, but 0 only if there is none
         added = min(error * ABOVE + TINY, Fraction(task.limit.value)) if error else error
-        return weightless(chunk), part.rounding, added
+        return chunk, part.rounding, added
 
     def _part(self, place: Slices, index: Index, limit: Limit) -> Part:
         """The combination of the sources at a place."""

@@ -25,14 +25,13 @@ from workbench.archive.archive import Archive
 from workbench.archive.choice import is_free
 from workbench.archive.chunk import EncodedChunk, exact_chunk
 from workbench.archive.chunking import axes_of
-from workbench.archive.encoded import RECORDS, put_hidden, recalled, record_of, token_of
+from workbench.archive.encoded import RECORDS, token_of, written
 from workbench.archive.encoding import (
     EncodedArray,
     ReadyChunk,
     Task,
     assembled,
     encode_exactly,
-    encode_values,
     even_chunks,
     exact_layout,
     exactly,
@@ -287,18 +286,10 @@ def _part(values: np.ndarray, atoms: slice) -> np.ndarray:
 
 def _encoded(place: Place, task: Task, index: Index, values: np.ndarray) -> ReadyChunk:
     """A chunk without its bytes, which are in their place."""
-    layout, key = task.layout, task.layout.chunk_key(index)
     if place.unfinished is None:
-        ready = encode_values(task, values)
-        place.put(key, ready.data.data)
-        return replace(ready, data=ready.data.without_bytes())
-    record, source = place.unfinished / RECORDS / key, zlib.crc32(values.data, _begin(task))
-    if (before := recalled(record, place, layout, index, source)) is not None:
-        return before.ready
-    ready = encode_values(task, values)
-    place.put(key, ready.data.data)
-    put_hidden(record, record_of(ready, source, ready.data.data))
-    return replace(ready, data=ready.data.without_bytes())
+        return written(task, index, values, place, None, 0).ready
+    record = place.unfinished / RECORDS / task.layout.chunk_key(index)
+    return written(task, index, values, place, record, zlib.crc32(values.data, _begin(task))).ready
 
 
 def _begin(task: Task) -> int:
