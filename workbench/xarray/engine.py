@@ -38,42 +38,18 @@ class LossbenchEngine(BackendEntrypoint):
     supports_groups = True
 
     def open_dataset(   # type: ignore[override]
-        self,
-        filename_or_obj: str | os.PathLike[str],
-        *,
-        drop_variables: str | Iterable[str] | None = None,
-        group: str | None = None,
-        codecs: Iterable[str] | None = None,
-        most_bytes: int | None = None,
-        isolate: bool = True,
-        storage_options: Mapping[str, Any] | None = None,
-        **decoding: Any,
+        self, filename_or_obj: str | os.PathLike[str], *, drop_variables: str | Iterable[str] | None = None,
+        group: str | None = None, **options: Any,
     ) -> xarray.Dataset:
         """The archive as a dataset; nothing is decoded yet. `group` is one of a collection with groups."""
-        _require_decoded(decoding)
-        archive = opened(
-            filename_or_obj, False, storage_options, codecs=_allowed(codecs), most_bytes=most_bytes, isolate=isolate
-        )
-        return _dataset(archive, _path_of(group), _dropped(drop_variables))
+        return _dataset(_opened(filename_or_obj, **options), _path_of(group), _dropped(drop_variables))
 
     def open_groups_as_dict(   # type: ignore[override]
-        self,
-        filename_or_obj: str | os.PathLike[str],
-        *,
-        drop_variables: str | Iterable[str] | None = None,
-        group: str | None = None,
-        codecs: Iterable[str] | None = None,
-        most_bytes: int | None = None,
-        isolate: bool = True,
-        storage_options: Mapping[str, Any] | None = None,
-        **decoding: Any,
+        self, filename_or_obj: str | os.PathLike[str], *, drop_variables: str | Iterable[str] | None = None,
+        group: str | None = None, **options: Any,
     ) -> dict[str, xarray.Dataset]:
         """A dataset for each group, by its path; of those in `group`, by their paths there."""
-        _require_decoded(decoding)
-        archive = opened(
-            filename_or_obj, False, storage_options, codecs=_allowed(codecs), most_bytes=most_bytes, isolate=isolate
-        )
-        dropped, top = _dropped(drop_variables), _path_of(group)
+        archive, dropped, top = _opened(filename_or_obj, **options), _dropped(drop_variables), _path_of(group)
         groups = list(archive.groups) if isinstance(archive, Collection) else []
         inside = [name for name in groups if name.startswith(f"{top}/")] if top else [name for name in groups if name]
         return {f"/{name[len(top):].strip('/')}": _dataset(archive, name, dropped) for name in (top, *inside)}
@@ -85,6 +61,15 @@ class LossbenchEngine(BackendEntrypoint):
     def guess_can_open(self, filename_or_obj: Any) -> bool:
         """Whether this is the path of an archive. What is at an address is not asked: give engine="lossbench"."""
         return isinstance(filename_or_obj, str | os.PathLike) and is_archive(filename_or_obj)
+
+
+def _opened(
+    path: str | os.PathLike[str], *, codecs: Iterable[str] | None = None, most_bytes: int | None = None,
+    isolate: bool = True, storage_options: Mapping[str, Any] | None = None, **decoding: Any,
+) -> Archive | Collection:
+    """The archive, with the options of `wb.open`; `decoding` are those that xarray has for files."""
+    _require_decoded(decoding)
+    return opened(path, False, storage_options, codecs=_allowed(codecs), most_bytes=most_bytes, isolate=isolate)
 
 
 def _require_decoded(options: Mapping[str, Any]) -> None:
