@@ -260,6 +260,15 @@ def test_what_stays_exactly_as_it_was_takes_no_bytes(tmp_path: Path) -> None:
         wb.Series(tmp_path / "run")[4]["land"].decompress()
 
 
+def test_members_with_the_same_bytes_are_not_taken_for_each_other(tmp_path: Path) -> None:
+    series, zeros = wb.Series(tmp_path / "run", wb.Exact()), np.zeros(20)
+    for number in range(2):
+        series.append({"whole": zeros.astype("i4"), "real": (zeros + 1 - number).astype("f4"), "flat": zeros.astype("i4")})
+    opened = wb.Series(tmp_path / "run")
+    assert [opened[1][name].decompress().values.dtype for name in ("real", "whole")] == ["f4", "i4"]
+    assert opened.certificate.rows[1].predicted == 2
+
+
 def test_a_step_takes_no_more_decodes_than_there_are_steps_to_the_key(tmp_path: Path, count_decodes: Any) -> None:
     series = wb.Series(tmp_path / "series", wb.Absolute(1e-3), "interpolation", every=5)
     for field in waves(12):

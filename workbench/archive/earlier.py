@@ -16,7 +16,7 @@ import numpy as np
 from workbench import backend
 from workbench.archive.archive import IDS, Archive
 from workbench.archive.chunk import CHECKSUMS
-from workbench.archive.decoded_chunks import DecodedChunks
+from workbench.archive.decoded_chunks import ChunksOfMember
 from workbench.archive.encoding import Task
 from workbench.archive.frame import Damaged
 from workbench.archive.layout import EARLIER, ArrayLayout
@@ -74,7 +74,7 @@ class Step:
     archives: tuple[Archive, ...] = ()
     rows: tuple[np.ndarray | None, ...] = ()
     indexes: Mapping[str, np.ndarray] = field(default_factory=dict)
-    kept: DecodedChunks | None = None
+    kept: ChunksOfMember | None = None
     ids: StoredArray | None = None   # of the particles, where another step stores them
 
     def before(self, layout: ArrayLayout) -> EarlierValues | None:

@@ -21,7 +21,7 @@ from workbench.archive.archive import IDS, Archive
 from workbench.archive.chunk import exact_chunk, with_checksums
 from workbench.archive.collection.collection import Collection
 from workbench.archive.collection.description import OURS, is_collection
-from workbench.archive.decoded_chunks import DecodedChunks
+from workbench.archive.decoded_chunks import ChunksOfMember, DecodedChunks
 from workbench.archive.earlier import SERIES, Step, composed, rows_before
 from workbench.archive.encoding import exact_layout
 from workbench.archive.placing import remove
@@ -171,7 +171,7 @@ class Steps:
         """What the archive of a step needs to know of the earlier ones."""
         times = (about.time, *(one.about.time for one in earlier)) if earlier else ()
         archives = tuple(one.member(member) for one in earlier)
-        return Step(about.to_dict(), times, archives, rows, indexes or {}, self.kept, ids)
+        return Step(about.to_dict(), times, archives, rows, indexes or {}, ChunksOfMember(self.kept, member), ids)
 
     def rows(self, count: int, about: About, vanished: np.ndarray | None) -> tuple[np.ndarray | None, ...]:
         """Where the particles of a step were one step before, and two; () where all are where they were."""
