@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -245,7 +246,7 @@ def test_what_stays_exactly_as_it_was_takes_no_bytes(tmp_path: Path) -> None:
     assert once < 130
     assert 0.3 * at_once < again < 0.7 * at_once   # one of two chunks
     assert series.verify(steps).passed
-    for archives in (series, wb.Series(tmp_path / "run")):
+    for archives in (series, wb.Series(tmp_path / "run"), pickle.loads(pickle.dumps(series))):
         for number in (4, 0, 3):
             for name, values in steps[number].items():
                 if name != "T":

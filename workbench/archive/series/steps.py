@@ -6,6 +6,7 @@ predicted from, and their checksums. So the files alone are the series, and none
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections import OrderedDict
@@ -138,9 +139,8 @@ class Steps:
         store, known, about = self._known(number)
         earlier = self._earlier(about)
         if is_collection(known.root):
-            archive: Archive | Collection = Collection(
-                store, self._trust, False, known, lambda name: self.step_after(about, earlier, name)
-            )
+            steps = functools.partial(self.step_after, about, earlier)   # which can be pickled
+            archive: Archive | Collection = Collection(store, self._trust, False, known, steps)
         else:
             bare = Archive(store, self._trust, False, known)
             archive = Archive(store, self._trust, False, known, self._reading(about, earlier, bare))
