@@ -44,7 +44,7 @@ def pruned(values: np.ndarray, share: float) -> np.ndarray:
     >>> pruned(np.array([3.0, -1.0, 2.0, -4.0]), 0.5).tolist()
     [3.0, 0.0, 0.0, -4.0]
     """
-    sizes = np.abs(values.astype(np.float64)).reshape(-1)
+    sizes = np.abs(values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)).reshape(-1)
     count = sizes.size - round(share * sizes.size)
     left = values.reshape(-1).copy()
     left[np.argsort(sizes, kind="stable")[:count]] = 0
