@@ -151,6 +151,7 @@ class StoredArray:
             decoder = self.decoder if SAME in opened.sections else self._decoder_of(index)
             values = decode_as_written(opened, decoder, self.layout.dtype, self.codec, self.layout.configuration)
         if self.kept is not None:
+            values.flags.writeable = False   # others are predicted from it
             self.kept.put(self.layout, index, bytes(opened.section(CHECKSUM)), values)
         return values
 
