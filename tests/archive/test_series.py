@@ -265,6 +265,15 @@ def test_what_stays_exactly_as_it_was_takes_no_bytes(tmp_path: Path) -> None:
         wb.Series(tmp_path / "run")[4]["land"].decompress()
 
 
+def test_variables_may_change_their_shape_and_type(tmp_path: Path) -> None:
+    wave = np.sin(np.arange(3000) / 50) * (1 + 1j)
+    steps = [{"v": one} for one in (wave[:9], wave, wave + 0.01, wave.astype("c8"), wave[:100].astype("c8"))]
+    series = wb.Series(tmp_path / "run", {"v": wb.Absolute(BOUND)})
+    for step in steps:
+        series.append(step)
+    assert wb.Series(tmp_path / "run").verify(steps).passed
+
+
 def test_members_with_the_same_bytes_are_not_taken_for_each_other(tmp_path: Path) -> None:
     series, zeros = wb.Series(tmp_path / "run", wb.Exact()), np.zeros(20)
     for number in range(2):

@@ -113,10 +113,12 @@ class Step:
             task, layout=dataclasses.replace(task.layout, configuration=configuration), earlier=before
         )
 
-    def sample(self, name: str, place: Slices) -> Earlier | None:
-        """The earlier values of a part of a field, on which codecs are tried."""
+    def sample(self, name: str, shape: tuple[int, ...], dtype: np.dtype, place: Slices) -> Earlier | None:
+        """The earlier values of a part of a field, on which codecs are tried; None where it was of another shape or type."""
         stored = self.archives[0].arrays.get(name) if self.archives else None
-        before = None if stored is None else self.before(stored.layout)
+        if stored is None or (stored.layout.shape, stored.layout.dtype) != (shape, dtype):
+            return None
+        before = self.before(stored.layout)
         return None if before is None else before.at(place)
 
     def in_order(self, archive: Archive, original: Any) -> Any:
