@@ -265,14 +265,17 @@ def test_steps_that_were_removed_are_appended_again(fields: wb.Series, removed: 
     assert wb.Series(fields.path).verify(shown).passed
 
 
+def spoil(path: Path) -> None:
+    """Damage the first chunk of an archive."""
+    data = bytearray(path.read_bytes())
+    frame = data.index(b"LBC")
+    data[frame + (data.index(b"PK", frame) - frame) // 2] ^= 0xFF
+    path.write_bytes(data)
+
+
 @pytest.mark.parametrize("damaged", [0, 1])
 def test_damage_is_that_of_the_steps_that_need_it(fields: wb.Series, damaged: int) -> None:
-    path = fields.path / f"step-{damaged:06d}.zip"
-    data, place = bytearray(path.read_bytes()), 0
-    frame = data.index(b"LBC")
-    place = frame + (data.index(b"PK", frame) - frame) // 2
-    data[place] ^= 0xFF
-    path.write_bytes(data)
+    spoil(fields.path / f"step-{damaged:06d}.zip")
     opened = wb.Series(fields.path)
     with pytest.raises(wb.GuaranteeBroken, match=rf"{3 - damaged} of 6 steps do not hold: step {damaged}: .*step 2"):
         opened.verify()
@@ -284,6 +287,11 @@ def test_damage_is_that_of_the_steps_that_need_it(fields: wb.Series, damaged: in
     for number in (3, 4, 5):
         assert opened[number].verify(field(number)).passed
     opened.append(field(6), 6.0)   # a key step
+    spoil(fields.path / "step-000006.zip")
+    opened = wb.Series(fields.path)
+    with pytest.raises(wb.GuaranteeBroken, match=r"predicted from values/c/0/0 of step-000006\.zip, which is damaged"):
+        opened.append(field(7), 7.0)
+    assert len(opened) == 7
 
 
 def test_a_damaged_document_is_told(fields: wb.Series) -> None:

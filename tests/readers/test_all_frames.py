@@ -123,6 +123,12 @@ def test_a_dcd_that_is_cut_says_so(tmp_path):
     assert cut.metadata["left_out"] == ["1 of 5 frames that the header states: the file is cut short"]
 
 
+def test_a_dcd_without_cells_has_none(tmp_path):
+    path = written(tmp_path, sample(cells=None), ".dcd")
+    assert wb.open_trajectory(path).cells is None
+    assert wb.open(path).box is None
+
+
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_one_frame_of_one_atom(tmp_path, suffix):
     walk = wb.Trajectory(np.array([[[0.25, 0.5, 0.75]]], "f4"), cells=[[1.0, 1.0, 1.0]], metadata={"units": NM})

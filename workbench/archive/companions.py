@@ -31,7 +31,6 @@ from workbench.archive.in_order import PERMUTATION
 from workbench.archive.layout import ArrayLayout
 from workbench.archive.reading import StoredArray
 from workbench.archive.request import IN_TIME, Request
-from workbench.archive.trust import Trust
 from workbench.archive.writing import Place
 from workbench.codecs import Codec, Columns, ParticleCodec
 from workbench.guarantees import Bound, Limit
@@ -145,10 +144,7 @@ def _requested(request: Request, dtype: np.dtype) -> str | Codec:
 
 def _written(positions: EncodedArray, place: Place, request: Request) -> StoredArray:
     """The positions of an archive that is being written, chunk by chunk: there are no shards yet."""
-    layout, step = with_checksums(replace(positions.layout, shard_shape=None), positions.chunks), request.step
-    earlier = step.before(layout) if step is not None and layout.predicted else None
-    kept = None if step is None else step.kept
-    return StoredArray(place.parts(), layout, Trust(isolate=False), earlier=earlier, kept=kept)
+    return request.written(with_checksums(replace(positions.layout, shard_shape=None), positions.chunks), place)
 
 
 def column_codec(dtype: np.dtype, bound: Bound | None, requested: str | Codec) -> Codec | None:

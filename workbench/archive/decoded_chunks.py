@@ -1,23 +1,25 @@
 """Decoded chunks of the steps of a series, the latest few: each step is predicted from those before it.
 
-Without them, reading steps one after the other would decode each many times. A chunk is found by the checksum of its
-values, so that it is the right one, wherever it was decoded: by a reader, or when it was written.
+Without them, reading steps one after the other would decode each many times. A chunk is found by its place and the checksum
+of its values, so that it is the right one, wherever it was decoded: by a reader, or when it was written. Members of a
+dataset are told apart, and types: zeros of all numbers have the same bytes.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from workbench.archive.layout import Index
+from workbench.archive.layout import ArrayLayout, Index
 
 MOST_BYTES = 2**28
 LEAST = 64   # chunks that are kept, however large they are: threads that decode side by side need a few each
 
-Key = tuple[str, Index, bytes]   # the name of the array, the place of the chunk, the checksum of its values
+Key = tuple[Any, ...]
 
 
 class DecodedChunks:
@@ -55,3 +57,22 @@ class DecodedChunks:
             self.nbytes += values.nbytes
             while self.nbytes > self.most_bytes and len(self._chunks) > self.least:
                 self.nbytes -= self._chunks.popitem(last=False)[1].nbytes
+
+
+@dataclass(frozen=True)
+class ChunksOfMember:
+    """The chunks of one member of the steps, or of steps that have none."""
+
+    chunks: DecodedChunks
+    member: str | None = None
+
+    def get(self, layout: ArrayLayout, index: Index, checksum: bytes) -> np.ndarray | None:
+        """The values of the chunk of an array that is at this place and has this checksum, if they are kept."""
+        return self.chunks.get(self._key(layout, index, checksum))
+
+    def put(self, layout: ArrayLayout, index: Index, checksum: bytes, values: np.ndarray) -> None:
+        """Keep the values of a chunk, which must not change later."""
+        self.chunks.put(self._key(layout, index, checksum), values)
+
+    def _key(self, layout: ArrayLayout, index: Index, checksum: bytes) -> Key:
+        return self.member, layout.name, layout.dtype.str, index, checksum

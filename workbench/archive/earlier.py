@@ -16,7 +16,7 @@ import numpy as np
 from workbench import backend
 from workbench.archive.archive import IDS, Archive
 from workbench.archive.chunk import CHECKSUMS
-from workbench.archive.decoded_chunks import DecodedChunks
+from workbench.archive.decoded_chunks import ChunksOfMember
 from workbench.archive.encoding import Task
 from workbench.archive.frame import Damaged
 from workbench.archive.layout import EARLIER, ArrayLayout
@@ -74,7 +74,7 @@ class EarlierSteps:
     archives: tuple[Archive, ...] = ()
     rows: tuple[np.ndarray | None, ...] = ()
     indexes: Mapping[str, np.ndarray] = field(default_factory=dict)
-    kept: DecodedChunks | None = None
+    kept: ChunksOfMember | None = None
     ids: StoredArray | None = None   # of the particles, where another step stores them
 
     def before(self, layout: ArrayLayout) -> EarlierValues | None:
@@ -113,10 +113,12 @@ class EarlierSteps:
             task, layout=dataclasses.replace(task.layout, configuration=configuration), earlier=before
         )
 
-    def sample(self, name: str, place: Slices) -> Earlier | None:
-        """The earlier values of a part of a field, on which codecs are tried."""
+    def sample(self, name: str, shape: tuple[int, ...], dtype: np.dtype, place: Slices) -> Earlier | None:
+        """The earlier values of a part of a field, on which codecs are tried; None where it was of another shape or type."""
         stored = self.archives[0].arrays.get(name) if self.archives else None
-        before = None if stored is None else self.before(stored.layout)
+        if stored is None or (stored.layout.shape, stored.layout.dtype) != (shape, dtype):
+            return None
+        before = self.before(stored.layout)
         return None if before is None else before.at(place)
 
     def in_order(self, archive: Archive, original: Any) -> Any:

@@ -17,7 +17,7 @@ from workbench import backend, ordering
 from workbench.archive import missing, provenance
 from workbench.archive.certificate import SHARE, Promise, share_of, summed
 from workbench.archive.chunk import EncodedChunk, exact_chunk, guarded_chunk, with_checksums
-from workbench.archive.decoded_chunks import DecodedChunks
+from workbench.archive.decoded_chunks import ChunksOfMember
 from workbench.archive.layout import ArrayLayout, Index
 from workbench.archive.reading import Before
 from workbench.backend import Array
@@ -81,7 +81,7 @@ class Task:
     decoded: bool = False     # whether to keep the decoded values
     slices: SliceLimits | None = None   # the limits of all slices, where they differ: `limit` is a typical one
     earlier: Before | None = None       # the array at earlier steps of a series, from which the codec predicts
-    kept: DecodedChunks | None = None   # where decoded chunks are kept for the next step
+    kept: ChunksOfMember | None = None   # where decoded chunks are kept for the next step
     chunk: Index | None = None          # that this task is about
     before: Array | None = None         # its values a step before, where they may be the same and are kept exactly
 
@@ -130,7 +130,7 @@ def encode_values(task: Task, values: Array, mask: Array | None = None) -> Ready
     hidden = None if mask is None else missing.Hidden.of(guarded.decoded, mask)
     data = guarded_chunk(guarded, task.codec.bare)
     if task.kept is not None and task.chunk is not None:
-        task.kept.put((task.layout.name, task.chunk, data.checksum), backend.to_host(guarded.decoded))
+        task.kept.put(task.layout, task.chunk, data.checksum, backend.to_host(guarded.decoded))
     return ReadyChunk(data, guarded.figures, guarded.permutation, ends, decoded, hidden)
 
 

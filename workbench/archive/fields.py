@@ -237,7 +237,7 @@ def settled(
     if not on_trial or backend.on_device(values):
         codec, words = choice.worthwhile(codec, values, mask, limit, math.prod(shape))
         return choice.tuned(codec, values, mask, limit), dataclasses.replace(request, choice=words)
-    earlier = None if request.step is None else request.step.sample("values", place)
+    earlier = None if request.step is None else request.step.sample("values", shape, dtype, place)
     codec, words = choice.chosen(values, mask, limit, earlier)
     return codec, dataclasses.replace(request, choice=words)
 

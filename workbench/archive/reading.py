@@ -24,7 +24,7 @@ from workbench.archive.chunk import (
     opened_chunk,
     require_as_written,
 )
-from workbench.archive.decoded_chunks import DecodedChunks
+from workbench.archive.decoded_chunks import ChunksOfMember
 from workbench.archive.frame import Damaged, Frame, distinct
 from workbench.archive.layout import ArrayLayout, Index
 from workbench.archive.sharding import ShardIndex
@@ -63,7 +63,7 @@ class StoredArray:
     trust: Trust = DEFAULT
     positions: StoredArray | None = None   # those of the same particles, for codecs that predict columns from them
     earlier: Before | None = None   # the same array at earlier steps, for codecs that predict in time
-    kept: DecodedChunks | None = None   # chunks of all steps of a series
+    kept: ChunksOfMember | None = None   # chunks of all steps of a series
     codec: Codec = field(init=False)
     decoder: Codec = field(init=False, repr=False)   # the codec, or one that runs it in another process
     opened: dict[Index, Any] = field(init=False, default_factory=dict, compare=False, repr=False)   # for reading by region
@@ -151,13 +151,14 @@ class StoredArray:
             decoder = self.decoder if SAME in opened.sections else self._decoder_of(index)
             values = decode_as_written(opened, decoder, self.layout.dtype, self.codec, self.layout.configuration)
         if self.kept is not None:
-            self.kept.put((self.layout.name, index, bytes(opened.section(CHECKSUM))), values)
+            values.flags.writeable = False   # others are predicted from it
+            self.kept.put(self.layout, index, bytes(opened.section(CHECKSUM)), values)
         return values
 
     def kept_chunk(self, index: Index) -> np.ndarray:
         """The values of one chunk, which may have been decoded before: not to be changed."""
         if self.kept is not None:
-            found = self.kept.get((self.layout.name, index, self._placed(index)[1]))
+            found = self.kept.get(self.layout, index, self._placed(index)[1])
             if found is not None and found.shape == self.layout.chunk_extent(index):
                 return found
         return self.chunk(index)

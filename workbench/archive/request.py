@@ -21,9 +21,12 @@ from workbench.archive.content.consistency import FORMAT
 from workbench.archive.content.registry import KINDS
 from workbench.archive.earlier import SERIES, EarlierSteps
 from workbench.archive.encoding import EncodedArray, Task
+from workbench.archive.layout import ArrayLayout
 from workbench.archive.plausibility import notes_on_groups
+from workbench.archive.reading import StoredArray
 from workbench.archive.root import documents_of
 from workbench.archive.store import MemoryStore
+from workbench.archive.trust import Trust
 from workbench.archive.writing import Draft, Place
 from workbench.arguments import function, one_of, whole_number
 from workbench.codecs import Codec, ParticleCodec
@@ -98,10 +101,16 @@ class Request:
             raise WorkbenchError(f"{given!r} cannot be rebuilt from its description, which gives {known!r}")
         return given
 
-
     def in_time(self, task: Task, may_stay: bool = False) -> Task:
         """The task, predicted from earlier steps where the archive is one of a series and the codec can do so."""
         return task if self.step is None else self.step.task(task, may_stay)
+
+    def written(self, layout: ArrayLayout, place: Place) -> StoredArray:
+        """An array of the archive that is being made, as readers will have it."""
+        step = self.step
+        earlier = step.before(layout) if step is not None and layout.predicted else None
+        kept = None if step is None else step.kept
+        return StoredArray(place.parts(), layout, Trust(isolate=False), earlier=earlier, kept=kept)
 
     @property
     def about_step(self) -> dict[str, Any]:

@@ -157,6 +157,15 @@ def test_pruned_values_are_zeros_and_those_of_a_sparse_model_stay_so():
         wb.compress_model(weights, quality, 1e-5, prune=0.3)
 
 
+def test_complex_numbers_of_any_byte_order_are_pruned_by_their_size():
+    weights = {"a": np.array([[0.1 + 9j, 2], [3, 0.2 + 8j]]).astype(">c16"), "large": np.array([1.7e308, -1.7e308], ">f8")}
+    archive = wb.compress_model(weights, lambda tensors: 0.0, 1.0, prune=0.5, bounds=[0.1, 2.0], exact=["a"])
+    decoded = archive.tensors()
+    assert decoded["a"].tolist() == [[0.1 + 9j, 0], [0, 0.2 + 8j]]
+    assert [each.dtype.str for each in decoded.values()] == ["<c16", "<f8"]
+    assert math.isfinite(archive.bounds["large"].eb)
+
+
 def test_other_codecs_are_used_and_their_values_measured():
     weights = matrices(2)
     quality = gaussian(weights, RANDOM.normal(size=(20, 40)))
@@ -303,6 +312,7 @@ def broken(tensors):
     ({"quality": lambda tensors: 0.5}, "quality must be 0 for the original, and rise as the model gets worse; got 0.5"),
     ({"quality": broken}, "quality failed for the original: KeyError: 'layer'"),
     ({"quality": lambda tensors: "good"}, "quality failed for the original: ValueError"),
+    ({"quality": lambda tensors: tensors["w0"].fill(0)}, "quality failed for the original: ValueError: .* read-only"),
     ({"quality": only_the_original, "bounds": [0.1]}, r"got NaN for w0 within 0\.1 of its root mean square"),
     ({"quality": 3}, r"quality must be a function of the tensors, or wb.KL\(...\); got 3"),
     ({"budget": 0}, "budget must be positive and finite; got 0"),

@@ -23,7 +23,7 @@ from workbench.archive.archive import Archive
 from workbench.archive.assembling import stored_chunk
 from workbench.archive.certificate import Promise
 from workbench.archive.checks import Inspected
-from workbench.archive.chunk import codec_of, decode_frame, opened_chunk
+from workbench.archive.chunk import opened_chunk
 from workbench.archive.chunking import WHOLE, Axes, Chunks, axes_of
 from workbench.archive.content.consistency import type_and_shape
 from workbench.archive.content.content import Content, Ends
@@ -104,7 +104,7 @@ class VariableContent(Content):
         codec_for(field, request)
         about = {"kind": self.kind, "dtype": form.dtype, "shape": list(form.shape)}
         with scratch_folder(call.scratch, call.executor) as folder, call.place(token_for(field, request)) as place:
-            promised = functools.partial(_promised, variable, form, call.request.bound) if bound.eb > 0 else None
+            promised = functools.partial(_promised, variable, form, call.request) if bound.eb > 0 else None
             return compress_field(field, request, place, call.executor.within(folder), folder, about, promised)
 
     def contradiction(self, attributes: Mapping[str, Any], layouts: Mapping[str, ArrayLayout], damaged: bool) -> str | None:
@@ -231,8 +231,9 @@ def error_within(bound: Bound, variable: Variable, decoded: np.ndarray) -> float
     original, found = variable.values.astype(wide), decoded.astype(wide)
     finite = np.isfinite(original)
     errors = np.abs(found[finite] - original[finite])
-    allowed: Any = bound.eb * np.abs(original[finite])
-    if not isinstance(bound, PointwiseRelative):
+    if isinstance(bound, PointwiseRelative):
+        allowed: Any = bound.eb * np.abs(original[finite])
+    else:
         numbers = Form.of(variable.values).numbers(variable.values, widened=True)
         allowed = bound.for_data(Field([0.0], metadata=variable.metadata)).limit(numbers).value
     if not (errors <= allowed).all():
@@ -240,15 +241,14 @@ def error_within(bound: Bound, variable: Variable, decoded: np.ndarray) -> float
     return float(errors.max()) if errors.size else 0.0
 
 
-def _promised(variable: Variable, form: Form, bound: Bound, array: EncodedArray, place: Place) -> Promise:
+def _promised(variable: Variable, form: Form, request: Request, array: EncodedArray, place: Place) -> Promise:
     """The promise about the values that a user sees, which are decoded from what is stored and compared."""
-    layout, store = array.layout, place.parts()
+    layout, stored = array.layout, request.written(array.layout, place)
     numbers = np.empty(layout.shape, layout.dtype)
     for index in layout.chunk_indices():
-        opened = opened_chunk(layout, index, stored_chunk(store, layout, index), None)
-        codec = codec_of(layout.configuration, opened.where)
-        numbers[layout.chunk_slices(index)] = decode_frame(opened, codec, layout.dtype)
-    stated = bound.for_data(Field([0.0], metadata=variable.metadata))
+        opened = opened_chunk(layout, index, stored_chunk(stored.store, layout, index), None)
+        numbers[layout.chunk_slices(index)] = stored.values_of(opened, index)
+    stated = request.bound.for_data(Field([0.0], metadata=variable.metadata))
     assert array.promise is not None
     figures = {**array.promise.figures, "largest_error": error_within(stated, variable, form.values(numbers))}
     return replace(array.promise, bound=stated, figures=figures)

@@ -6,6 +6,7 @@ predicted from, and their checksums. So the files alone are the series, and none
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections import OrderedDict
@@ -21,7 +22,7 @@ from workbench.archive.archive import IDS, Archive
 from workbench.archive.chunk import exact_chunk, with_checksums
 from workbench.archive.collection.collection import Collection
 from workbench.archive.collection.description import OURS, is_collection
-from workbench.archive.decoded_chunks import DecodedChunks
+from workbench.archive.decoded_chunks import ChunksOfMember, DecodedChunks
 from workbench.archive.earlier import SERIES, EarlierSteps, composed, rows_before
 from workbench.archive.encoding import exact_layout
 from workbench.archive.placing import remove
@@ -138,9 +139,8 @@ class Steps:
         store, known, about = self._known(number)
         earlier = self._earlier(about)
         if is_collection(known.root):
-            archive: Archive | Collection = Collection(
-                store, self._trust, False, known, lambda name: self.step_after(about, earlier, name)
-            )
+            steps = functools.partial(self.step_after, about, earlier)   # which can be pickled
+            archive: Archive | Collection = Collection(store, self._trust, False, known, steps)
         else:
             bare = Archive(store, self._trust, False, known)
             archive = Archive(store, self._trust, False, known, self._reading(about, earlier, bare))
@@ -171,7 +171,8 @@ class Steps:
         """What the archive of a step needs to know of the earlier ones."""
         times = (about.time, *(one.about.time for one in earlier)) if earlier else ()
         archives = tuple(one.member(member) for one in earlier)
-        return EarlierSteps(about.to_dict(), times, archives, rows, indexes or {}, self.kept, ids)
+        kept = ChunksOfMember(self.kept, member)
+        return EarlierSteps(about.to_dict(), times, archives, rows, indexes or {}, kept, ids)
 
     def rows(self, count: int, about: About, vanished: np.ndarray | None) -> tuple[np.ndarray | None, ...]:
         """Where the particles of a step were one step before, and two; () where all are where they were."""

@@ -114,9 +114,12 @@ def frames_between(path: str, ends: list[int]) -> dict[str, Any]:
         chosen_frame(ends[1] - 1, total := len(frames))
         found = frames.readframes(start=ends[0], stop=ends[1], order="fac")
         header = frames.header
+    cells = np.asarray(found.unitcell, np.float64)
+    if not header["is_periodic"]:
+        cells = np.zeros(cells.shape)   # the library returns memory that it has not written
     return {
-        "positions": found.xyz, "cells": np.asarray(found.unitcell, np.float64), "frames": total,
-        "start": header["istart"], "every": header["nsavc"], "length": header["delta"],
+        "positions": found.xyz, "cells": cells, "frames": total, "start": header["istart"],
+        "every": header["nsavc"], "length": header["delta"],
     }
 
 

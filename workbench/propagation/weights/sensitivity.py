@@ -7,6 +7,7 @@ layers, are comparable. A group may also be stored exactly.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -91,7 +92,7 @@ class Sensitivity:
 
 def bound_of(values: np.ndarray, share: float) -> Absolute | Exact:
     """The bound of a tensor that is this share of its size."""
-    eb = share * scale_of(values)
+    eb = min(share * scale_of(values), sys.float_info.max)
     return Absolute(eb) if eb > 0 else Exact()
 
 

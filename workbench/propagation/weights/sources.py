@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from workbench.archive.collection.names import require_name
-from workbench.backend import to_host
+from workbench.backend import read_only, to_host
 from workbench.data.safetensors import read_safetensors
 from workbench.data.variable import Form
 from workbench.errors import WorkbenchError, briefly
@@ -78,18 +78,18 @@ def _of_file(path: Path) -> Tensors:
 
 
 def _named(given: Mapping[str, Any], source: str, nbytes: int | None = None) -> Tensors:
-    """The tensors, checked, each once."""
+    """The tensors, checked, each once; read-only, as a quality that changed them would spoil what it is compared with."""
     arrays: dict[str, np.ndarray] = {}
     tied: dict[str, str] = {}
-    seen: dict[tuple[Any, ...], str] = {}
+    seen: dict[tuple[Any, ...], tuple[str, np.ndarray]] = {}   # the arrays, too: their memory is used by no other
     for name, tensor in given.items():
         array = _array(require_name(name), tensor)
         memory = array.__array_interface__["data"][0], array.shape, array.strides, array.dtype.str
         if array.size and memory in seen:
-            tied[name] = seen[memory]
+            tied[name] = seen[memory][0]
             continue
-        seen[memory] = name
-        arrays[name] = array
+        seen[memory] = name, array
+        arrays[name] = read_only(array.astype(array.dtype.newbyteorder("="), copy=False))
     if not arrays:
         raise WorkbenchError(f"a model must have tensors; got none in {source}")
     return Tensors(arrays, tied, source, sum(each.nbytes for each in arrays.values()) if nbytes is None else nbytes)
