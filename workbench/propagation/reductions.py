@@ -94,7 +94,7 @@ class ReductionComparison:
     @property
     def heads(self) -> list[str]:
         """The heads of the columns of `rows`."""
-        figures = ["KL divergence", "most likely kept"] if self.exact is None else ["quality"]
+        figures = ["KL divergence (nats)", "most likely kept"] if self.exact is None else ["quality"]
         return ["reduction", "bits per value", *figures]
 
     def rows(self) -> list[list[str]]:
@@ -116,13 +116,17 @@ class ReductionComparison:
         })
         return found
 
+    @property
+    def _inputs(self) -> str:
+        return f"{self.inputs} input{'s' if self.inputs > 1 else ''}"
+
     def __repr__(self) -> str:
         best = min(self.figures, key=lambda each: each.bits)
-        fewest = f"the fewest bits: {best.bits:.2f}, {best.name}"
-        return f"ReductionComparison({len(self)} reductions, {self.inputs} inputs; {fewest})"
+        fewest = f"the fewest bits per value: {best.bits:.2f}, {best.name}"
+        return f"ReductionComparison({len(self)} reductions, {self._inputs}; {fewest})"
 
     def _repr_html_(self) -> str:
-        title = f"{self.inputs} input{'s' if self.inputs > 1 else ''}"
+        title = self._inputs
         title += "" if self.exact is None else f"; quality without a reduction: {self.exact:.6g}"
         return html_table(self.heads, self.rows(), title=title)
 

@@ -108,7 +108,7 @@ class CacheComparison:
 
     def __repr__(self) -> str:
         best = min(self.figures, key=lambda each: each.bits)
-        fewest = f"the fewest bits: {best.bits:.2f}, {best.name}"
+        fewest = f"the fewest bits per value: {best.bits:.2f}, {best.name}"
         return f"CacheComparison({len(self)} caches, {self.predictions:,} predictions; {fewest})"
 
     def _repr_html_(self) -> str:
@@ -118,7 +118,7 @@ class CacheComparison:
 
 
 MOST_EXPONENT = 709.0   # whose exponential is finite
-HEADS = ("cache", "bits per value", "Gaussian bound", "KL divergence", "most likely token kept", "perplexity")
+HEADS = ("cache", "bits per value", "Gaussian bound", "KL divergence (nats)", "most likely token kept", "perplexity")
 
 
 def compare_caches(
