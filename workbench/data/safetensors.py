@@ -53,8 +53,8 @@ def tensors_and_metadata(path: str | Path) -> tuple[dict[str, np.ndarray], dict[
         length = int.from_bytes(stream.read(8), "little")
         if not 2 <= length <= min(MOST_HEADER, size - 8):
             raise WorkbenchError(
-                f"{file} is no safetensors file, or cut short: its header would have {length:,} of {size:,} bytes: check the "
-                "path, or copy the file again"
+                f"{file} is no safetensors file, or cut short: its header would have {length:,} of {size:,} bytes: check "
+                "the path, or copy the file again"
             )
         header = _header(file, stream.read(length))
     start, stated = 8 + length, header.pop(METADATA, None)
