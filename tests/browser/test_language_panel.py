@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, expect
 
 import small_language_model as small
 from browser.accessibility import serious_findings
@@ -15,6 +15,13 @@ from workbench.propagation.weights.charts import named
 
 pytestmark = pytest.mark.slow
 LAST = "errors"
+# Pairs of texts of one drawing that overlap by more than a pixel.
+OVERLAPPING = """drawings => drawings.flatMap(drawing => {
+    const texts = [...drawing.querySelectorAll("text")].map(text => [text.textContent, text.getBoundingClientRect()]);
+    return texts.flatMap(([one, a], n) => texts.slice(n + 1)
+        .filter(([, b]) => a.right > b.left + 1 && b.right > a.left + 1 && a.bottom > b.top + 5 && b.bottom > a.top + 5)
+        .map(([other]) => [one, other]));
+})"""
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +43,9 @@ def panel(page: Opened) -> Iterator[NotebookPage]:
 def test_the_map_follows_a_bit_and_two_texts_are_written(panel: NotebookPage) -> None:
     before = panel.picture(ORIGINAL)
     assert panel.drawn(panel.page.locator("canvas:visible").first).colours > 5
+    axes = panel.page.locator(".wb-pane svg:has(text)")
+    assert axes.count()
+    assert axes.evaluate_all(OVERLAPPING) == []
     panel.move("bit", -1)
     eventually(lambda: panel.python("panel.state.bit") == "29")
     idle(panel, LAST)
@@ -57,8 +67,12 @@ def test_bounds_of_the_weights_and_their_figures_follow_a_dragged_budget(panel: 
     idle(panel, "weights")
     eventually(lambda: follows(panel))
     mouse, slider, seen = panel.page.mouse, panel.slider("within"), [shown(panel)]
-    box = slider.bounding_box()
+    box, chart, table = (part.bounding_box() for part in (slider, beside(panel).locator("xpath=../preceding-sibling::div"),
+                                                          beside(panel).locator("table")))
     assert box is not None
+    assert chart is not None
+    assert table is not None
+    assert table["x"] > chart["x"] + chart["width"]   # on this screen of 1380 pixels
     middle = box["y"] + box["height"] / 2
     mouse.move(box["x"] + box["width"] / 2, middle)
     mouse.down()
@@ -75,12 +89,15 @@ def test_bounds_of_the_weights_and_their_figures_follow_a_dragged_budget(panel: 
     assert not serious_findings(panel.page, ".wb-panel")
 
 
+def beside(panel: NotebookPage) -> Locator:
+    """The table beside the map of losses, with its title."""
+    return panel.page.locator(".wb-panel div:has(> strong):has(> table)", has_text="the sum of divergences")
+
+
 def shown(panel: NotebookPage) -> tuple[str, list[list[str]], float]:
     """Beside the map of losses: the sentence on the sums, the bound of each block, and the sum of their nats."""
-    beside = panel.page.locator(".wb-panel div:has(> strong):has(> table)", has_text="the sum of divergences")
-    rows = beside.locator("tbody tr").all_inner_texts()
-    cells = [row.split("\t") for row in rows]
-    return beside.locator("strong").inner_text(), [row[:2] for row in cells], sum(float(row[2]) for row in cells)
+    cells = [row.split("\t") for row in beside(panel).locator("tbody tr").all_inner_texts()]
+    return beside(panel).locator("strong").inner_text(), [row[:2] for row in cells], sum(float(row[2]) for row in cells)
 
 
 def follows(panel: NotebookPage) -> bool:
