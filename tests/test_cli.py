@@ -106,11 +106,28 @@ def test_wrong_input_says_what_is_wrong(
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["nonsense"], ["fof"], ["fof", "x", "--unit", "mpc"], ["fof", "x", "-b", "far"], ["info", "x", "--box", "a,b"]],
+    [["nonsense"], ["fof"], ["fof", "x", "--unit", "mpc"], ["fof", "x", "-b", "far"], ["info", "x", "--box", "a,b"]],
 )
 def test_wrong_usage_ends_with_2(arguments: list[str], capsys: pytest.CaptureFixture) -> None:
     assert main(arguments) == 2
-    assert "usage: workbench" in capsys.readouterr().err
+    usage, shown, last = capsys.readouterr().err.splitlines()
+    assert usage.startswith("usage: workbench")
+    assert shown.startswith("help: ")
+    assert last.startswith("workbench: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [(["compres", "a", "b"], "there is no command 'compres': did you mean compress? There are demo,"),
+     (["weather"], "there is no command 'weather'. There are demo,"),
+     (["fof", "a", "--linking-lenght=0.2"], "did you mean --linking-length?"),
+     (["compress", "a", "b", "--abs", "1", "--ordre", "free"], "arguments: --ordre free: did you mean --order?")],
+)
+def test_a_slip_of_the_pen_is_answered_by_the_nearest_name(
+    arguments: list[str], meant: str, capsys: pytest.CaptureFixture
+) -> None:
+    assert main(arguments) == 2
+    assert meant in capsys.readouterr().err
 
 
 def test_no_command_shows_all_of_them(capsys: pytest.CaptureFixture) -> None:

@@ -4,8 +4,9 @@ import json
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, FloatRect, expect
 
+from browser.accessibility import serious_findings
 from browser.notebook_page import NotebookPage, eventually
 from browser.toys import LOADS_SLOWLY, LOSES_MESSAGES, WAVES
 from workbench.charts.ticks import TEXTS_IN_BROWSER, TICKS_IN_BROWSER, texts, ticks
@@ -138,6 +139,33 @@ def test_a_chart_is_described_zoomed_by_keys_and_saved(notebook: NotebookPage) -
         content = told.value.path().read_bytes()
         assert content.startswith(start)
         assert kind == "png" or all(word in content for word in (b">growth<", b">found<", b"#333333"))
+
+
+def test_tools_of_a_narrow_chart_cover_neither_its_name_nor_its_key(notebook: NotebookPage) -> None:
+    notebook.write("narrow.ipynb", WAVES, STYLED, "view")
+    notebook.run_all()
+    notebook.drawn("canvas.bk-layer")
+    frame = notebook.page.locator(".wb-chart-frame")
+    for width, beside in ((330, True), (240, False)):
+        notebook.page.mouse.move(0, 0)
+        frame.evaluate("(frame, width) => { frame.style.width = `${width}px`; }", width)
+        frame.hover()
+        expect(frame.locator(".wb-chart-tools")).to_have_css("opacity", "1")
+        boxes = {part: frame.locator(f".wb-chart-{part}").bounding_box() for part in ("name", "key", "tools", "head")}
+        assert covered(boxes["tools"], boxes["head"]) == beside
+        assert not covered(boxes["tools"], boxes["name"])
+        assert not covered(boxes["tools"], boxes["key"])
+    assert not serious_findings(notebook.page, ".wb-chart-frame")
+
+
+def covered(one: FloatRect | None, other: FloatRect | None) -> bool:
+    """Whether two boxes share more than the rounding of a pixel."""
+    assert one is not None
+    assert other is not None
+    return (
+        one["x"] + 1 < other["x"] + other["width"] and other["x"] + 1 < one["x"] + one["width"]
+        and one["y"] + 1 < other["y"] + other["height"] and other["y"] + 1 < one["y"] + one["height"]
+    )
 
 
 def test_browsers_find_the_ticks_that_python_finds(browser: Browser) -> None:

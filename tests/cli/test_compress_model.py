@@ -21,7 +21,8 @@ def test_a_language_model_keeps_its_budget_on_a_text(run, tmp_path):
     assert outcome.status == 0, outcome.err
     archive, decoded = wb.open(tmp_path / "small.zip"), read_safetensors(tmp_path / "decoded.safetensors")
     assert 0 < outcome.json["loss"] == archive.certificate.loss <= 0.02
-    assert outcome.json["file_nbytes"] == model.stat().st_size
+    assert outcome.json["file_bytes"] == model.stat().st_size
+    assert outcome.json["archive_bytes"] == archive.nbytes
     for name, each in archive.tensors().items():
         assert np.array_equal(decoded[name], each)
     assert run("verify", tmp_path / "small.zip").status == 0

@@ -35,7 +35,7 @@ def test_there_and_back(run, walk, tmp_path):
     assert (about["holds"], about["shape"], about["times"]) == ("trajectory", [9, 20, 3], [0, 16])
     back = tmp_path / "back.xtc"
     found = run("decompress", out, back, "--json", "--quiet")
-    assert (found.json["rounding"], found.json["largest_error"]) == (0, 0.0005)
+    assert (found.json["rounding"], found.json["largest_error"], found.json["units"]) == (0, 0.0005, "nm")
     assert back.read_bytes() == walk.read_bytes()
     assert run("decompress", out, back, "--quiet").status == 2   # it exists
 
@@ -54,6 +54,7 @@ def test_parts(run, walk, tmp_path):
         assert arrays["atom_name"].tolist() == ["OW", "HW", "OW", "HW"]
     rounded = run("decompress", out, tmp_path / "part.xtc", "--frames", ":4", "--quiet")
     assert "note: .xtc rounds positions, here by up to " in rounded.err
+    assert " nm; with the bound" in rounded.err
     assert "positions are within 0.01" in rounded.err
     assert "left out: the column name of atoms" in rounded.err
 

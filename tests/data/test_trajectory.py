@@ -86,12 +86,14 @@ def test_other_bad_input_is_refused():
         with pytest.raises(WorkbenchError, match=r"positions must be float32 or float64|at least one frame"):
             wb.Trajectory(positions)
     walk = sample()
+    many = wb.Trajectory(np.zeros((1, 15, 3)), atoms={"name": [f"A{atom:02}" for atom in range(15)]})
     for ask, words in (
         (lambda: walk[7], "frame must be between 0 and 6; got 7"), (lambda: walk[3:3], "at least one frame"),
         (lambda: walk["a"], "a number or a slice"),
         (lambda: walk.select("H"), "no atom is named 'H'; there are C, CA, N, O"),
         (lambda: walk.select([5]), "indices from 0 to 4"), (lambda: walk.select([]), "indices from 0 to 4"),
-        (lambda: wb.Trajectory(walk.positions).select("C"), "have no names"),
+        (lambda: wb.Trajectory(walk.positions).select("C"), "have no names: choose them by index"),
+        (lambda: many.select("B"), "there are A00, .*, A11 and 3 others"),
     ):
         with pytest.raises(WorkbenchError, match=words):
             ask()

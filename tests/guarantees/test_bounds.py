@@ -23,7 +23,7 @@ BOUNDS = [Absolute, Relative, PointwiseRelative]
         (-0.1, "must be finite, not negative.*; got -0.1"),
         (math.nan, "must be finite.*; got nan"),
         (math.inf, "must be finite.*; got inf"),
-        ("1e-3", "must be a number; got '1e-3'"),
+        ("1e-3", "must be a number, such as 0.01.*; got '1e-3'"),
         (True, "must be a number; got True"),
         (None, "must be a number; got None"),
         (1 + 1j, "must be a number"),

@@ -205,7 +205,7 @@ def test_a_loss_that_never_or_always_is_too_large_has_no_end():
     found = tolerated(same(), ones, lambda rate: StuckCells("input", off=rate / 2), 0.9, quality=mean_of)
     assert (found.rate, found.too_much) == (0.5, math.inf)
     assert found.certain == 0.5
-    assert "at 0.5 it is not certainly more" in found.promise
+    assert "at 50% it is not certainly more" in found.promise
     all_lost = tolerated(same(), ones, lambda rate: StuckCells("input", off=1.0), 0.1, quality=mean_of)
     assert (all_lost.rate, all_lost.certain) == (0.0, 0.0)
     assert all_lost.too_much == min(all_lost.losses)

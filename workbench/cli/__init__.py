@@ -8,6 +8,7 @@ itself, and 128 plus the number of the signal that ended it: 130 after Ctrl-C, 1
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib
 import os
 import sys
@@ -52,6 +53,9 @@ def _run(given: list[str]) -> int:
 
 def _options(arguments: list[str]) -> argparse.Namespace:
     first = arguments[0]
+    if not first.startswith("-") and first not in COMMANDS:
+        meant = _meant([first], COMMANDS) or "."
+        _parser([]).error(f"there is no command {first!r}{meant} There are {', '.join(COMMANDS)}")
     parser = _parser([first] if first in COMMANDS else [] if first == "--version" else COMMANDS)
     options, rest = parser.parse_known_args(arguments)
     if len(rest) == 1 and not rest[0].startswith("-") and getattr(options, "file", "") is None:
@@ -59,8 +63,19 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     if rest:
         files = not any(one.startswith("-") for one in rest)
         hint = "; a pattern of files has to be quoted, as in 'snap_*.hdf5'" if files else ""
-        options.parser.error(f"unrecognized arguments: {' '.join(rest)}{hint}")
+        flags = [flag for action in options.parser._actions for flag in action.option_strings]
+        options.parser.error(f"unrecognized arguments: {' '.join(rest)}{_meant(rest, flags) or hint}")
     return options
+
+
+def _meant(given: Sequence[str], known: Sequence[str]) -> str:
+    """The known names that are like those given, as a question.
+
+    >>> _meant(["--abss", "0.1"], ["--abs", "--rel"])
+    ': did you mean --abs?'
+    """
+    near = [found[0] for word in given if (found := difflib.get_close_matches(word.partition("=")[0], known, 1))]
+    return f": did you mean {', '.join(near)}?" if near else ""
 
 
 def all_commands() -> dict[str, argparse.ArgumentParser]:

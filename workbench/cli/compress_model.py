@@ -72,8 +72,8 @@ def run(options: argparse.Namespace) -> int:
     if options.decoded is not None:
         write_safetensors(options.decoded, tensors_of(archive))
     outcome = {
-        "file": options.file, "out": options.out, "tensors": len(archive), "values_nbytes": archive.original_nbytes,
-        "file_nbytes": given.nbytes, "nbytes": archive.nbytes, "ratio": archive.ratio,
+        "file": options.file, "out": options.out, "tensors": len(archive), "original_bytes": archive.original_nbytes,
+        "file_bytes": given.nbytes, "archive_bytes": archive.nbytes, "ratio": archive.ratio,
         "ratio_to_file": given.nbytes / archive.nbytes,
     }
     if isinstance(archive, ModelArchive):

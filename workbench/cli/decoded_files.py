@@ -16,6 +16,7 @@ from workbench.cli.leftovers import clear_leftovers
 from workbench.cli.notes import show_notes
 from workbench.cli.target import add_target, is_plain_store, new_path, require_free
 from workbench.data import Trajectory, writers
+from workbench.data.units import unit_of
 from workbench.errors import WorkbenchError
 from workbench.guarantees import SliceLimits
 
@@ -112,14 +113,16 @@ def write_frames(archive: Archive, trajectory: Trajectory, options: argparse.Nam
     with new_path(options.out, options.overwrite, options.archive) as partial:
         written = writers.write_trajectory(trajectory, partial, suffix, within)
     notes = list(written.notes)
+    unit = unit_of(trajectory)
     if written.rounding:
-        total = "" if within is None else f"{within + written.rounding:.6g}"
+        total = "" if within is None else f"{within + written.rounding:.6g} {unit}".strip()
         beside = f"; with the bound of the archive, positions are within {total}" if total else ""
-        notes.append(f"{suffix} rounds positions, here by up to {written.rounding:.3g}{beside}")
+        notes.append(f"{suffix} rounds positions, here by up to {f'{written.rounding:.3g} {unit}'.strip()}{beside}")
     show_notes([*notes, *(f"left out: {one}" for one in written.left_out)])
     error = None if within is None else within + written.rounding
     return {
-        **about, "rounding": written.rounding, "largest_error": error, "left_out": list(written.left_out), "notes": notes,
+        **about, "rounding": written.rounding, "largest_error": error, **({"units": unit} if unit else {}),
+        "left_out": list(written.left_out), "notes": notes,
     }
 
 

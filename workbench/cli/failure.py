@@ -33,7 +33,21 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing and exiting."""
-        raise WrongUsage(message, self.format_usage())
+        raise WrongUsage(message, self.short_usage())
+
+    def short_usage(self) -> str:
+        """The usage without the options, which fill a screen for some commands, and how to see them.
+
+        >>> parser = Parser(prog="workbench info")
+        >>> _, _ = parser.add_argument("file"), parser.add_argument("--json")
+        >>> print(parser.short_usage(), end="")
+        usage: workbench info [options] file
+        help: workbench info --help
+        """
+        formatter = self._get_formatter()
+        formatter.add_usage(None, self._get_positional_actions(), [])
+        usage = formatter.format_help().rstrip().replace(self.prog, f"{self.prog} [options]", 1)
+        return f"{usage}\nhelp: {self.prog} --help\n"
 
 
 def failed(error: BaseException, options: argparse.Namespace, described: Mapping[str, Any] | None = None) -> int:

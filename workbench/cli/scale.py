@@ -6,19 +6,25 @@ from typing import Any
 
 from workbench.archive.content.registry import content_of
 from workbench.cli.source import readable
+from workbench.data.units import unit_of
 from workbench.guarantees import Bound
 
 
 def scale_of(data: Any, bound: Bound) -> dict[str, Any]:
     """The range of a field, or the mean spacing and extent of particles, and the absolute value of the bound.
 
-    >>> from workbench.data import Field
+    >>> from workbench.data import Field, Particles
     >>> from workbench.guarantees import Relative
     >>> scale_of(Field([1.0, 2.0, 5.0], metadata={"units": "K"}), Relative(0.01))
     {'range': 4.0, 'lower': 1.0, 'upper': 5.0, 'units': 'K', 'limit': 0.04}
+    >>> scale_of(Particles([[0.0, 0.0], [3.0, 4.0]], metadata={"units": "Mpc/h, km/s"}), Relative(0.01))["units"]
+    'Mpc/h'
     """
     found, ends = content_of(data).scale(data)
     limit = bound.limit(ends)
+    unit = unit_of(data)
+    if unit and "units" not in found:
+        found = {**found, "units": unit}
     return {**found, "limit": None if limit.relative else limit.value}
 
 

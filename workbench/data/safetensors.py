@@ -52,7 +52,10 @@ def tensors_and_metadata(path: str | Path) -> tuple[dict[str, np.ndarray], dict[
     with file.open("rb") as stream:
         length = int.from_bytes(stream.read(8), "little")
         if not 2 <= length <= min(MOST_HEADER, size - 8):
-            raise WorkbenchError(f"{file} is no safetensors file: its header would have {length:,} of {size:,} bytes")
+            raise WorkbenchError(
+                f"{file} is no safetensors file, or cut short: its header would have {length:,} of {size:,} bytes: check "
+                "the path, or copy the file again"
+            )
         header = _header(file, stream.read(length))
     start, stated = 8 + length, header.pop(METADATA, None)
     data = np.memmap(file, np.uint8, "r", start) if size > start else np.zeros(0, np.uint8)

@@ -25,6 +25,7 @@ POSITIONS = "positions"
 OF_ATOMS = (POSITIONS, "velocities", "images")             # a row for each atom
 ARRAYS = (*OF_ATOMS, "cells", "origins", "times", "steps")   # all that frames may have
 NAMED = ("name", "element", "type")   # the columns of atoms by which they are chosen
+MOST_NAMES = 12   # that a message lists
 
 Frame = tuple[tuple[int, ...], np.dtype]   # the shape and type of an array in one frame
 
@@ -184,11 +185,15 @@ class Trajectory:
         if isinstance(names, Sequence) and names and all(isinstance(one, str) for one in names):
             column = next((self.atoms[key] for key in NAMED if key in self.atoms), None)
             if column is None:
-                raise WorkbenchError("the atoms of this trajectory have no names: choose them by index, or give a topology")
+                raise WorkbenchError(
+                    "the atoms of this trajectory have no names: choose them by index, such as 0 and 5, or name them by a "
+                    "topology, such as conf.gro, when the file is opened or compressed"
+                )
             known = set(column.tolist())
             if missing := [one for one in names if one not in known]:
-                listed = ", ".join(map(str, sorted(known, key=str)[:12]))
-                raise WorkbenchError(f"no atom is named {missing[0]!r}; there are {listed}")
+                listed, more = ", ".join(map(str, sorted(known, key=str)[:MOST_NAMES])), len(known) - MOST_NAMES
+                others = f" and {more} others" if more > 0 else ""
+                raise WorkbenchError(f"no atom is named {missing[0]!r}; there are {listed}{others}")
             return np.flatnonzero(np.isin(column, names))
         index = np.arange(self.n_atoms)[atoms] if isinstance(atoms, slice) else np.atleast_1d(np.asarray(atoms))
         if index.dtype == bool and index.shape == (self.n_atoms,):

@@ -84,6 +84,9 @@ class Bound(ABC):
         given, unit = _quantity(self.eb)
         if unit is not None and self.kind != "absolute":
             raise WorkbenchError(f"{type(self).__name__}(eb) must be a number without a unit; got {self.eb!r}")
+        if isinstance(given, str):
+            with_unit = ', or one with a unit, such as "10 kpc"' if self.kind == "absolute" else ""
+            raise WorkbenchError(f"{type(self).__name__}(eb) must be a number, such as 0.01{with_unit}; got {given!r}")
         object.__setattr__(self, "eb", _number(f"{type(self).__name__}(eb)", given, self.most))
         object.__setattr__(self, "unit", unit)
 

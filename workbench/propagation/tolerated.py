@@ -88,11 +88,11 @@ class Tolerated:
     def promise(self) -> str:
         """What is certain, as a sentence."""
         lowest, highest = min(self.losses), max(self.losses)
-        within = f"up to {self.certain:.3g} the mean loss is at most {self.loss:g}" if self.certain else (
-            f"at {lowest:.3g} the mean loss is not certainly {self.loss:g} or less"
+        within = f"up to {_percent(self.certain)} the mean loss is at most {self.loss:g}" if self.certain else (
+            f"at {_percent(lowest)} the mean loss is not certainly {self.loss:g} or less"
         )
-        beyond = f"from {self.too_much:.3g} on it is more" if math.isfinite(self.too_much) else (
-            f"at {highest:.3g} it is not certainly more"
+        beyond = f"from {_percent(self.too_much)} on it is more" if math.isfinite(self.too_much) else (
+            f"at {_percent(highest)} it is not certainly more"
         )
         return (
             f"with {100 * self.confidence:g}% confidence, {within}, and {beyond}, if it does not fall with the rate; kinds "
@@ -122,7 +122,7 @@ class Tolerated:
         return found
 
     def __repr__(self) -> str:
-        return f"Tolerated({self.rate:.3g} at a loss of {self.loss:g} of {self.quality:.4g}; {self.promise})"
+        return f"Tolerated({_percent(self.rate)} at a loss of {self.loss:g} of {self.quality:.4g}; {self.promise})"
 
     def _repr_html_(self) -> str:
         rows = [[f"{rate:.3g}", str(self.losses[rate])] for rate in sorted(self.losses)]
@@ -180,6 +180,15 @@ def tolerated(
         too_much=grid[beyond] if beyond < count else math.inf,
         loss=limit, confidence=sure, draws=draws, quality=study.best, losses=dict(study.found),
     )
+
+
+def _percent(rate: float) -> str:
+    """A rate of faults in words.
+
+    >>> _percent(0.00117)
+    '0.117%'
+    """
+    return f"{100 * rate:.3g}%"
 
 
 def _bisected(low: int, high: int, holds: Callable[[int], bool]) -> int:

@@ -96,6 +96,9 @@ class Reports(Mapping[str, Report]):
             rows.append({"name": name, "": passed, "largest error": _errors(report), "checks": checks})
         if not rows:
             return "no members"
+        if not any(row["largest error"] for row in rows):   # nothing was compared with an original
+            for row in rows:
+                del row["largest error"]
         if len(names) == len(rows):
             return aligned(rows, {"largest error"})
         checked = [f"{_listed(of)}: {checks}" for checks, of in names.items() if checks]

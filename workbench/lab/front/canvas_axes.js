@@ -8,6 +8,7 @@ export const LEFT = 48; // pixels of the margins
 export const INNER = 6; // at the left of a picture beside another one with the same axis
 export const BELOW = 18;
 const LETTER = 6; // pixels, about, of a digit
+const LINE = 11; // of a row of text
 const DEEP = 4; // how many times smaller than everything a window is that gets a scale bar
 const FAR = 1e5; // ticks of more digits than this are written as distances from a round number
 
@@ -45,20 +46,24 @@ export function axisShapes(placing, width, height, axes, home) {
   const across = ticksAlong(axes.ticks[0], left, right, width / 75);
   const name = named(axes.across, axes.unit, across.from);
   const free = width - LETTER * (name.length + 1.5);
+  let taken = -Infinity; // up to where there is text
   for (const { place, text } of across.ticks) {
     const x = placing.x(place);
     lines.push([x, height, x, height + 4]);
     const half = (LETTER * text.length) / 2;
-    if (name && x + half > free) continue;
+    if ((name && x + half > free) || x - half < taken) continue;
+    taken = x + half + LETTER / 2;
     texts.push({ x: Math.min(Math.max(x, half - LEFT + 2), width - half), y: height + 14, text, anchor: "middle" });
   }
   if (name) texts.push({ x: width, y: height + 14, text: name, anchor: "end", strong: true });
   const up = ticksAlong(axes.ticks[1], bottom, top, height / 45);
   const title = upName(axes, up.from);
+  let last = Infinity;
   for (const { place, text } of up.ticks) {
     const y = placing.y(place);
     lines.push([-4, y, 0, y]);
-    if (title.some(({ turn }) => !turn) && y < 20) continue;
+    if ((title.some(({ turn }) => !turn) && y < 20) || Math.abs(y - last) < LINE) continue;
+    last = y;
     texts.push({ x: text.length > 6 ? -5 : -7, y: Math.min(Math.max(y + 4, 8), height), text, anchor: "end" });
   }
   texts.push(...title);

@@ -30,6 +30,7 @@ export class Frame {
     this.key = element("ul", "wb-chart-key", el);
     this.plot = element("div", "wb-chart-plot", el, { role: "img" });
     this.plot.addEventListener("dblclick", () => this.reset());
+    for (const event of ["pointerenter", "focusin"]) el.addEventListener(event, () => this.makeRoom());
     this.theme = new MutationObserver(() => this.view?.request_paint?.());
     this.theme.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-name", "data-jp-theme-light"] });
   }
@@ -55,7 +56,7 @@ export class Frame {
     this.described = words;
     const { name = "", key = [], about = "" } = words;
     this.words = { name, key };
-    this.name.textContent = name;
+    this.name.textContent = this.name.title = name;
     this.plot.setAttribute("aria-label", about || name || "chart");
     this.tools.setAttribute("aria-label", `tools of the chart ${name}`);
     this.key.replaceChildren(...key.map((entry) => this.entry(entry)));
@@ -74,6 +75,14 @@ export class Frame {
     this.el.classList.toggle("wb-stale", is);
     this.el.setAttribute("aria-busy", String(is));
     this.state.textContent = is ? "updating …" : "";
+    this.makeRoom();
+  }
+
+  // The tools are beside the name, or where that leaves them no room, on the plot: they cover neither name nor key.
+  makeRoom() {
+    const taken = (this.state.textContent ? this.state : this.name).getBoundingClientRect().right;
+    const room = this.el.getBoundingClientRect().right - taken;
+    this.tools.style.top = `${room < this.tools.offsetWidth ? this.plot.offsetTop : 0}px`;
   }
 
   zoom(factor) {

@@ -27,12 +27,13 @@ def shown(model: LanguageModel, table: Sensitivity, budget: float) -> str:
     ]
     whole = sum(values.size for name, values in model.weights.items() if name != "output" or not model.tied) * VALUES
     ratio = whole / found.nbytes if found.nbytes else 0.0
-    smaller = f"{size(round(found.nbytes))}, {ratio:.2f} x smaller"
+    smaller = f"{size(round(found.nbytes))}, {ratio:.2f}x smaller"
     said = f"the sum of divergences is {found.loss:.3g} of {budget:.3g} nats; {smaller}"
     solution = html_table(["block", "bound", "nats", "bytes"], rows, texts=(0, 1), title=said)
     chart = table.plot(found.chosen)._repr_html_()
-    table_beside = f'<div style="max-height: 560px; overflow: auto">{solution}</div>'
-    return f'<div style="display: flex; gap: 1.5em; flex-wrap: wrap"><div>{chart}</div>{table_beside}</div>'
+    table_beside = f'<div style="flex: 1 1 290px; max-height: 560px; overflow: auto" tabindex="0">{solution}</div>'
+    map_of_losses = f'<div style="flex: 1 1 600px; max-width: 640px">{chart}</div>'
+    return f'<div style="display: flex; gap: 0.5em 1.5em; flex-wrap: wrap">{map_of_losses}{table_beside}</div>'
 
 
 def code(state: LanguageState, model: str, text: str) -> list[str]:

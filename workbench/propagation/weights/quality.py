@@ -161,8 +161,8 @@ class _OfAny(Measure):
 class Checked(Measure):
     """A measure whose every answer is a number, and which is 0 for the original."""
 
-    def __init__(self, measure: Measure, budget: float) -> None:
-        self._measure = measure
+    def __init__(self, measure: Measure, budget: float, unit: str = "") -> None:
+        self._measure, self.unit = measure, unit
         first = self.changed({}, "the original")
         if abs(first) > NEARLY * budget:
             raise WorkbenchError(
@@ -192,7 +192,8 @@ def measure_of(quality: Any, tensors: Tensors, budget: float) -> Checked:
             raise
         except Exception as error:
             raise WorkbenchError(f"quality failed for the original: {type(error).__name__}: {error}") from error
-        return Checked(_Whole(measure, tensors) if tensors.tied and arrays is not tensors.arrays else measure, budget)
+        several_names = tensors.tied and arrays is not tensors.arrays
+        return Checked(_Whole(measure, tensors) if several_names else measure, budget, "nats")
     if not callable(quality):
         raise WorkbenchError(f"quality must be a function of the tensors, or wb.KL(...); got {briefly(quality)}")
     return Checked(_OfAny(quality, tensors), budget)

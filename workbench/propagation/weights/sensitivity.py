@@ -41,7 +41,7 @@ class Solution(NamedTuple):
 class Sensitivity:
     """The loss and the bytes (`sizes`) of each group (rows) at each bound (columns); NaN where none was measured.
 
-    `shares` are the bounds, in units of the root mean square of each tensor; 0 is exact.
+    `shares` are the bounds, in units of the root mean square of each tensor; 0 is exact. `unit` is that of the losses.
 
     >>> loss, sizes = np.array([[0.0, 0.2], [0.0, 0.4]]), np.array([[9.0, 4.0], [9.0, 3.0]])
     >>> Sensitivity(("first", "second"), (0.0, 0.1), loss, sizes).within(0.5)
@@ -52,6 +52,7 @@ class Sensitivity:
     shares: tuple[float, ...]
     loss: np.ndarray
     sizes: np.ndarray
+    unit: str = ""
 
     @property
     def nbytes(self) -> int:
@@ -67,13 +68,13 @@ class Sensitivity:
 
     def plot(self, chosen: Mapping[str, float] = MappingProxyType({})) -> Chart:
         """The map of losses, with the chosen bounds of groups."""
-        return sensitivity_chart(self.groups, self.shares, self.loss, chosen)
+        return sensitivity_chart(self.groups, self.shares, self.loss, chosen, self.unit)
 
     def to_dict(self) -> dict[str, Any]:
         """The table as JSON types."""
         return json_value({
             "groups": list(self.groups), "shares": list(self.shares), "loss": self.loss.tolist(),
-            "sizes": self.sizes.tolist(),
+            "sizes": self.sizes.tolist(), "unit": self.unit,
         })
 
     def __repr__(self) -> str:
@@ -87,7 +88,7 @@ class Sensitivity:
             [name, *("" if math.isnan(loss) else f"{loss:.2e}, {size:,.0f} B" for loss, size in zip(*row, strict=True))]
             for name, *row in zip(self.groups, self.loss, self.sizes, strict=True)
         ]
-        return html_table(head, rows, title="loss and bytes at each bound")
+        return html_table(head, rows, title=f"loss{f' ({self.unit})' if self.unit else ''} and bytes at each bound")
 
 
 def bound_of(values: np.ndarray, share: float) -> Absolute | Exact:
@@ -131,7 +132,7 @@ class Scanned:
                     loss[row, column] = self._loss(made, f"{name} within {share:.3g} of its root mean square")
                 if loss[row, column] > enough:
                     break
-        return Sensitivity(tuple(self.groups), ladder, loss, sizes)
+        return Sensitivity(tuple(self.groups), ladder, loss, sizes, self.measure.unit)
 
     def _within(self, names: Sequence[str], share: float) -> dict[str, Bounded]:
         return {name: bounded(self.base[name], bound_of(self.base[name], share), self.codec) for name in names}
