@@ -44,7 +44,7 @@ OPTIONS = {
     "external": "also read data that an HDF5 or BOV file keeps in other files outside of its folder",
 }
 SWITCHES = ("wrap", "external")
-FOR_FRAMES = ("format", "most_bytes", "scaled")   # the options that make sense for all frames of a trajectory
+FOR_FRAMES = ("format", "most_bytes", "scaled", "name")   # the options that make sense for all frames of a trajectory
 
 
 def add_file(
