@@ -1,5 +1,6 @@
 """Series: what is refused, in a sentence, and loses nothing that was appended; damage; runs that are killed."""
 
+import contextlib
 import errno
 import os
 import random
@@ -18,7 +19,7 @@ import pytest
 
 import workbench as wb
 from archive.samples import parts, resealed
-from workbench.archive import writing
+from workbench.archive import document, writing
 from workbench.archive.lock import held
 from workbench.archive.writing import write
 from workbench.data import Trajectory
@@ -294,11 +295,98 @@ def test_damage_is_that_of_the_steps_that_need_it(fields: wb.Series, damaged: in
     assert len(opened) == 7
 
 
-def test_a_damaged_document_is_told(fields: wb.Series) -> None:
+DAMAGE: dict[str, tuple[Callable[[bytes], bytes | None], str]] = {
+    "missing": (lambda data: None, r"series has no series\.json"),
+    "cut": (lambda data: data[:60], r"series\.json in series is not valid JSON"),
+    "empty": (lambda data: b"", r"series\.json in series is not valid JSON"),
+    "changed": (lambda data: data.replace(b"0.001", b"0.002"), r"series\.json in series fails its checksum"),
+}
+
+
+@pytest.mark.parametrize(("damaged", "reason"), DAMAGE.values(), ids=list(DAMAGE))
+def test_steps_can_be_read_without_the_document(
+    fields: wb.Series, damaged: Callable[[bytes], bytes | None], reason: str
+) -> None:
+    path, begun = fields.path / "series.json", (wb.Absolute(1e-3), "interpolation")
+    before = path.read_bytes()
+    if (data := damaged(before)) is None:
+        path.unlink()
+    else:
+        path.write_bytes(data)
+    with pytest.warns(UserWarning, match=rf"{reason}.*: steps can be read; to append more, give the arguments"):
+        series = wb.Series(fields.path)
+    assert series.verify([field(number) for number in range(6)]).passed
+    with pytest.warns(UserWarning, match=reason):
+        assert len(wb.open(fields.path)) == 6
+    with pytest.raises(wb.WorkbenchError, match=rf"{reason}.*: to append more, give the arguments .*series', bound"):
+        series.append(field(6), 6.0)
+    wb.Series(fields.path, *begun, every=3).append(field(6), 6.0)
+    assert path.read_bytes() == before
+    series.append(field(7), 7.0)
+    assert wb.Series(fields.path).verify([field(number) for number in range(8)]).passed
+
+
+def test_a_damaged_document_without_steps_is_refused(tmp_path: Path, six: Path) -> None:
+    (tmp_path / "series.json").write_bytes((six / "series.json").read_bytes()[:60])
+    with pytest.raises(wb.GuaranteeBroken, match=r"series\.json in .* is not valid JSON"):
+        wb.Series(tmp_path)
+    (tmp_path / "series.json").unlink()
+    wb.compress(field(0), wb.Absolute(1e-3), out=tmp_path / "step-000000.zip")   # of no series
+    with pytest.raises(wb.WorkbenchError, match="there is none: give a bound to begin a series"):
+        wb.Series(tmp_path)
+    with pytest.raises(wb.WorkbenchError, match="a series begins in an empty folder"):
+        wb.Series(tmp_path, wb.Absolute(1e-3)).append(field(0), 0.0)
+
+
+def test_the_document_of_a_newer_version_is_not_written_over(fields: wb.Series) -> None:
     path = fields.path / "series.json"
-    path.write_bytes(path.read_bytes().replace(b"0.001", b"0.002"))
-    with pytest.raises(wb.GuaranteeBroken, match=r"series\.json in series fails its checksum"):
-        wb.Series(fields.path)
+    newer = document.unsealed(document.from_bytes(path.read_bytes(), ""), "")
+    newer["attributes"]["format"] = 2
+    path.write_bytes(document.to_bytes(document.sealed(newer)))
+    with pytest.raises(wb.WorkbenchError, match="another version of lossbench may read it"):
+        wb.Series(fields.path, wb.Absolute(1e-3))
+
+
+@pytest.mark.parametrize("lost", [(1,), (2,), (3,), (0, 5)])
+@pytest.mark.parametrize("missing", [False, True], ids=["damaged", "missing"])
+def test_whole_steps_are_salvaged(fields: wb.Series, tmp_path: Path, lost: tuple[int, ...], missing: bool) -> None:
+    for number in lost:
+        path = fields.path / f"step-{number:06d}.zip"
+        data = bytearray(path.read_bytes())
+        data[len(data) // 3] ^= 1
+        path.write_bytes(data)
+        if missing:
+            path.unlink()
+
+    left = whole_steps(wb.Series(fields.path))
+    assert set(left).isdisjoint(lost)
+    assert not missing or left == {(1,): [0, 3, 4, 5], (2,): [0, 1, 3, 4, 5], (3,): [0, 1, 2], (0, 5): [3, 4]}[lost]
+    damaged = wb.Series(fields.path).salvage(tmp_path / "rest")
+    count = len(wb.Series(fields.path))
+    assert [one.where for one in damaged] == [f"step {number}" for number in range(count) if number not in left]
+    rest = wb.Series(tmp_path / "rest")
+    assert whole_steps(rest) == left
+    for number in left:
+        assert rest[number].verify(field(number)).passed
+    with pytest.raises(wb.WorkbenchError, match="exists: choose another name"):
+        fields.salvage(rest.path)
+
+
+def whole_steps(series: wb.Series) -> list[int]:
+    """The steps that hold, with all that they need."""
+    found = []
+    for number in range(len(series)):
+        with contextlib.suppress(wb.WorkbenchError):
+            found.append(number * series[number].verify().passed)
+    return found
+
+
+def test_nothing_to_salvage(fields: wb.Series, tmp_path: Path) -> None:
+    for number in (0, 3):
+        (fields.path / f"step-{number:06d}.zip").write_bytes(b"nothing")
+    with pytest.raises(wb.GuaranteeBroken, match=r"nothing of series can be read: .*step 0"):
+        wb.Series(fields.path).salvage(tmp_path / "rest")
+    assert not list(tmp_path.glob("*rest*"))
 
 
 APPENDING = """

@@ -90,3 +90,20 @@ def test_what_makes_no_sense_is_refused(
     done = run(*[names.get(argument, argument) for argument in arguments])
     assert done.status == 2
     assert reason in done.err
+
+
+def test_a_series_without_its_document_is_salvaged(run: Run, tmp_path: Path) -> None:
+    series = wb.Series(tmp_path / "run", wb.Absolute(1e-3), "interpolation", every=2)
+    for number in range(4):
+        series.append(wb.Field(np.sin(np.linspace(0, 9, 500) + 0.1 * number)), number)
+    (series.path / "series.json").unlink()
+    told = run("info", series.path)
+    assert (told.status, "note: run has no series.json: steps can be read" in told.err) == (0, True)
+    (series.path / "step-000001.zip").unlink()
+    done = run("salvage", series.path, tmp_path / "rest", "--json", "--quiet")
+    assert (done.status, done.json["steps"], done.json["lost"]) == (1, 3, 2)
+    assert [one["chunk"] for one in done.json["damaged"]] == ["step 1", "series.json"]
+    assert "note: rest has no series.json" in run("decompress", tmp_path / "rest", tmp_path / "3.npy", "--step", "3").err
+    assert run("salvage", series.path, tmp_path / "2.npy", "--step", "2", "--quiet").status == 0
+    assert np.abs(np.load(tmp_path / "2.npy") - np.sin(np.linspace(0, 9, 500) + 0.2)).max() <= 1e-3
+    assert "OUT a new folder without a suffix" in run("salvage", series.path, tmp_path / "rest.npz").err

@@ -111,3 +111,18 @@ def test_a_file_that_is_cut_short_says_so(run, walk, tmp_path):
     found = run("compress", walk, tmp_path / "walk.zip", "--abs", "0.01", "--quiet")
     assert found.status == 0
     assert "the frame after it is cut short" in found.err
+
+
+def test_h5md_there_and_back(run, walk, tmp_path):
+    source, out, back = tmp_path / "walk.h5md", tmp_path / "h5md.zip", tmp_path / "back.h5md"
+    write_trajectory(wb.open_trajectory(walk, tmp_path / "walk.gro"), source, ".h5md")
+    assert run("compress", source, out, "--abs", "0.001nm", "--name", "all", "--quiet").status == 0
+    assert run("verify", out, source, "--quiet").status == 0
+    found = run("decompress", out, back, "--json", "--quiet")
+    assert (found.json["rounding"], found.json["largest_error"]) == (0, 0.001)
+    given, decoded = wb.open_trajectory(source), wb.open_trajectory(back)
+    assert np.abs(given.positions.astype("f8") - decoded.positions).max() <= 0.001
+    assert (decoded.cells == given.cells).all()
+    assert (decoded.atoms["name"] == given.atoms["name"]).all()
+    refused = run("compress", source, tmp_path / "no.zip", "--abs", "0.001nm", "--name", "gas", "--quiet")
+    assert "no group of particles 'gas'; it has all" in refused.err

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from workbench.cli.visible import visible
 from workbench.cli.words import in_options, options_of
@@ -21,3 +23,18 @@ def show_notes(notes: Iterable[str], parser: argparse.ArgumentParser | None = No
     options = {} if parser is None else options_of(parser)
     for note in notes:
         print(f"note: {visible(in_options(note, options))}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def warnings_as_notes() -> Iterator[None]:
+    """Print what the library warns of as notes.
+
+    >>> from contextlib import redirect_stderr
+    >>> with redirect_stderr(sys.stdout), warnings_as_notes():
+    ...     warnings.warn("the document is lost")
+    note: the document is lost
+    """
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    show_notes(str(one.message) for one in warned)

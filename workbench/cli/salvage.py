@@ -14,6 +14,7 @@ import numpy as np
 
 from workbench.archive import Archive, Collection, Damaged
 from workbench.archive.collection.dataset import plain_values
+from workbench.archive.series.opening import is_series
 from workbench.cli.decoded_files import (
     add_decoded_target,
     holds_names,
@@ -29,6 +30,7 @@ from workbench.cli.decoded_variables import groups_of_members
 from workbench.cli.failure import BROKEN, DONE
 from workbench.cli.members import add_member, chosen_member
 from workbench.cli.progress import Progress, add_quiet
+from workbench.cli.series import add_step, open_archive_or_step, salvage_series
 from workbench.cli.single_field import as_dataset, name_of
 from workbench.cli.source import add_archive, open_archive, print_result
 from workbench.cli.visible import visible
@@ -44,11 +46,13 @@ def add(commands: Any) -> None:
         description="Decode the undamaged parts, write them as a file, and list the lost ones. Damaged particles are left "
         "out; lost values of a field are NaN (of integers, zero) and masked. Where the mask is lost, values that hold the "
         "number for missing values are masked; if there is none, all of them, which count as lost. Members of a dataset of "
-        "which nothing is left are not in the file. The exit status is 1 when something was lost.",
+        "which nothing is left are not in the file. Of a series, OUT is a new folder with all steps that can be read. The "
+        "exit status is 1 when something was lost.",
     )
     add_archive(parser, "IN")
     add_decoded_target(parser)
     add_member(parser, "recover only this member of a dataset")
+    add_step(parser, "of a series, recover this step alone as a file, from 0; -1 is the last")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     add_quiet(parser)
     parser.set_defaults(run=run)
@@ -56,6 +60,8 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Open the archive as far as possible, write the undamaged parts, list the others."""
+    if options.step is None and is_series(options.archive):
+        return salvage_series(options)
     require_decoded_target(options)
     archive = chosen_member(_opened(options), options, options.archive)
     require_fitting_target(archive, options)
@@ -109,6 +115,8 @@ def _many(collection: Collection, options: argparse.Namespace, progress: Progres
 
 
 def _opened(options: argparse.Namespace) -> Any:
+    if options.step is not None:
+        return open_archive_or_step(options)
     try:
         return open_archive(options)
     except GuaranteeBroken:   # its documents are damaged, or the zip file is truncated

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from workbench.archive import Series
 from workbench.archive.collection.reports import Reports
 from workbench.archive.series.opening import is_series
 from workbench.cli.damaged import damage_told_apart
-from workbench.cli.failure import failed
+from workbench.cli.failure import BROKEN, DONE, failed
+from workbench.cli.notes import warnings_as_notes
 from workbench.cli.progress import Progress
 from workbench.cli.source import given_options, given_trust, open_archive, print_result
-from workbench.cli.visible import visible_lines
+from workbench.cli.visible import visible, visible_lines
 from workbench.data.readers import open_series
 from workbench.errors import GuaranteeBroken, WorkbenchError
 
@@ -39,7 +41,7 @@ def open_archive_or_step(options: argparse.Namespace) -> Any:
 
 def open_whole(options: argparse.Namespace) -> Series:
     """The named series."""
-    with damage_told_apart(options.archive):
+    with damage_told_apart(options.archive), warnings_as_notes():
         return Series(options.archive, **given_trust(options))
 
 
@@ -73,6 +75,29 @@ def verify_series(options: argparse.Namespace) -> int:
     except GuaranteeBroken as error:
         return failed(error, options, {"file": options.archive, "original": options.file, "ok": False})
     return _passed(reports, options)
+
+
+def salvage_series(options: argparse.Namespace) -> int:
+    """Copy the steps that can be read into a new folder, and list the others."""
+    if Path(options.out).suffix or options.member is not None or options.overwrite:
+        raise WorkbenchError(
+            f"{options.archive} is a series, and OUT a new folder without a suffix; got {options.out}: give such a name "
+            "alone, or choose a step by --step N"
+        )
+    with Progress(options.quiet) as progress:
+        progress(None, f"reading {options.archive}")
+        series = open_whole(options)
+        lost = series.salvage(options.out)
+    kept = [path.name for path in sorted(Path(options.out).expanduser().iterdir()) if path.suffix == ".zip"]
+    outcome = {"file": options.archive, "out": options.out, "holds": "series", "steps": len(kept), "lost": len(lost)}
+    if options.json:
+        damaged = [{"chunk": one.where, "reason": one.reason} for one in lost]
+        print_result({**outcome, "status": BROKEN if lost else DONE, "damaged": damaged}, True)
+    else:
+        print_result(outcome, False)
+        for one in lost:
+            print(visible(f"damaged  {one.where}  {one.reason}"))
+    return BROKEN if lost else DONE
 
 
 def _passed(reports: Reports, options: argparse.Namespace) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 from workbench.archive import Archive, Collection, Series
 from workbench.archive.opening import ARCHIVE, opened
 from workbench.cli.damaged import damage_told_apart
+from workbench.cli.notes import warnings_as_notes
 from workbench.cli.visible import visible
 from workbench.data import Field, Particles
 from workbench.data.readers import open_file, open_trajectory
@@ -44,7 +45,7 @@ OPTIONS = {
     "external": "also read data that an HDF5 or BOV file keeps in other files outside of its folder",
 }
 SWITCHES = ("wrap", "external")
-FOR_FRAMES = ("format", "most_bytes", "scaled")   # the options that make sense for all frames of a trajectory
+FOR_FRAMES = ("format", "most_bytes", "scaled", "name")   # the options that make sense for all frames of a trajectory
 
 
 def add_file(
@@ -119,7 +120,7 @@ def open_any(options: argparse.Namespace) -> Any:
         given |= given_trust(options)
     if given.get("box") == OPEN:
         given["box"] = None
-    with damage_told_apart(options.file):
+    with damage_told_apart(options.file), warnings_as_notes():
         return open_file(options.file, **given)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from workbench.archive import document
+from workbench.archive.series.recovering import name_in_steps
 from workbench.archive.series.requested import DOCUMENT
 from workbench.archive.series.series import Series
 from workbench.data.readers.format import Format
@@ -21,9 +22,11 @@ def is_series(path: str | os.PathLike[str]) -> bool:
     """
     try:
         with (Path(path).expanduser() / DOCUMENT).open("rb") as file:
-            return document.SEAL.encode() in file.read(document.MOST_BYTES)
+            if document.SEAL.encode() in file.read(document.MOST_BYTES):
+                return True
     except (OSError, ValueError):
-        return False
+        pass
+    return bool(name_in_steps(Path(path).expanduser()))
 
 
 def read(

@@ -18,7 +18,7 @@ from workbench.archive.series.steps import MOST_RUN
 from workbench.arguments import whole_number
 from workbench.clusters import KeepClusters
 from workbench.codecs import Codec
-from workbench.errors import WorkbenchError
+from workbench.errors import GuaranteeBroken, WorkbenchError
 from workbench.guarantees import Absolute, Bound, Safeguard
 from workbench.guarantees.guarantee import Promised
 from workbench.guarantees.per_slice import stated_bound
@@ -27,6 +27,10 @@ from workbench.run.scratch_files import complete
 DOCUMENT = SERIES
 FORMAT = 1   # raised when older versions could not read what is written
 OWN = ("every",)   # what is requested of the series, and not of each step
+
+
+class DamagedDocument(GuaranteeBroken):
+    """The document of a series cannot be trusted; its steps may be whole."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +91,11 @@ def read_document(folder: Path) -> Mapping[str, Any] | None:
         return None
     except OSError as error:
         raise WorkbenchError(f"{folder / DOCUMENT} cannot be read: {error.strerror or error}") from None
-    stated: Mapping[str, Any] = document.unsealed(document.from_bytes(data, DOCUMENT), f"{DOCUMENT} in {folder.name}")
+    where = f"{DOCUMENT} in {folder.name}"
+    try:
+        stated: Mapping[str, Any] = document.unsealed(document.from_bytes(data, where), where)
+    except WorkbenchError as error:
+        raise DamagedDocument(str(error)) from None
     attributes: Mapping[str, Any] = stated["attributes"]
     if attributes.get("format") != FORMAT or not isinstance(attributes.get("requested"), Mapping):
         raise WorkbenchError(
@@ -97,9 +105,9 @@ def read_document(folder: Path) -> Mapping[str, Any] | None:
     return attributes
 
 
-def write_document(folder: Path, requested: Requested) -> Mapping[str, Any]:
-    """Write the document of a new series, completely or not at all; returns what it states."""
-    attributes = {"format": FORMAT, "name": secrets.token_hex(8), "requested": requested.to_dict()}
+def write_document(folder: Path, requested: Requested, name: str = "") -> Mapping[str, Any]:
+    """Write the document of a new series, or that of one of this name, completely or not at all; returns what it states."""
+    attributes = {"format": FORMAT, "name": name or secrets.token_hex(8), "requested": requested.to_dict()}
     data = document.to_bytes(document.sealed({"attributes": document.plain(attributes, "the arguments of a series")}))
     with on_disk(folder / DOCUMENT), complete(folder / DOCUMENT, "make room, and append the step again") as file:
         file.write(data)

@@ -7,6 +7,7 @@ steps; what is promised of a step holds as it would alone.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Collection as Names
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,11 +22,13 @@ from workbench.archive.collection.reports import Reports
 from workbench.archive.collection.sources import is_dataset, opened_dataset
 from workbench.archive.compress import Run, single
 from workbench.archive.content.particles import rows_of
+from workbench.archive.frame import Damaged
 from workbench.archive.lock import held
-from workbench.archive.placing import on_disk
+from workbench.archive.placing import on_disk, target_of
 from workbench.archive.series.appending import Appending
 from workbench.archive.series.descent import decoded_descent, verified_descent
-from workbench.archive.series.requested import DOCUMENT, Requested, read_document, write_document
+from workbench.archive.series.recovering import salvaged, stated_or_known
+from workbench.archive.series.requested import DOCUMENT, Requested, write_document
 from workbench.archive.series.statement import SeriesCertificate
 from workbench.archive.series.steps import Steps, numbered
 from workbench.archive.trust import Trust
@@ -84,7 +87,7 @@ class Series(Sequence[Any]):
     ) -> None:
         self.path = _folder(path)
         self._trust = Trust(codecs, most_bytes, isolate, patience)
-        stated = read_document(self.path)
+        stated, name, self._reason = stated_or_known(self.path)
         self._requested: Requested | None = None
         if bound is not None:
             self._requested = Requested(
@@ -93,11 +96,13 @@ class Series(Sequence[Any]):
             )
             if stated is not None:
                 self._requested.require_same(stated["requested"], self.path.name)
-        elif stated is None:
+        elif not name:
             raise WorkbenchError(
                 f"{path} must be the folder of a series, with its {DOCUMENT}; there is none: give a bound to begin a series"
             )
-        self._steps = Steps(self.path, "" if stated is None else stated["name"], self._trust)
+        elif stated is None:
+            warnings.warn(f"{self._reason}: steps can be read; {self._remedy()}", stacklevel=2)
+        self._steps = Steps(self.path, name, self._trust)
 
     # Writing.
 
@@ -130,27 +135,36 @@ class Series(Sequence[Any]):
     @contextmanager
     def _writing(self) -> Iterator[Requested]:
         """The right to append, and what is requested; the document is written with the first step."""
-        self._require_same(read_document(self.path))   # before a folder is made where the series was
+        self._require_same(stated_or_known(self.path)[1])   # before a folder is made where the series was
         with on_disk(self.path):
             self.path.mkdir(exist_ok=True)
-        _require_ours(self.path)
+        if not self._steps.series:
+            _require_ours(self.path)
         with held(self.path, self.path):
-            stated = read_document(self.path)
-            self._require_same(stated)
+            stated, name, reason = stated_or_known(self.path)
+            self._require_same(name)
             if self._requested is None:
-                assert stated is not None   # or there would be no series
+                if stated is None:
+                    raise WorkbenchError(f"{reason}: {self._remedy()}")
                 self._requested = Requested.from_dict(stated["requested"])
             elif stated is not None:
                 self._requested.require_same(stated["requested"], self.path.name)
             if stated is None:
-                stated = write_document(self.path, self._requested)
+                stated = write_document(self.path, self._requested, name)
             self._steps.series = stated["name"]
             yield self._requested
 
-    def _require_same(self, stated: Mapping[str, Any] | None) -> None:
+    def _remedy(self) -> str:
+        """How to append where the document of the series is lost."""
+        return (
+            f"to append more, give the arguments that it was begun with, wb.Series({self.path.name!r}, bound, ...), and "
+            f"{DOCUMENT} is written again"
+        )
+
+    def _require_same(self, name: str) -> None:
         """Refuse to go on where another series is now, or none: a run would be in two parts."""
-        if self._steps.series and (stated is None or stated["name"] != self._steps.series):
-            found = "it is no longer there" if stated is None else "another one is there now"
+        if self._steps.series and name != self._steps.series:
+            found = "another one is there now" if name else "it is no longer there"
             raise WorkbenchError(
                 f"steps are appended to the series that was in {self.path}; {found}: was it moved? Open it by "
                 "wb.Series(...)"
@@ -281,6 +295,24 @@ class Series(Sequence[Any]):
             raise GuaranteeBroken(f"{len(broken)} of {len(self)} steps do not hold: " + "; ".join(broken))
         whole = originals is not None and client is None and parts is None
         return Reports(reports | (verified_descent(self, given) if whole else {}))
+
+    def salvage(self, path: str | os.PathLike[str]) -> list[Damaged]:
+        """Copy all steps that can be read, with those that they need, into a new folder; returns the damaged and missing.
+
+        >>> import tempfile, workbench as wb
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> series = Series(f"{folder.name}/run", wb.Absolute(0.01), every=2)
+        >>> for time in range(4):
+        ...     _ = series.append(wb.Field([0.0, 0.1 * time]), time)
+        >>> (series.path / "step-000001.zip").unlink()
+        >>> [one.where for one in series.salvage(f"{folder.name}/rest")], len(Series(f"{folder.name}/rest")[2:])
+        (['step 1'], 2)
+        >>> folder.cleanup()
+        """
+        target = target_of(path)
+        if target.exists():
+            raise WorkbenchError(f"a salvaged series is a new folder; {path} exists: choose another name")
+        return salvaged(self, self._steps, target)
 
     def _is_whole(self, number: int) -> bool:
         try:

@@ -1,4 +1,4 @@
-"""Shared by the readers of HDF5 files: opening, and distinguishing snapshots, NetCDF-4 and plain grids by structure."""
+"""Shared by the readers of HDF5 files: opening, and telling snapshots, H5MD, NetCDF-4 and grids apart by structure."""
 
 from __future__ import annotations
 
@@ -28,10 +28,12 @@ def opened(source: Source) -> Iterator[Any]:
 
 
 def kind(source: Source) -> str | None:
-    """'snapshot', 'netcdf', 'grid', or None when this is not HDF5."""
+    """'h5md', 'snapshot', 'netcdf', 'grid', or None when this is not HDF5."""
     if not source.starts_with(MAGIC):
         return None
     with opened(source) as file:
+        if "h5md" in file and any("position" in group for group in file.get("particles", {}).values()):
+            return "h5md"
         if "Header" in file and ("NumPart_Total" in file["Header"].attrs or "PartType" in "".join(file)):
             return "snapshot"   # perhaps one of a set, with no particles of its own
         return "netcdf" if _is_netcdf(file) else "grid"

@@ -20,6 +20,7 @@ from workbench.data.readers.gadget import GADGET
 from workbench.data.readers.genericio import GENERICIO
 from workbench.data.readers.gro import GRO
 from workbench.data.readers.gsd_files import GSD
+from workbench.data.readers.h5md import H5MD
 from workbench.data.readers.hdf5_grids import HDF5_GRID
 from workbench.data.readers.hdf5_snapshots import HDF5_SNAPSHOT
 from workbench.data.readers.lammps import LAMMPS
@@ -47,6 +48,7 @@ FORMATS: list[Format] = [
     FAST_FOOD,
     AMBER,
     NETCDF,
+    H5MD,
     HDF5_SNAPSHOT,
     HDF5_GRID,
     ZARR,

@@ -23,9 +23,10 @@ PDB = {   # the columns of a line
 def open_trajectory(path: Path, topology: Path | None = None, *, format: str | None = None, **options: Any) -> Trajectory:
     r"""All frames of a trajectory, each read when it is needed; positions as the file has them, never wrapped or shifted.
 
-    The formats are XTC, TRR, DCD, AMBER NetCDF, GSD, LAMMPS dumps, XYZ and GRO, and archives of trajectories. `topology` is
-    a file that names the atoms: PDB, or any of these that does. `wb.open` reads one frame, as particles. `format` and
-    `most_bytes` are those of `wb.open`; `scaled` applies the scale factors of AMBER files.
+    The formats are XTC, TRR, DCD, AMBER NetCDF, GSD, H5MD, LAMMPS dumps, XYZ and GRO, and archives of trajectories.
+    `topology` is a file that names the atoms: PDB, or any of these that does. `wb.open` reads one frame, as particles.
+    `format` and `most_bytes` are those of `wb.open`; `scaled` applies the scale factors of AMBER files, and `name` chooses
+    a group of particles of H5MD files.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -60,7 +61,10 @@ def has_frames(path: Path, format: str | None = None, **options: Any) -> bool:
     if source.is_folder or source.address is not None:
         return False
     found = format_of(source, format, options)
-    return found.trajectory is not None and found.key != "archive" and len(found.trajectory(source)) > 1
+    if found.trajectory is None or found.key == "archive":
+        return False
+    taken = found.trajectory.__kwdefaults__ or {}
+    return len(found.trajectory(source, **{name: options[name] for name in taken if name in options})) > 1
 
 
 def _named(opened: Trajectory, topology: Path) -> Trajectory:

@@ -13,6 +13,7 @@ from workbench.data.trajectory import Trajectory
 from workbench.data.writers.amber import write_amber
 from workbench.data.writers.dcd import write_dcd
 from workbench.data.writers.gsd_files import write_gsd
+from workbench.data.writers.h5md import write_h5md
 from workbench.data.writers.text import write_gro, write_lammps, write_xyz
 from workbench.data.writers.trr import write_trr
 from workbench.data.writers.written import Written
@@ -23,7 +24,7 @@ __all__ = ["SUFFIXES", "Written", "write_trajectory"]
 
 WRITERS: dict[str, Callable[[Trajectory, Path, float | None], Written]] = {
     ".xtc": write_xtc, ".trr": write_trr, ".dcd": write_dcd, ".nc": write_amber, ".ncdf": write_amber, ".gsd": write_gsd,
-    ".lammpstrj": write_lammps, ".xyz": write_xyz, ".gro": write_gro,
+    ".lammpstrj": write_lammps, ".xyz": write_xyz, ".gro": write_gro, ".h5md": write_h5md,
 }
 SUFFIXES = tuple(WRITERS)
 
