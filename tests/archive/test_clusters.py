@@ -425,7 +425,7 @@ def test_the_largest_error_is_that_of_the_corrected_positions():
     original = clumps(dtype=np.float64, box=None)
     archive = wb.compress(original, BOUND, keep=[KEEP])
     largest = abs(archive.decompress().positions - original.positions).max()
-    assert archive.certificate["positions"].figures["largest_error"] == largest
+    assert largest <= archive.certificate["positions"].figures["largest_error"] <= largest * (1 + 1e-5)
     assert archive.verify(original)["positions_max_error"] == largest
 
 

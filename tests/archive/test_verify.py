@@ -462,7 +462,8 @@ def test_the_certificate_says_what_was_promised_and_what_came_of_it(tmp_path):
     assert "<li>" in certificate._repr_html_()
     figures = certificate["positions"].figures
     assert (figures["values"], figures["chunks"]) == (1800, 6)
-    assert figures["largest_error"] == archive.verify(original)["positions_max_error"]
+    largest = archive.verify(original)["positions_max_error"]
+    assert largest <= figures["largest_error"] <= min(largest * (1 + 1e-5), archive.certificate["positions"].limit.value)
     with pytest.raises(WorkbenchError, match="array must be one of positions, velocities, ids, permutation; got 'mass'"):
         certificate["mass"]
 

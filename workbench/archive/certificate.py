@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from decimal import ROUND_UP, Context
 from types import MappingProxyType
 from typing import Any
 
@@ -35,6 +36,7 @@ LISTED, LONGEST = 32, 2000   # reasons, and letters of one, that a certificate s
 NONE: Mapping[str, Any] = {"invalid": 0, "corrected": 0, "largest_error": 0.0, "chunks_stored_exactly": {}}
 Counts = Mapping[str, Mapping[str, int]]   # by array
 COUNTS = ("values", "chunks")   # figures that follow from the array
+SIX_DIGITS = Context(prec=6, rounding=ROUND_UP)
 SHARE = "largest_share_of_limit"   # the largest error as a share of the limit of its slice, where slices have limits
 
 
@@ -91,6 +93,8 @@ class Promise:
         """The promise as an archive states it: without what is zero or follows from the rest."""
         figures = {name: figure for name, figure in self.figures.items() if figure or name not in NONE}
         figures = {name: figure for name, figure in figures.items() if name not in COUNTS}
+        if "largest_error" in figures:
+            figures["largest_error"] = stated_error(figures["largest_error"], self.limit)
         parts = {
             "bound": self.bound and self.bound.to_dict(),
             "limit": None if self.limit == _own_limit(self.bound) else self.to_dict()["limit"],
@@ -203,6 +207,17 @@ class Certificate:
         words = [html.escape(one) for one in (self.checked, self.choice, *self._made_from) if one]
         said = f"<small>{'<br>'.join(words)}</small>"
         return f"<div><strong>{self._title}</strong><ul>{''.join(items)}</ul>{said}{notes}</div>"
+
+
+def stated_error(error: float, limit: Limits | None) -> float:
+    """The largest error as an archive states it: rounded up to six digits, but not beyond the limit.
+
+    >>> stated_error(0.0123456789, Limit("absolute", 0.02)), stated_error(0.0123456789, Limit("absolute", 0.01234568))
+    (0.0123457, 0.01234568)
+    """
+    values = limit.values if isinstance(limit, SliceLimits) else () if limit is None else (limit.value,)
+    most = max(values, default=sys.float_info.max)
+    return min(float(SIX_DIGITS.create_decimal(repr(float(error)))), max(most, error))
 
 
 def share_of(error: float, limit: Limit) -> float:

@@ -29,7 +29,7 @@ OF_CHECKSUM = 9.2   # bytes for the checksum of each file after the first: eight
 TYPICAL, OF_RANGE = Absolute(0.0123), Relative(0.0123)
 ENDS = np.array([-31.4159274, 27.1828175])   # of a range
 HIDDEN = missing.Hidden((9.969209968386869e36,) * 2, (-31.4159274, 27.1828175))   # what a mask hides
-FIGURES = {"largest_error": 0.012299999594688416}
+FIGURES = {"largest_error": 0.0122987}
 CURVE = {"origin": [0.0123456789] * 3, "step": 0.0246, "last": [4064] * 3, "top": [99.98765432] * 3, "periodic": True}
 
 

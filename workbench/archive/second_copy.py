@@ -1,6 +1,6 @@
 """The second copy of the root, deflated with a preset dictionary: most of a root is the same in every archive.
 
-The dictionaries belong to the format. A stream of zlib begins with the checksum of its dictionary, so that copies which were
+The dictionaries belong to the format. A stream of zlib begins with the checksum of its dictionary, so that copies that were
 written with the first one are read, too. `docs/archive-format.md` repeats both.
 """
 

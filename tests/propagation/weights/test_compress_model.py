@@ -183,7 +183,7 @@ def test_groups_have_one_bound_in_units_of_each_tensor():
     assert archive.sensitivity.groups == ("layer.0", "layer.1")
     up, down = archive.bounds["layer.1.up"].eb, archive.bounds["layer.1.down"].eb
     rms = {name: np.sqrt(np.mean(weights[name] ** 2)) for name in weights}
-    assert up / down == pytest.approx(rms["layer.1.up"] / rms["layer.1.down"])
+    assert up / down == pytest.approx(rms["layer.1.up"] / rms["layer.1.down"], rel=1e-3)   # each has four digits
     assert archive.bounds["layer.0.up"] == wb.Exact()
     named = ["m.1.experts.7.w1", "m.1.experts.7.w2", "m.1.experts.8.w1", "m.1.router"]
     assert list(groups_of("experts", dict.fromkeys(named), {})) == ["m.1.experts.7", "m.1.experts.8", "m.1"]
