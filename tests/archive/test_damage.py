@@ -16,6 +16,7 @@ import workbench as wb
 from archive import samples
 from archive.samples import assert_equal, assert_same_bits, from_parts, parts
 from workbench.archive import Archive, Damaged, encoding
+from workbench.archive.certificate import stated_error
 from workbench.archive.documents import Outline, documents_nbytes
 from workbench.archive.key import is_document
 from workbench.archive.layout import ROLE
@@ -24,6 +25,7 @@ from workbench.archive.recognition import is_archive
 from workbench.archive.root import documents_of
 from workbench.archive.second_copy import DICTIONARY, FIRST_DICTIONARY, inflated
 from workbench.errors import GuaranteeBroken, WorkbenchError
+from workbench.guarantees import Limit
 
 BOUND = wb.Absolute(0.01)
 
@@ -69,6 +71,17 @@ def test_the_room_that_documents_of_particles_take_is_known_roughly(order):
     swarm = samples.particles(600)
     size = nbytes_in_zip(wb.compress(swarm, BOUND, order=order).documents)
     assert documents_nbytes(swarm, wb.codecs.get("lattice"), order) == pytest.approx(size, rel=0.15)
+
+
+@given(st.floats(0, exclude_min=True, allow_infinity=False), st.floats(0, 2))
+def test_a_stated_error_is_never_below_the_error_nor_beyond_the_limit(error, share):
+    limit = Limit("absolute", min(error * share, sys.float_info.max))
+    stated = stated_error(error, limit)
+    assert error <= stated <= max(error, limit.value)
+    assert stated_error(stated, limit) == stated
+    free = stated_error(error, None)
+    assert error <= free <= max(error * (1 + 1e-5), error + 5e-324)
+    assert stated_error(free, None) == free
 
 
 def test_the_dictionary_of_the_copy_is_in_the_documentation():
