@@ -15,6 +15,7 @@ import argparse
 import gzip
 import importlib.util
 import math
+import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -100,18 +101,19 @@ def digits(path: Path | None) -> None:
         change = accuracy(decoded, x[test], y[test]) - accuracy(network, x[test], y[test])
         rows.append([
             name, f"{whole / theirs:.1f}x", f"{whole / ours:.1f}x", f"{archive.tensor_ratio:.1f}x",
-            f"{archive.ratio:.1f}x", f"{ours / theirs:.3f}",
+            f"{whole / file_nbytes(archive):.1f}x", f"{ours / theirs:.3f}",
             f"{said.loss:.2e}", f"{said.additivity:.2f}", f"{held:.2e}", f"{change:+.2%}", said.assessments,
             f"{seconds:.1f}",
         ])
     head = [
-        "budget", "SZ3 + gaps + zstd", "own coder", "tensors in the archive", "all of the archive", "own / SZ3",
+        "budget", "SZ3 + gaps + zstd", "own coder", "tensors in the archive", "the whole file", "own / SZ3",
         "joint loss", "joint / sum",
         "test, KL", "test, accuracy", "assessments", "seconds",
     ]
     print(timing.table(head, rows))
     print(timing.targets([
-        ("tensors in the archive, KL 1e-2", archive.tensor_ratio, ">=", 40), ("KL of the test samples", held, "<=", 0.015),
+        ("tensors in the archive, KL 1e-2", archive.tensor_ratio, ">=", 40),
+        ("the whole file, KL 1e-2", whole / file_nbytes(archive), ">=", 30), ("KL of the test samples", held, "<=", 0.015),
         ("own / SZ3", ours / theirs, "<=", 0.9), ("joint / sum, at least", said.additivity, ">=", 0.8),
         ("joint / sum, at most", said.additivity, "<=", 1.3),
     ]))
@@ -189,6 +191,12 @@ def own_bytes(network: Weights, bounds: Mapping[str, Any]) -> int:
     """The bytes of the built-in coder, without what archives add."""
     coder = codec_of("auto")
     return sum(encode_guarded(coder, each, Limit("absolute", bounds[name].eb)).nbytes for name, each in network.items())
+
+
+def file_nbytes(archive: Any) -> int:
+    """The bytes of the zip file, with all its headers."""
+    with tempfile.TemporaryDirectory() as folder:
+        return archive.save(Path(folder) / "model.zip").stat().st_size
 
 
 def gaps(places: np.ndarray) -> np.ndarray:

@@ -115,6 +115,7 @@ def _dataset() -> dict[str, object]:
 
 
 MADE: dict[str, Callable[[], Archive | Collection]] = {
+    "deflated-documents": lambda: wb.compress(_dataset(), {"T": COARSE, "*": wb.Exact()}),   # and another dictionary
     "dataset": lambda: wb.compress(_dataset(), {"T": COARSE, "*": wb.Exact()}),
     "neighbours": lambda: wb.compress(
         _swarm(), FINE, order="free", velocities=wb.Absolute(1), column_codec="neighbours", chunk_values=450

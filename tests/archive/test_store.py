@@ -34,6 +34,14 @@ def zipped(path, entries=ENTRIES, compression=zipfile.ZIP_STORED):
     return path
 
 
+def with_deflated(path, entries=ENTRIES):
+    """As archives are written: documents are deflated, chunks are not."""
+    with zipfile.ZipFile(path, "w") as opened:
+        for key, data in entries.items():
+            opened.writestr(key, data, zipfile.ZIP_DEFLATED if key.endswith("zarr.json") else zipfile.ZIP_STORED)
+    return path
+
+
 def unpacked(path, entries=ENTRIES):
     for key, data in entries.items():
         place = path / key
@@ -42,13 +50,13 @@ def unpacked(path, entries=ENTRIES):
     return path
 
 
-@pytest.fixture(params=["memory", "directory", "zip"])
+@pytest.fixture(params=["memory", "directory", "zip", "deflated"])
 def store(request, tmp_path):
     if request.param == "memory":
         return MemoryStore(ENTRIES)
     if request.param == "directory":
         return open_store(unpacked(tmp_path / "some.zarr"))
-    return open_store(zipped(tmp_path / "some.zip"))
+    return open_store((zipped if request.param == "zip" else with_deflated)(tmp_path / "some.zip"))
 
 
 def test_a_store_holds_what_was_put_there(store):
@@ -227,6 +235,50 @@ def test_only_what_is_asked_for_is_read(tmp_path):
         tracemalloc.stop()
 
 
+@pytest.mark.parametrize("damaged", [False, True])
+def test_documents_may_be_deflated(tmp_path, damaged):
+    entries = {**ENTRIES, "zarr.json": b'{"x": 1}' * 1000}
+    store = ZipStore(with_deflated(tmp_path / "some.zip", entries), damaged)
+    assert {key: store.read(key) for key in store.keys()} == entries   # noqa: SIM118 - not a dictionary
+    assert (store.size("zarr.json"), store.read("zarr.json", 8, 4)) == (8000, b'{"x"')
+    with pytest.raises(Damaged, match=r"zarr\.json is damaged: it must have at most 7,999 bytes; it has 8,000"):
+        store.read("zarr.json", most=7999)
+
+
+def test_a_document_that_inflates_to_something_else_is_damage(tmp_path):
+    path = with_deflated(tmp_path / "some.zip", {"zarr.json": b"x" * 1000 + b"y" * 500, "a/c/0": b"12"})
+    whole = path.read_bytes()
+    for stated in (1499, 1501):
+        data = bytearray(whole)
+        struct.pack_into("<I", data, directory_entry(data, "zarr.json") + 24, stated)
+        path.write_bytes(data)
+        with pytest.raises(Damaged, match=rf"zarr\.json is damaged: it must be inflated to {stated:,} bytes; it is not"):
+            open_store(path).read("zarr.json")
+    data = bytearray(whole)
+    data[30 + len("zarr.json")] ^= 0xFF
+    path.write_bytes(data)
+    with pytest.raises(Damaged, match=r"zarr\.json is damaged: it (cannot|must) be inflated"):
+        open_store(path).read("zarr.json")
+    assert open_store(path).read("a/c/0") == b"12"
+
+
+@pytest.mark.parametrize("size", [2**24 + 1, 2**31])
+def test_a_deflated_document_that_is_no_document_is_refused_before_it_is_inflated(tmp_path, size):
+    path = with_deflated(tmp_path / "bomb.zip", {"zarr.json": bytes(2**25), "a/c/0": b"12"})
+    data = bytearray(path.read_bytes())
+    struct.pack_into("<I", data, directory_entry(data, "zarr.json") + 24, size)
+    struct.pack_into("<I", data, 22, size)
+    path.write_bytes(data)
+    tracemalloc.start()
+    try:
+        with pytest.raises(WorkbenchError, match=r"contradicts itself about zarr\.json"):
+            open_store(path)
+        assert ZipStore(path, damaged=True).keys() == ["a/c/0"]
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
+
+
 @pytest.mark.long_with("14")
 @pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_a_compressed_member_is_refused_without_unpacking_it(tmp_path, method):
@@ -350,9 +402,10 @@ def test_a_truncated_zip_file_is_refused(tmp_path):
             open_store(path)
 
 
-def test_whatever_happens_to_a_zip_file_only_our_errors_come_of_it(tmp_path):
+@pytest.mark.parametrize(("write", "expansion"), [(zipped, 1), (with_deflated, 1032)])
+def test_whatever_happens_to_a_zip_file_only_our_errors_come_of_it(tmp_path, write, expansion):
     entries = {key: data[:20] for key, data in ENTRIES.items()}
-    whole = zipped(tmp_path / "whole.zip", entries).read_bytes()
+    whole = write(tmp_path / "whole.zip", entries).read_bytes()
     path = tmp_path / "changed.zip"
     for place in range(len(whole)):
         for change in (1, 0x80, 0xFF):
@@ -365,7 +418,7 @@ def test_whatever_happens_to_a_zip_file_only_our_errors_come_of_it(tmp_path):
                 continue
             for key in store.keys():   # noqa: SIM118 - not a dictionary
                 try:
-                    assert len(store.read(key)) == store.size(key) <= len(whole)
+                    assert len(store.read(key)) == store.size(key) <= len(whole) * expansion
                 except WorkbenchError:
                     continue
 

@@ -17,6 +17,7 @@ import pytest
 from workbench import backend
 from workbench.archive import document, placing
 from workbench.archive.key import ROOT
+from workbench.archive.members import nbytes_in_zip
 from workbench.archive.root import group_metadata, read_root
 from workbench.archive.store import open_store
 from workbench.archive.writing import Draft, write
@@ -64,7 +65,11 @@ def test_a_zip_file_is_whole_in_the_eyes_of_others(tmp_path):
     with zipfile.ZipFile(tmp_path / "some.zip") as opened:
         assert opened.testzip() is None
         assert {key: opened.read(key) for key in opened.namelist()} == ENTRIES
-        assert {member.compress_type for member in opened.infolist()} == {zipfile.ZIP_STORED}
+        deflated = {member.filename for member in opened.infolist() if member.compress_type == zipfile.ZIP_DEFLATED}
+        assert deflated == {key for key in ENTRIES if key.endswith("zarr.json")}
+        assert {member.compress_type for member in opened.infolist()} == {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
+        stored = sum(member.compress_size for member in opened.infolist())
+    assert stored == nbytes_in_zip(ENTRIES)
 
 
 def test_files_are_as_open_as_the_user_wants_them(target):

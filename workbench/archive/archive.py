@@ -25,6 +25,7 @@ from workbench.archive.content.consistency import require_consistent
 from workbench.archive.content.registry import KINDS
 from workbench.archive.frame import Damaged
 from workbench.archive.layout import ArrayLayout
+from workbench.archive.members import nbytes_in_zip
 from workbench.archive.provenance import VERSIONS
 from workbench.archive.reading import StoredArray
 from workbench.archive.root import IntactRoot, read_root
@@ -217,8 +218,9 @@ class Archive(Statistics, Algebra):
 
     @functools.cached_property
     def nbytes(self) -> int:
-        """The size of all parts together."""
-        return sum(self.store.size(key, missing=0) for key in self._keys)
+        """The size of all parts together, as in a zip file: in a folder, documents are not deflated, and take more."""
+        chunks = (key for key in self._keys if key not in self.documents)
+        return nbytes_in_zip(self.documents) + sum(self.store.size(key, missing=0) for key in chunks)
 
     @property
     def original_nbytes(self) -> int:

@@ -1,9 +1,12 @@
 """The members of a zip file, from its directory or, where that is damaged, from the headers of the members themselves.
 
-The directory of a zip file is at its end, so a truncated file has none. The members of an archive are stored
-without compression, each behind a header with its name and size: one walk over these headers finds every member that is
-complete. Bytes that are no header are skipped up to the next signature. Members found this way need not be trusted:
-chunks and documents have checksums of their own.
+The directory of a zip file is at its end, so a truncated file has none. Each member of an archive stands behind a header
+with its name and sizes: one walk over these headers finds every member that is complete. Bytes that are no header are
+skipped up to the next signature. Members found this way need not be trusted: chunks and documents have checksums of their
+own.
+
+Chunks are stored without compression, so that any part of them is read where it is. Zarr's documents are deflated: they are
+read as a whole, and are much of a small archive.
 """
 
 from __future__ import annotations
@@ -14,11 +17,14 @@ import re
 import stat
 import struct
 import zipfile
+import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from workbench.archive.frame import HINT
-from workbench.archive.key import is_key, require_key
+from workbench.archive.document import MOST_BYTES
+from workbench.archive.frame import HINT, Damaged
+from workbench.archive.key import ROOT, is_key, require_key
 from workbench.errors import WorkbenchError
 
 LOCAL_HEADER = struct.Struct("<4s2xHH8xIIHH")   # signature, flags, method, sizes, lengths of name and extra field
@@ -27,21 +33,41 @@ _ENCRYPTED, _SIZES_LATER = 0x1, 0x8   # flags; the second says that the sizes ar
 _MOST_EXTRA = 256   # bytes of an extra field in which the size is searched
 _ZIP64 = 2**32 - 1
 _NOT_PLAIN = _ENCRYPTED | _SIZES_LATER
-# The header of a member that is stored, not encrypted, with its size and a short name; a file that is nothing but
-# signatures is passed over at the speed of the search.
+LEVEL, _RAW = 9, -15   # of zlib: as small as it can, and without a header
+_FIRST_DATE = (1980, 1, 1, 0, 0, 0)   # the earliest that a zip file knows
+_PLAIN_FILE = 0o100644 << 16
+_UNIX = 3
+_MOST_INFLATED = 1032   # bytes for each deflated one, at most
+# The header of a member that is stored or deflated, not encrypted, with its sizes and a short name; a file that is nothing
+# but signatures is passed over at the speed of the search.
 _PLAIN_HEADER = re.compile(
     rb"PK\x03\x04..[" + b"".join(re.escape(bytes([flags])) for flags in range(256) if not flags & _NOT_PLAIN)
-    + rb"].\0\0.{8}(.{4})\1.[\0-\x02]", re.DOTALL
+    + rb"].(?:\0\0.{8}(.{4})\1|\x08\0.{16}).[\0-\x02]", re.DOTALL
 )
 
 
 @dataclass(frozen=True)
 class Member:
-    """A part of a zip file: where its header begins, and how many bytes it holds."""
+    """A part of a zip file: where its header begins, how many bytes it holds, and how many it takes."""
 
     key: str
     offset: int
     size: int
+    stored: int
+    deflated: bool = False
+
+    def content(self, data: bytes) -> bytes:
+        """What it holds, from its bytes in the file."""
+        if not self.deflated:
+            return data
+        inflater = zlib.decompressobj(_RAW)
+        try:
+            found = inflater.decompress(data, self.size + 1)
+        except zlib.error as error:
+            raise Damaged(self.key, f"it cannot be inflated ({error})") from None
+        if len(found) != self.size or not inflater.eof or inflater.unused_data:
+            raise Damaged(self.key, f"it must be inflated to {self.size:,} bytes; it is not")
+        return found
 
 
 @dataclass(frozen=True)
@@ -50,6 +76,39 @@ class Listing:
 
     members: list[Member]
     end: int
+
+
+def is_deflated(key: str) -> bool:
+    """Whether a part is deflated in a zip file: documents of Zarr are.
+
+    >>> is_deflated("zarr.json"), is_deflated("values/c/0/0"), is_deflated("values/root.json.z")
+    (True, False, False)
+    """
+    return key.rsplit("/", 1)[-1] == ROOT
+
+
+def written(key: str) -> zipfile.ZipInfo:
+    """What `zipfile` needs to know of a part before it is written: no times, and whether it is deflated."""
+    member = zipfile.ZipInfo(key, _FIRST_DATE)
+    member.create_system, member.external_attr = _UNIX, _PLAIN_FILE
+    if is_deflated(key):
+        member.compress_type = zipfile.ZIP_DEFLATED
+    return member
+
+
+def nbytes_in_zip(parts: Mapping[str, bytes]) -> int:
+    """How many bytes these parts take in a zip file.
+
+    >>> nbytes_in_zip({"values/c/0": b" " * 1000}), nbytes_in_zip({"zarr.json": b" " * 1000}) < 20
+    (1000, True)
+    """
+    return sum(len(_deflated(data)) if is_deflated(key) else len(data) for key, data in parts.items())
+
+
+def _deflated(data: bytes) -> bytes:
+    """The same bytes as `zipfile` writes."""
+    deflater = zlib.compressobj(LEVEL, zlib.DEFLATED, _RAW)
+    return deflater.compress(data) + deflater.flush()
 
 
 def listed(path: Path) -> Listing:
@@ -68,7 +127,7 @@ def listed_in(file: Path | io.RawIOBase, name: str, else_it_is: str, advice: str
     except Exception as error:   # a forged zip file can make the standard library raise anything
         raise WorkbenchError(f"{name} is {else_it_is} ({error}): {advice}") from None
     _check_members(name, members, end)
-    return Listing([Member(member.filename, member.header_offset, member.file_size) for member in members], end)
+    return Listing([_of_directory(member) for member in members], end)
 
 
 def scanned(path: Path) -> Listing:
@@ -93,15 +152,27 @@ def _member_at(data: mmap.mmap | bytes, at: int, size: int) -> tuple[Member | No
     behind = at + LOCAL_HEADER.size
     if behind > size:
         return None, at + 1
-    *_, unpacked, name_length, extra_length = LOCAL_HEADER.unpack(data[at:behind])
-    if unpacked == _ZIP64:
-        extra = data[behind + name_length : behind + name_length + min(extra_length, _MOST_EXTRA)]
-        unpacked = _zip64_size(extra)
-    start = behind + name_length + extra_length
-    if start + unpacked > size:
+    *_, method, stored, unpacked, name_length, extra_length = LOCAL_HEADER.unpack(data[at:behind])
+    deflated, name = method != zipfile.ZIP_STORED, data[behind : behind + name_length].decode("utf-8", "replace")
+    if deflated and not (is_deflated(name) and _may_be_inflated(unpacked, stored)):
         return None, at + 1
-    name = data[behind : behind + name_length].decode("utf-8", "replace")
-    return (Member(name, at, unpacked) if is_key(name) else None), start + unpacked
+    if not deflated and unpacked == _ZIP64:
+        extra = data[behind + name_length : behind + name_length + min(extra_length, _MOST_EXTRA)]
+        stored = unpacked = _zip64_size(extra)
+    start = behind + name_length + extra_length
+    if start + stored > size:
+        return None, at + 1
+    return (Member(name, at, unpacked, stored, deflated) if is_key(name) else None), start + stored
+
+
+def _of_directory(member: zipfile.ZipInfo) -> Member:
+    deflated = member.compress_type == zipfile.ZIP_DEFLATED
+    return Member(member.filename, member.header_offset, member.file_size, member.compress_size, deflated)
+
+
+def _may_be_inflated(size: int, stored: int) -> bool:
+    """Whether so many deflated bytes can be a document of this size."""
+    return size <= min(MOST_BYTES, stored * _MOST_INFLATED)
 
 
 def _zip64_size(extra: bytes) -> int:
@@ -125,21 +196,24 @@ def _may_be_part(member: zipfile.ZipInfo) -> bool:
 
 
 def _check_members(name: str, members: list[zipfile.ZipInfo], end: int) -> None:
-    """Refuse members that are not plain stored files, and a directory that contradicts the file."""
+    """Refuse members that are not plain files or are compressed, but for documents, and a directory that lies."""
     for member in members:
         kind = stat.S_IFMT(member.external_attr >> 16)
         if kind not in (0, stat.S_IFREG):
             raise WorkbenchError(f"an archive holds plain files; {member.filename} in {name} is a link or a device")
-        if member.compress_type != zipfile.ZIP_STORED or member.flag_bits & _ENCRYPTED:
+        deflated = member.compress_type == zipfile.ZIP_DEFLATED and is_deflated(member.filename)
+        if not (deflated or member.compress_type == zipfile.ZIP_STORED) or member.flag_bits & _ENCRYPTED:
             raise WorkbenchError(
                 f"{member.filename} in {name} is compressed or encrypted by the zip file itself: unpack the file, and pack "
                 "it again without compression (zip -0)"
             )
-        if member.file_size != member.compress_size or not 0 <= member.header_offset < end:
+        sizes = member.file_size, member.compress_size
+        fit = _may_be_inflated(*sizes) if deflated else sizes[0] == sizes[1]
+        if not fit or not 0 <= member.header_offset < end:
             raise WorkbenchError(f"{name} contradicts itself about {member.filename}: copy or download it again; or {HINT}")
     if len({member.filename for member in members}) < len(members):
         raise WorkbenchError(f"{name} holds several parts with the same name: it was not written as an archive")
-    needed = sum(member.file_size + LOCAL_HEADER.size + len(member.filename) for member in members)
+    needed = sum(member.compress_size + LOCAL_HEADER.size + len(member.filename) for member in members)
     if needed > end:
         raise WorkbenchError(
             f"the parts of {name} need {needed:,} bytes; it has {end:,}: copy or download it again; or {HINT}"

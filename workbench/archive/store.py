@@ -1,7 +1,7 @@
 """Storage of the parts of an archive, bytes by keys such as `positions/c/3/0`: in memory, a directory or a zip file.
 
 Those of other machines are in `remote/`. An archive may come from anywhere. A key is a plain relative path of plain names.
-The members of a zip file are listed when it is opened, and must be stored without compression, once, within the file. A
+The members of a zip file are listed when it is opened, and must stand there once, within the file, chunks as they are. A
 directory is not listed: it may have many files on a slow disk, and its documents say which. No link in it is followed,
 wherever on the way to a file. A read returns exactly the number of bytes that is asked for, which is compared with the size
 before anything is allocated.
@@ -178,7 +178,7 @@ class DirectoryStore:
 
 
 class ZipStore(Listed):
-    """An archive as one zip file whose members are stored without compression.
+    """An archive as one zip file, whose chunks are stored without compression.
 
     When `damaged`, the members are found by their own headers and not by the directory at the end of the file.
     """
@@ -191,26 +191,28 @@ class ZipStore(Listed):
         except OSError as error:
             raise WorkbenchError(f"cannot open the archive {path}: {error.strerror or error}") from None
         self._end = listing.end
-        self._offsets = {member.key: member.offset for member in listing.members}
+        self._members = {member.key: member for member in listing.members}
         super().__init__(self.path.name, {member.key: member.size for member in listing.members})
 
     def read(self, key: str, begin: int = 0, size: int | None = None, most: int | None = None) -> bytes:
         """The bytes of this key."""
-        whole = self.size(key)
-        begin, end = range_of(key, begin, size, whole, most)
+        begin, end = range_of(key, begin, size, self.size(key), most)
+        member = self._members[key]
         try:
             with ExitStack() as opened:
                 with _still_there(self.name):
                     file = opened.enter_context(self.path.open("rb"))
                 if _identity(os.fstat(file.fileno())) != self._seen:
                     raise WorkbenchError(f"{self.name} changed since it was opened: open it again")
-                file.seek(self._offsets[key])
+                file.seek(member.offset)
                 header = _exactly(file.read(LOCAL_HEADER.size), LOCAL_HEADER.size, key)
                 signature, *_, name_length, extra_length = LOCAL_HEADER.unpack(header)
                 if signature != LOCAL_SIGNATURE or file.read(name_length) != key.encode():
                     raise Damaged(key, "the zip file holds something else in its place")
-                if (start := file.seek(extra_length, os.SEEK_CUR)) + whole > self._end:
+                if (start := file.seek(extra_length, os.SEEK_CUR)) + member.stored > self._end:
                     raise Damaged(key, "it reaches beyond the parts of the zip file")
+                if member.deflated:
+                    return member.content(_read(file, member.stored, key))[begin:end]
                 file.seek(start + begin)
                 return _read(file, end - begin, key)
         except OSError as error:

@@ -30,15 +30,13 @@ from typing import Any, BinaryIO, Protocol
 
 from workbench.archive.key import COPY, ROOT, is_document, is_key, require_key
 from workbench.archive.lock import LOCK, held
+from workbench.archive.members import LEVEL, written
 from workbench.archive.placing import flush, on_disk, partial_of, remove, require_free, require_own, take_name, target_of
 from workbench.archive.recognition import require_suffix
 from workbench.archive.store import DirectoryStore, Store, open_store
 from workbench.errors import WorkbenchError
 
 PARTS = "parts"   # of a draft: the folder that becomes the archive
-_FIRST_DATE = (1980, 1, 1, 0, 0, 0)   # the earliest that a zip file knows
-_PLAIN_FILE = 0o100644 << 16
-_UNIX = 3
 
 Put = Callable[[str, Any], None]
 
@@ -271,9 +269,7 @@ def _fill_zip(partial: Path, target: Path, entries: Iterable[tuple[str, Any]]) -
         opened = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED)
 
         def put(key: str, data: Any) -> None:
-            member = zipfile.ZipInfo(key, _FIRST_DATE)
-            member.create_system, member.external_attr = _UNIX, _PLAIN_FILE
-            opened.writestr(member, data)
+            opened.writestr(written(key), data, compresslevel=LEVEL)
 
         try:
             root = _put_all(_worded(put, target), entries)

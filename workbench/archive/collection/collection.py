@@ -20,6 +20,7 @@ from workbench.archive.collection.reports import Reports, Row, has_errors, table
 from workbench.archive.collection.sources import opened_dataset
 from workbench.archive.earlier import EarlierSteps
 from workbench.archive.frame import Damaged
+from workbench.archive.members import nbytes_in_zip
 from workbench.archive.root import IntactRoot, documents_differing
 from workbench.archive.store import Store, open_store
 from workbench.archive.trust import DEFAULT, Trust
@@ -108,9 +109,8 @@ class Collection(Mapping[str, Archive]):
 
     @property
     def nbytes(self) -> int:
-        """The size of all parts together."""
-        documents = sum(map(len, self._root.documents.values()))
-        return documents + sum(row.nbytes for row in self.rows())
+        """The size of all parts together, as in a zip file: in a folder, documents are not deflated, and take more."""
+        return nbytes_in_zip(self._root.documents) + sum(row.nbytes for row in self.rows())
 
     @property
     def original_nbytes(self) -> int:

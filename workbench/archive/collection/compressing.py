@@ -86,8 +86,13 @@ def _step(making: Making, name: str) -> EarlierSteps | None:
     return None if making.steps is None else making.steps(name)
 
 
-def gathered(members: Mapping[str, Archive], groups: Mapping[str, Mapping[str, Any]]) -> Collection:
-    """A collection in memory of archives that are there already: their bytes are copied, and nothing is encoded again."""
+def gathered(
+    members: Mapping[str, Archive], groups: Mapping[str, Mapping[str, Any]], notes: bool = True
+) -> Collection:
+    """A collection in memory of archives that are there already: their bytes are copied, and nothing is encoded again.
+
+    Without `notes`, what was said of unusual bounds is left out.
+    """
     place = MemoryStore()
     places = places_of({name: archive.kind in FLAT for name, archive in members.items()}, groups)
     kept = {}
@@ -97,7 +102,7 @@ def gathered(members: Mapping[str, Archive], groups: Mapping[str, Mapping[str, A
         for key in keys:
             at.put(key, archive.store.read(key))
         kept[name] = Archive(at.finished(archive.documents, keys))
-    root = CollectionRoot.of(kept, groups)
+    root = CollectionRoot.of(kept, groups, notes)
     return Collection(place.finished(root.documents, root.file_keys()))
 
 

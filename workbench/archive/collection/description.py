@@ -47,8 +47,8 @@ class CollectionRoot:
         return found
 
     @classmethod
-    def of(cls, members: Mapping[str, Archive], groups: Mapping[str, Mapping[str, Any]]) -> Self:
-        """The root of a collection of these members, which are in their places."""
+    def of(cls, members: Mapping[str, Archive], groups: Mapping[str, Mapping[str, Any]], notes: bool = True) -> Self:
+        """The root of a collection of these members, which are in their places; with the notes on their bounds."""
         arrays: dict[str, Any] = {}
         described = {}
         for name, archive in members.items():
@@ -59,7 +59,7 @@ class CollectionRoot:
                 arrays[key] = with_own_axes(stored.layout.metadata(), key.rpartition("/")[2])
                 if stored.layout.bare and array == archive.content.data:
                     arrays[key]["attributes"] = {**arrays[key]["attributes"], **_coordinates(name, members, groups)}
-            described[name] = {"arrays": dict(store.stored), **description_of(archive)}
+            described[name] = {"arrays": dict(store.stored), **description_of(archive, notes)}
         shown = {name: dict(group.get("attributes", {})) for name, group in groups.items() if has_own_key(name)}
         about = {
             name: {key: entry for key, entry in group.items() if key != "attributes" or name not in shown}

@@ -156,7 +156,12 @@ class MemberCall(Compression):
         return Archive(self.member.finished(archive.documents, keys))
 
 
-def description_of(archive: Archive) -> dict[str, Any]:
-    """What the root of the collection says of a member, beside the documents of its arrays."""
+def description_of(archive: Archive, notes: bool = True) -> dict[str, Any]:
+    """What the root of the collection says of a member, beside the documents of its arrays; with the notes on its bound."""
     shared = ("format", "machine")
-    return {name: value for name, value in archive.attributes.items() if name not in shared}
+    described = {name: value for name, value in archive.attributes.items() if name not in shared}
+    if not described.get("metadata"):
+        described.pop("metadata", None)
+    if not notes:
+        described["certificate"] = {name: said for name, said in described["certificate"].items() if name != "notes"}
+    return described

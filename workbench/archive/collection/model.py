@@ -98,7 +98,10 @@ class ModelArchive(Collection):
 
     @property
     def notes(self) -> list[str]:
-        """Nothing: whether a bound is large is judged by the quality of the model, not by the spread of the tensor."""
+        """Nothing: whether a bound is large is judged by the quality of the model, not by the spread of the tensor.
+
+        So archives of models do not state such notes, unless they were made by an early version.
+        """
         return []
 
     def tensors(self) -> dict[str, np.ndarray]:

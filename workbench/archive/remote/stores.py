@@ -39,12 +39,16 @@ class RemoteZip(Listed):
         except FileNotFoundError:
             raise WorkbenchError(f"there is no {file.name} at its address: check it") from None
         self._begins = _begins(listing.members, listing.end)
+        self._deflated = {member.key: member for member in listing.members if member.deflated}
         super().__init__(file.name, {member.key: member.size for member in listing.members})
 
     def read(self, key: str, begin: int = 0, size: int | None = None, most: int | None = None) -> bytes:
         """The bytes of this key."""
         begin, end = range_of(key, begin, size, self.size(key), most)
         try:
+            if (member := self._deflated.get(key)) is not None:
+                data = self._bytes.part(self._begin(key), member.stored)
+                return member.content(exactly(data, member.stored, self.name))[begin:end]
             return exactly(self._bytes.part(self._begin(key) + begin, end - begin), end - begin, self.name)
         except FileNotFoundError:
             raise WorkbenchError(f"{self.name} was deleted since it was opened") from None
@@ -65,7 +69,7 @@ class RemoteZip(Listed):
 def _begins(members: list[Member], end: int) -> dict[str, tuple[int, int | None]]:
     """Where each member's header is; and where its bytes are, if nothing but the next header can follow them.
 
-    >>> _begins([Member("a", 0, 10), Member("b", 41, 5)], 80)
+    >>> _begins([Member("a", 0, 10, 10), Member("b", 41, 5, 5)], 80)
     {'a': (0, 31), 'b': (41, None)}
     """
     inside = sorted(members, key=lambda member: member.offset)
@@ -73,7 +77,7 @@ def _begins(members: list[Member], end: int) -> dict[str, tuple[int, int | None]
     known = {}
     for member, behind in zip(inside, following, strict=True):
         begin = member.offset + LOCAL_HEADER.size + len(member.key.encode())
-        known[member.key] = member.offset, begin if begin + member.size == behind else None
+        known[member.key] = member.offset, begin if begin + member.stored == behind else None
     return known
 
 

@@ -158,7 +158,7 @@ def _within(
         "budget": budget, "pruned": start,
         "assessments": len(seen), "tied": dict(given.tied), "source": given.source, "source_nbytes": given.nbytes,
     }
-    archive = ModelArchive(gathered(members, {"": {MODEL: record}}).store)
+    archive = ModelArchive(gathered(members, {"": {MODEL: record}}, notes=False).store)
     archive.sensitivity, archive.chosen = table, found.chosen
     return archive
 

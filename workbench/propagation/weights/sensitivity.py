@@ -10,6 +10,7 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_DOWN, Context
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ from workbench.propagation.weights.bounding import Bounded, bounded, scale_of
 from workbench.propagation.weights.charts import named, sensitivity_chart
 from workbench.propagation.weights.quality import Checked
 
+FOUR_DIGITS = Context(prec=4, rounding=ROUND_DOWN)
 Groups = Mapping[str, Sequence[str]]   # the names of the tensors of each group
 
 
@@ -92,8 +94,9 @@ class Sensitivity:
 
 
 def bound_of(values: np.ndarray, share: float) -> Absolute | Exact:
-    """The bound of a tensor that is this share of its size."""
+    """The bound of a tensor that is this share of its size, rounded down to four digits: documents state it."""
     eb = min(share * scale_of(values), sys.float_info.max)
+    eb = float(FOUR_DIGITS.create_decimal(repr(eb)))
     return Absolute(eb) if eb > 0 else Exact()
 
 
