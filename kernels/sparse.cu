@@ -3,9 +3,9 @@
 // First, whether a number is zero. Rows and columns differ in density, and what was coded before says how dense they are.
 // As if both were independent, the odds of a number that is not zero are
 //     odds in its row * odds in its column / odds in all rows before.
-// Too often they are not: zeros also come in runs and patches. So the odds only choose a chance, which adapts: one for each
-// octave of the odds, and for whether the two numbers to the left, the one above, and all before in the row are zeros. Between
-// octaves, chances are interpolated. Other numbers follow with a sign, the octave of the magnitude, which is larger where numbers are dense, and
+// Too often they are not: zeros also come in runs, patches and bands. So the odds only choose a chance, which adapts: one for
+// each octave of the odds, and for whether the numbers to the left, above, and above that to the left are zeros, and all
+// before in the row. Between octaves, chances are interpolated. Other numbers follow with a sign, the octave of the magnitude, which is larger where numbers are dense, and
 // the bits below. Nothing is stored but the bits: the first numbers cost more, a few bytes in all.
 //
 // Blocks of whole rows are independent. All arithmetic is in integers, and both directions run the same code.
@@ -14,7 +14,7 @@
 
 static const i32 EVEN = 12;                // the octave of odds of 1: those of 2^-12 are the least that are told apart
 static const i32 OCTAVES = 2 * EVEN + 1;   // of odds
-static const i32 BESIDE = 16;              // what is not zero: numbers to the left and above, anything in the row
+static const i32 BESIDE = 16;              // what is not zero: three numbers beside, and any before in the row
 static const i32 LENGTHS = 64;             // of magnitudes
 static const i32 MANTISSA = 3;             // bits of a magnitude, below the highest, that have chances
 static const i32 AT_SIGN = OCTAVES * BESIDE, AT_LENGTH = AT_SIGN + 1, AT_MANTISSA = AT_LENGTH + (OCTAVES + 1) * LENGTHS;
@@ -112,16 +112,16 @@ DEVICE void code_block(Coder* coder, u32* chances, u32* filled, i64 count, i64 c
         const i64* above = row ? number + begin - columns : nullptr;
         const u64 all = density(2 * before + 1, 2 * (u64)begin + 2, 0, 0), prior = PRIOR * all;
         u64 here = 0;
-        i32 left = 0;
+        i32 left = 0, above_left = 0;
         for (i64 c = 0; c < end; ++c) {
-            const i32 beside = (left & 3) << 2 | (above && above[c]) << 1 | (here > 0);
+            const i32 up = above && above[c], beside = left << 3 | up << 2 | above_left << 1 | (here > 0);
             const i32 place = place_of(density(here, (u64)c, prior, PRIOR), density(filled[c], (u64)row, prior, PRIOR), all);
             i64* own = number + begin + c;
-            left = left << 1 | code_filled(coder, chances, place, beside, *own != 0);
-            if (left & 1) *own = code_number(coder, chances, (place + 128) >> 8, *own);
-            else *own = 0;
-            here += left & 1;
-            filled[c] += left & 1;
+            left = code_filled(coder, chances, place, beside, *own != 0);
+            above_left = up;
+            here += (u64)left;
+            filled[c] += (u32)left;
+            *own = left ? code_number(coder, chances, (place + 128) >> 8, *own) : 0;
         }
         before += here;
     }

@@ -61,9 +61,9 @@ def decoded(data, rows, columns):
             odds = octave(row * column * (2**20 - overall)) - octave((2**20 - row) * (2**20 - column) * overall)
             place = min(max(12 * 256 + odds, 0), 24 * 256 - 1)
             k, part = divmod(place, 256)
-            left = [0, 0, *(number != 0 for number in table[r][:c])]
-            up = r > 0 and table[r - 1][c] != 0
-            beside = 8 * left[-2] + 4 * left[-1] + 2 * up + any(left)
+            at = [(r, c - 1), (r - 1, c), (r - 1, c - 1)]
+            left, up, up_left = (int(min(y, x) >= 0 and table[y][x] != 0) for y, x in at)
+            beside = 8 * left + 4 * up + 2 * up_left + any(table[r][:c])
             low, high = filled[k, beside], filled[k + 1, beside]
             found = reader.bit((low.p * (256 - part) + high.p * part) // 256 >> 6)
             (low if part < 128 else high).learn(found)

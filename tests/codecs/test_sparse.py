@@ -55,12 +55,13 @@ def test_zeros_cost_what_the_densities_of_rows_and_columns_leave_open(of):
         assert bits < 0.9 * entropy(np.full(density.shape, filled.mean()))
 
 
-@pytest.mark.parametrize(("kind", "most"), [("patch", 0.07), ("one in each row", 0.9), ("runs", 0.4)])
-def test_patches_runs_and_classes_cost_less_than_their_densities_alone(kind, most):
+@pytest.mark.parametrize(("kind", "most"), [("patch", 0.07), ("one in each row", 0.9), ("runs", 0.4), ("band", 0.42)])
+def test_patches_runs_bands_and_classes_cost_less_than_their_densities_alone(kind, most):
     random, (y, x) = np.random.default_rng(5), np.indices((1000, 50))
     filled = {
         "patch": np.hypot(y / 8 - 60, x - 20) < 16 + 3 * np.sin(y / 20),
         "one in each row": random.integers(0, 50, 1000)[:, None] == x,
+        "band": abs(x - y % 50) < 2,
         "runs": np.repeat(random.random(1000 * 5) < 0.1, 10).reshape(1000, 50),
     }[kind]
     alone = entropy(np.full(filled.shape, filled.mean()))
