@@ -1,11 +1,12 @@
 """Weights within a budget of a model's quality: a pruned network of digits, and SmolLM2 block by block.
 
-python benchmarks/weights.py [--digits FILE.csv.gz] [--only digits|language]
+python benchmarks/weights.py [--digits FILE.csv.gz] [--only digits|matrices|language]
 
 The digits are those of scikit-learn (`pip install scikit-learn`, or its file sklearn/datasets/data/digits.csv.gz). The
 network has 64-300-100-10 neurons and is trained here, pruned to 8, 9 and 26% and trained again; 400 samples assess it, 400
 others test it. The peer at the same bounds is SZ3, by the smallest of its modes, for the values that are not zero, and
-their distances as bytes under zstd 19. Set OMP_NUM_THREADS=1 and OPENBLAS_NUM_THREADS=1: seconds are those of the
+their distances as bytes under zstd 19. Further sparse matrices are compared with it, and with the codec without its coder
+for zeros. Set OMP_NUM_THREADS=1 and OPENBLAS_NUM_THREADS=1: seconds are those of the
 processor.
 """
 
@@ -17,6 +18,7 @@ import importlib.util
 import math
 import tempfile
 import time
+import unittest.mock
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -59,12 +61,14 @@ def main() -> None:
     """Print all tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--digits", type=Path, help="the file of the digits")
-    parser.add_argument("--only", choices=("digits", "language"))
+    parser.add_argument("--only", choices=("digits", "matrices", "language"))
     options = parser.parse_args()
     print(timing.machine())
-    if options.only != "language":
+    if options.only in (None, "digits"):
         digits(options.digits)
-    if options.only != "digits":
+    if options.only in (None, "matrices"):
+        matrices()
+    if options.only in (None, "language"):
         language()
 
 
@@ -111,10 +115,11 @@ def digits(path: Path | None) -> None:
         "test, KL", "test, accuracy", "assessments", "seconds",
     ]
     print(timing.table(head, rows))
+    worst = max(float(str(row[5])) for row in rows)
     print(timing.targets([
         ("tensors in the archive, KL 1e-2", archive.tensor_ratio, ">=", 40),
         ("the whole file, KL 1e-2", whole / file_nbytes(archive), ">=", 30), ("KL of the test samples", held, "<=", 0.015),
-        ("own / SZ3", ours / theirs, "<=", 0.9), ("joint / sum, at least", said.additivity, ">=", 0.8),
+        ("own / SZ3, the largest", worst, "<=", 0.9), ("joint / sum, at least", said.additivity, ">=", 0.8),
         ("joint / sum, at most", said.additivity, "<=", 1.3),
     ]))
 
@@ -197,6 +202,59 @@ def file_nbytes(archive: Any) -> int:
     """The bytes of the zip file, with all its headers."""
     with tempfile.TemporaryDirectory() as folder:
         return archive.save(Path(folder) / "model.zip").stat().st_size
+
+
+def matrices() -> None:
+    """Sparse matrices of other kinds, within half a unit."""
+    rows: list[list[object]] = []
+    for name, values in sparse(np.random.default_rng(0)).items():
+        given, bounds = {name: values}, {name: wb.Absolute(0.499)}
+        ours, theirs = own_bytes(given, bounds), peers(given, bounds)
+        speeds = speeds_of(codec_of("auto"), values)
+        with unittest.mock.patch("workbench.codecs.lattice_numbers.suits", return_value=False):
+            before = own_bytes(given, bounds)
+        share = np.count_nonzero(values) / values.size
+        rows.append([
+            name, f"{share:.1%}", f"{theirs:,}", f"{before:,}", f"{ours:,}", f"{ours / before:.3f}", f"{ours / theirs:.3f}",
+            *speeds,
+        ])
+    print("\n## Further sparse matrices, float32, within 0.499\n")
+    head = ["matrix", "not zero", "SZ3 + gaps + zstd", "without the coder for zeros", "own coder", "own / without"]
+    print(timing.table([*head, "own / SZ3", "write, MB/s", "read, MB/s"], rows))
+
+
+def speeds_of(codec: codecs.Codec, values: np.ndarray) -> list[str]:
+    """Megabytes for each second of the processor, there and back."""
+    start = time.process_time()
+    data = codec.encode(values, codecs.Tolerance(absolute=0.499))
+    middle = time.process_time()
+    codec.decode(data, values.shape, values.dtype)
+    return [f"{values.nbytes / 1e6 / seconds:.0f}" for seconds in (middle - start, time.process_time() - middle)]
+
+
+def sparse(random: np.random.Generator) -> dict[str, np.ndarray]:
+    """Sparse matrices by name."""
+    rows, columns = np.exp(random.normal(0, 1, (400, 1))), np.exp(random.normal(0, 1, (1, 300)))
+    large = np.exp(random.normal(0, 0.8, (1024, 1))) * np.exp(random.normal(0, 0.8, (1, 1024)))
+    (y, x), (row, column) = np.indices((256, 256)), np.indices((500, 500))
+    one = random.integers(0, 50, 2000)[:, None] == np.arange(50)
+
+    def drawn(density: Any, shape: tuple[int, int]) -> np.ndarray:
+        return random.normal(0, 8, shape) * (random.random(shape) < density)
+
+    made = {
+        "equal densities, 400 x 300": drawn(0.1, (400, 300)), "rows differ, 400 x 300": drawn(0.07 * rows, (400, 300)),
+        "rows and columns differ, 400 x 300": drawn(0.05 * rows * columns, (400, 300)),
+        "rows and columns differ, 1024 x 1024": drawn(0.05 * large, (1024, 1024)),
+        "one percent, equal, 1000 x 500": drawn(0.01, (1000, 500)), "one of 50 classes, 2000 rows": one,
+        "counts of 400 words in 500 texts": random.poisson(
+            0.02 * np.exp(random.normal(0, 1.5, (500, 1)) + random.normal(0, 1.5, (1, 400)))
+        ),
+        "noise in a patch, 256 x 256": random.normal(0, 10, x.shape) * (np.hypot(y - 128, x - 100) < 60),
+        "runs of 32, 120,000": random.normal(0, 20, 120_000) * np.repeat(random.random(3750) < 0.1, 32),
+        "diagonal band of 5, 500 x 500": random.normal(0, 8, row.shape) * (abs(row - column) < 3),
+    }
+    return {name: values.astype(np.float32) for name, values in made.items()}
 
 
 def gaps(places: np.ndarray) -> np.ndarray:

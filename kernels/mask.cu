@@ -6,83 +6,10 @@
 //
 // A mask is cut into strips of rows, coded independently: in parallel. All arithmetic is in integers.
 #include "portable.cuh"
+#include "binary_coder.cuh"
 
 static const i32 CONTEXTS = 1 << 15;     // of cells
 static const i32 ALL_CONTEXTS = CONTEXTS + 2;   // and of rows, by whether the row before was equal
-static const u32 HALF = 1u << 31;
-static const u32 COUNT = 1023;           // the low bits of a state count what was seen, the others are a probability
-static const u32 MOST_SEEN = 400;        // the share of the newest in the probability is never less than one over this
-static const u32 LEAST_RANGE = 1u << 24;
-
-// The probability of a set cell, in 1/2^16; never 0 or 1.
-DEVICE u32 chance(u32 state)
-{
-    const u32 p = state >> 16;
-    return p < 1 ? 1 : p;
-}
-
-DEVICE u32 adapted(u32 state, i32 cell)
-{
-    const u32 seen = state & COUNT, p = state >> 10;
-    const i32 away = (cell ? (1 << 22) - 1 : 0) - (i32)p;
-    const u32 next = p + (u32)(away * 2 / (i32)(2 * seen + 3));
-    return next << 10 | (seen < MOST_SEEN ? seen + 1 : seen);
-}
-
-// Where an arithmetic coder writes; beyond `room` bytes it only counts.
-struct Writer {
-    u8* out;
-    i64 used, room;
-    u32 low, range;
-};
-
-DEVICE void put(Writer* to)
-{
-    if (to->used < to->room) to->out[to->used] = (u8)(to->low >> 24);
-    ++to->used;
-    to->low <<= 8;
-    to->range <<= 8;
-}
-
-DEVICE void encode_cell(Writer* to, u32* state, i32 cell)
-{
-    const u32 share = (to->range >> 16) * chance(*state);
-    if (cell) to->range = share;
-    else {
-        const u32 low = to->low + share;
-        if (low < to->low)   // a carry, into bytes that are written already
-            for (i64 i = to->used - 1; i >= 0 && (i >= to->room || ++to->out[i] == 0); --i) {}
-        to->low = low;
-        to->range -= share;
-    }
-    while (to->range < LEAST_RANGE) put(to);
-    *state = adapted(*state, cell);
-}
-
-struct Reader {
-    const u8 *next, *end;
-    u32 code, range;
-};
-
-DEVICE void take(Reader* from)
-{
-    from->code = from->code << 8 | (from->next < from->end ? *from->next++ : 0);
-    from->range <<= 8;
-}
-
-DEVICE i32 decode_cell(Reader* from, u32* state)
-{
-    const u32 share = (from->range >> 16) * chance(*state);
-    const i32 cell = from->code < share;
-    if (cell) from->range = share;
-    else {
-        from->code -= share;
-        from->range -= share;
-    }
-    while (from->range < LEAST_RANGE) take(from);
-    *state = adapted(*state, cell);
-    return cell;
-}
 
 // The rows that the contexts of a row look at; null where they are before its strip.
 struct Rows {
@@ -148,7 +75,7 @@ KERNEL(encode_mask)(i64 strips, i64 strip, i64 rows, i64 columns, i64 lag, const
         const i64 first = s * strip, end = first + strip < rows ? first + strip : rows;
         u32* state = states + s * ALL_CONTEXTS;
         reset(state);
-        Writer to = {out + s * room, 0, room, 0, ~0u};
+        Writer to = writer_to(out + s * room, room);
         i32 before = 0;
         for (i64 r = first; r < end; ++r) {
             const u8* row = mask + r * columns;
@@ -156,16 +83,16 @@ KERNEL(encode_mask)(i64 strips, i64 strip, i64 rows, i64 columns, i64 lag, const
             const u8* like = expected(known);
             i32 equal = 1;
             for (i64 x = 0; x < columns && equal; ++x) equal = row[x] == (like ? like[x] : 0);
-            encode_cell(&to, state + CONTEXTS + before, equal);
+            code_bit(&to, state + CONTEXTS + before, equal);
             before = equal;
             if (equal) continue;
             Window window = window_at_start(known, columns);
             for (i64 x = 0; x < columns; ++x) {
-                encode_cell(&to, state + context_of(&window, known, x, columns), row[x]);
+                code_bit(&to, state + context_of(&window, known, x, columns), row[x]);
                 window.left = (window.left << 1 | row[x]) & 3;
             }
         }
-        for (i32 k = 0; k < 4; ++k) put(&to);
+        put_all(&to);
         used[s] = to.used;
     }
 }
@@ -178,22 +105,20 @@ KERNEL(decode_mask)(i64 strips, i64 strip, i64 rows, i64 columns, i64 lag, const
         const i64 first = s * strip, end = first + strip < rows ? first + strip : rows;
         u32* state = states + s * ALL_CONTEXTS;
         reset(state);
-        Reader from = {bytes + first_byte[s], bytes + first_byte[s + 1], 0, 0};
-        for (i32 k = 0; k < 4; ++k) take(&from);
-        from.range = ~0u;
+        Reader from = reader_of(bytes + first_byte[s], bytes + first_byte[s + 1]);
         i32 before = 0;
         for (i64 r = first; r < end; ++r) {
             u8* row = mask + r * columns;
             const Rows known = rows_for(mask, r, first, lag, columns);
             const u8* like = expected(known);
-            before = decode_cell(&from, state + CONTEXTS + before);
+            before = code_bit(&from, state + CONTEXTS + before, 0);
             if (before) {
                 for (i64 x = 0; x < columns; ++x) row[x] = like ? like[x] : 0;
                 continue;
             }
             Window window = window_at_start(known, columns);
             for (i64 x = 0; x < columns; ++x) {
-                row[x] = (u8)decode_cell(&from, state + context_of(&window, known, x, columns));
+                row[x] = (u8)code_bit(&from, state + context_of(&window, known, x, columns), 0);
                 window.left = (window.left << 1 | row[x]) & 3;
             }
         }

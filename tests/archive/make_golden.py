@@ -39,6 +39,13 @@ def _masked(dtype: type) -> wb.Field:
     return wb.Field(values, (0.5, 2.0), "temperature", mask, {"units": "K"})
 
 
+def _pruned() -> wb.Field:
+    """Weights, nearly all of them zeros, in rows of their own densities."""
+    random = np.random.default_rng(12)
+    kept = random.random((60, 50)) < 0.3 * random.random((60, 1))
+    return wb.Field((random.normal(0, 8, kept.shape) * kept).astype(np.float32))
+
+
 def _coast() -> wb.Field:
     """A sea with a coast, whose land is NaN in numbers and not in a mask."""
     values = samples.field((60, 70), np.float32)
@@ -152,6 +159,7 @@ MADE: dict[str, Callable[[], Archive | Collection]] = {
     "interpolation": lambda: wb.compress(_masked(np.float32), COARSE, "interpolation"),
     "interpolation-coast": lambda: wb.compress(_coast(), COARSE, "interpolation"),
     "prequantised": lambda: wb.compress(_masked(np.float32), COARSE, "prequantised", chunk_values=200),
+    "prequantised-sparse": lambda: wb.compress(_pruned(), COARSE, "prequantised"),
     "staged": lambda: wb.compress(_masked(np.float32), COARSE, "staged", chunk_values=200),
     "sz3": lambda: wb.compress(_masked(np.float64), COARSE, "sz3", chunk_values=200),
     "sz3-relative": lambda: wb.compress(_masked(np.float64), wb.PointwiseRelative(0.01), "sz3"),

@@ -24,7 +24,6 @@ from workbench.archive.recognition import is_archive
 from workbench.archive.root import documents_of
 from workbench.archive.second_copy import DICTIONARY, FIRST_DICTIONARY, inflated
 from workbench.errors import GuaranteeBroken, WorkbenchError
-from workbench.guarantees import Limit
 
 BOUND = wb.Absolute(0.01)
 

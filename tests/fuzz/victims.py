@@ -77,6 +77,8 @@ def _fields() -> Made:
     classes = wb.Field(np.array([0.0, 0.3, 70.0, 70.1])[np.random.default_rng(0).integers(0, 4, (20, 30))])
     coast = np.add.outer(np.arange(24) ** 2, np.arange(30) ** 2) < 300
     ocean = wb.Field(samples.field((2, 24, 30)), mask=np.stack([coast, coast]))
+    zeros = np.random.default_rng(0).random((50, 40)) < 0.9
+    sparse = wb.Field(np.where(zeros, 0, np.random.default_rng(1).normal(0, 2, zeros.shape)).astype(np.float32))
     repeated = wb.Field(np.tile(np.random.default_rng(0).integers(0, 2, 37), 40).astype(np.float32))
     return {
         "field": (field, wb.compress(field, wb.Absolute(0.1), "prequantised", chunk_values=60)),
@@ -88,6 +90,7 @@ def _fields() -> Made:
         "interpolated logarithms": (field, _interpolated(field, wb.PointwiseRelative(0.01))),
         "bit rounding": (plain, wb.compress(plain, wb.Relative(0.01), "bitround")),
         "integers": (whole, wb.compress(whole, wb.Absolute(3), chunk_values=50)),
+        "zeros": (sparse, wb.compress(sparse, wb.Absolute(0.1), "prequantised")),
         "coasts": (ocean, wb.compress(ocean, wb.Absolute(0.1), "prequantised")),
         "large integers": (large, wb.compress(large, wb.Absolute(0))),
         "exact": (plain, wb.compress(plain, wb.Absolute(0), "pcodec")),

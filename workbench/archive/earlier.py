@@ -114,7 +114,7 @@ class EarlierSteps:
         )
 
     def sample(self, name: str, shape: tuple[int, ...], dtype: np.dtype, place: Slices) -> Earlier | None:
-        """The earlier values of a part of a field, on which codecs are tried; None where it was of another shape or type."""
+        """The earlier values of a part of a field, on which codecs are tried; None where shape or type differ."""
         stored = self.archives[0].arrays.get(name) if self.archives else None
         if stored is None or (stored.layout.shape, stored.layout.dtype) != (shape, dtype):
             return None

@@ -4,7 +4,8 @@ The values of a field on a lattice can be smooth, noise, counts, or steps and cl
 of these well. pcodec codes numbers, or their differences along some axes, by their distribution; LZMA, of Python itself,
 finds what repeats. Classes and counts take few of the numbers of a fine lattice: a palette lists these, and their ranks are
 coded. Numbers without neighbours, or their differences, are coded with the scales of their rows, columns and runs
-(`scaled.py`), if these differ. Which way is smallest is estimated or tried on a part of the numbers.
+(`scaled.py`), if these differ. Numbers that are mostly zeros, or few, are coded with chances that adapt (`sparse.py`).
+Which way is smallest is estimated or tried on a part of the numbers.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from workbench.codecs.mask import pack_mask
 from workbench.codecs.pcodec import LEVEL, pack_integers, unpack_integers
 from workbench.codecs.scaled import pack_scaled, unpack_scaled
 from workbench.codecs.scales import GAP, SMALL, Layout, promising
+from workbench.codecs.sparse import pack_sparse, suits, unpack_sparse
 
 LEAST_LEVEL = 8          # of pcodec, at which repeats are looked for, too:
 MOST_BITS = 3            # in numbers that take no more, on average,
@@ -38,11 +40,13 @@ LEAST_BACK = 2**12       # in fewer where there are fewer, as tables for more ta
 MOST_LISTED = 4096       # numbers of a palette,
 LISTED_IN = 16           # at least so many times as many numbers
 MOST_SPAN = 2**20        # between the smallest and the largest, so that a table finds those that occur
+WORTH = 0.98             # of the bytes of other ways, at which the slower one with chances that adapt is taken
 LEAST_SPREAD = 1.5       # times as many numbers as occur: in fewer, a palette saves nothing
 
 _HEAD = struct.Struct("<BB")      # how the numbers are coded, and the axes that were differenced, a bit each
 _PALETTE = struct.Struct("<HI")   # its numbers, and its bytes
-_REPEATS, _LISTED, _SCALED = 16, 32, 64   # beside the bytes of a number: coded by LZMA; ranks in a palette; with scales
+# Beside the bytes of a number: coded by LZMA; ranks in a palette; coded with scales; with chances that adapt.
+_REPEATS, _LISTED, _SCALED, _SPARSE = 16, 32, 64, 128
 _MIXING = np.uint64(0x9E3779B97F4A7C15)
 _SPREADING = np.uint32(0x9E3779B1)
 _WIDTHS = (1, 2, 4, 8)
@@ -87,19 +91,21 @@ def unpack_numbers(data: bytes, shape: Sequence[int], dtype: np.dtype) -> np.nda
     if len(data) < _HEAD.size:
         raise CodecFailed(f"lattice numbers have a head of {_HEAD.size} bytes; got {len(data)}: they are truncated")
     how, axes = _HEAD.unpack_from(data)
-    width, body = how & ~(_REPEATS | _LISTED | _SCALED), data[_HEAD.size :]
+    width, body = how & ~(_REPEATS | _LISTED | _SCALED | _SPARSE), data[_HEAD.size :]
     palette = None
     if how & _LISTED:
         palette, body = _read_palette(body, dtype)
         if len(palette) == 1 and how == _LISTED and not body:
             return np.full(shape, palette[0], dtype)
-    ways = how & (_REPEATS | _SCALED)
-    if width not in (_WIDTHS if how & _REPEATS else (4, 8)) or axes >= 1 << len(shape) or ways == _REPEATS | _SCALED:
+    one_way = how & (_REPEATS | _SCALED | _SPARSE) in (0, _REPEATS, _SCALED, _SPARSE)
+    if width not in (_WIDTHS if how & _REPEATS else (4, 8)) or axes >= 1 << len(shape) or not one_way:
         raise CodecFailed(f"numbers of {width} bytes and the axes {axes:#b} describe no lattice: they are damaged")
     if how & _REPEATS:
         numbers = _expanded(body, width, shape, np.dtype(np.int32) if how & _LISTED else dtype)
     elif how & _SCALED:
         numbers = unpack_scaled(body, math.prod(shape)).astype(f"int{8 * width}").reshape(shape)
+    elif how & _SPARSE:
+        numbers = unpack_sparse(body, shape).astype(f"int{8 * width}", copy=False)
     else:
         numbers = unpack_integers(body, math.prod(shape), f"int{8 * width}").reshape(shape)
     numbers = summed(numbers, axes)
@@ -124,6 +130,10 @@ def _packed(numbers: np.ndarray, level: int, listed: int) -> tuple[bytes, bytes]
                 head = _HEAD.pack(numbers.itemsize | listed | _SCALED, differences)
                 tried = (layout, layout.uncentred) if layout.columns > 1 else (layout,)
                 ways += [(head, pack_scaled(each, one)) for one in tried]
+            enough = int(WORTH * min(len(body) for _, body in ways))
+            sparse = pack_sparse(each, enough) if suits(each, axes == 0) else None
+            if sparse is not None:
+                ways.append((_HEAD.pack(numbers.itemsize | listed | _SPARSE, differences), sparse))
         if _repeats(numbers, 8 * min(len(body) for _, body in ways) / numbers.size):
             low, narrow = _narrowed(numbers)
             ways.append((_HEAD.pack(narrow.itemsize | listed | _REPEATS, 0), low + _lzma(narrow, SMALLEST)))
