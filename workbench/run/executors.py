@@ -355,7 +355,7 @@ def _may_pass(error: BaseException | None) -> bool:
 
 def _placed(error: WorkbenchError, name: str, each: str, number: int, count: int) -> WorkbenchError:
     """The same error, and where it arose; of a kind that takes more than a text, the nearest base that does not."""
-    kind = next(kind for kind in type(error).__mro__ if kind.__init__ is WorkbenchError.__init__)
+    kind = next(kind for kind in type(error).__mro__ if kind.__init__ is WorkbenchError.__init__)   # type: ignore[misc]
     return cast(type[WorkbenchError], kind)(f"{error} ({name}, {each} {number + 1} of {count})")
 
 
