@@ -138,7 +138,7 @@ def _within(
         tell(len(seen) / (ASSESSMENTS + 1), "encoding all tensors, and measuring the decoded model")
         members, alone = making.encoded(found.chosen), found.loss
         loss = making.loss(given.arrays)
-        nbytes = sum(archive.nbytes for archive in members.values())
+        nbytes = sum(stored.nbytes for archive in members.values() for stored in archive.arrays.values())
         if loss <= budget and nbytes < smallest:
             best, smallest = (members, found, loss), nbytes
         if ENOUGH * budget <= loss <= budget:
