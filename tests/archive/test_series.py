@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
-from workbench.archive import fields, reading
+from workbench.archive import encoded as chunks
+from workbench.archive import reading
 from workbench.archive.decoded_chunks import DecodedChunks
 from workbench.archive.earlier import composed, rows_before
 from workbench.archive.series.order import Matched
@@ -323,7 +324,7 @@ def test_without_a_codec_that_predicts_every_step_is_a_key_step(tmp_path: Path) 
 
 def test_what_is_done_of_a_step_is_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     series, encoded = wb.Series(tmp_path / "series", wb.Absolute(1e-3), "interpolation", chunks=12), []
-    plain = fields.encoded
+    plain = chunks.encode_values
     field = waves(3, side=48)
 
     def counting(*given: Any) -> Any:
@@ -332,7 +333,7 @@ def test_what_is_done_of_a_step_is_not_done_again(tmp_path: Path, monkeypatch: p
             raise KeyboardInterrupt
         return plain(*given)
 
-    monkeypatch.setattr(fields, "encoded", counting)
+    monkeypatch.setattr(chunks, "encode_values", counting)
     series.append(field[0])
     with pytest.raises(KeyboardInterrupt):
         series.append(field[1])

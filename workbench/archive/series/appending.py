@@ -139,7 +139,12 @@ class Appending:
         if before is None:
             require_distinct(_ids_of(given), f"step {about.number}")
             return self.steps.step_after(replace(about, ids=0), earlier), given
-        particles = given if isinstance(given, Particles) else given.joined()
+        return self._by_ids(given if isinstance(given, Particles) else given.joined(), about, before, earlier)
+
+    def _by_ids(
+        self, particles: Particles, about: About, before: Opened, earlier: tuple[Opened, ...]
+    ) -> tuple[EarlierSteps, Any]:
+        """Particles in the order of the step before, with the ids that changed; a key step after that stores all."""
         stored = self.steps.ids(about.number - 1)
         assert stored is not None   # as columns are those of the step before
         assert particles.ids is not None
@@ -148,7 +153,7 @@ class Appending:
         particles = ordered(particles, matched.order)
         about = replace(about, ids=before.about.ids, appeared=len(matched.appeared), vanished=len(matched.vanished))
         if not about.before:
-            again = matched.changed or not self._are_stored(about.ids)
+            again = matched.changed or about.ids is None or not self.steps.stores_ids(about.ids)
             about = replace(about, ids=about.number) if again else about
             return self.steps.step_after(about, ()), particles if again else without_ids(particles)
         indexes: dict[str, np.ndarray] = {}
@@ -159,7 +164,7 @@ class Appending:
             if len(matched.appeared):
                 indexes[APPEARED] = matched.appeared
         rows = self.steps.rows(len(particles), about, matched.vanished)
-        return self.steps.step_after(about, earlier, None, rows, None, indexes), without_ids(particles)
+        return self.steps.step_after(about, earlier, rows=rows, indexes=indexes), without_ids(particles)
 
     def _by_rows(
         self, given: Particles | ChunkedParticles, about: About, before: Opened | None, earlier: tuple[Opened, ...]
@@ -176,10 +181,6 @@ class Appending:
                 f"{len(given):,}: give ids from the first step on, by which particles that appear or vanish are known"
             )
         return self.steps.step_after(about, earlier), given
-
-    def _are_stored(self, number: int | None) -> bool:
-        """Whether the ids of a step are in its archive, rather than what changed."""
-        return number is not None and self.steps.stores_ids(number)
 
 
 def _in_time(codec: str | Codec | None) -> bool:
