@@ -63,9 +63,9 @@ struct Sizes {
 
 }  // namespace
 
-DEVICE ALWAYS_INLINE bool is_known(double value) { return value > -FARTHEST && value < FARTHEST; }
+DEVICE ALWAYS_INLINE double magnitude(double value) { return fabs(value); }
 
-DEVICE ALWAYS_INLINE double magnitude(double value) { return value < 0 ? -value : value; }
+DEVICE ALWAYS_INLINE bool is_known(double value) { return magnitude(value) < FARTHEST; }
 
 // The short way round.
 DEVICE ALWAYS_INLINE double shortest(const Series& all, double way, i32 c)
@@ -139,7 +139,7 @@ DEVICE ALWAYS_INLINE double expected_value(const Series& all, const Place& here,
         place = predecessor >= 0 ? (double)here.now[predecessor] : 0;
         if (!is_known(place)) place = 0;
     }
-    if (period > 0 && !(place >= 0 && place < period)) {
+    if (!(place >= 0 && place < period) && period > 0) {
         place -= period * floor(place * all.per_period[c]);
         if (!(place >= 0 && place < period)) place = 0;
     }
@@ -175,7 +175,7 @@ DEVICE ALWAYS_INLINE i32 context_of(const Series& all, const double* term, i32 c
     for (i32 k = 0; k < TERMS; ++k) scale += weight[k] * term[k];
     if (!(scale > LEAST_SCALE)) scale = LEAST_SCALE;
     if (!(scale < MOST_STEPS)) scale = MOST_STEPS;
-    const i32 quarter = (i32)floor(4 * octave_of(scale)) - all.lowest;
+    const i32 quarter = quarter_octave_of(scale) - all.lowest;
     return quarter < 0 ? 0 : quarter < CONTEXTS ? quarter : CONTEXTS - 1;
 }
 
@@ -185,7 +185,7 @@ DEVICE ALWAYS_INLINE real value_at(const Series& all, double expected, double st
 {
     const double period = all.period[c];
     double place = expected + all.step * steps;
-    if (period > 0) {
+    if (period > 0 && !(place > 0 && place < all.top[c])) {
         if (place >= period) {
             const double one = expected + all.step * (steps - 1), two = expected + all.step * (steps - 2);
             place = one < period ? period : two < period ? 0 : two - period;
@@ -205,6 +205,7 @@ DEVICE ALWAYS_INLINE double steps_to(const Series& all, double expected, real va
     const double way = (double)value - expected, period = all.period[c];
     if (!(period > 0)) return rint(way * all.per_step);
     const double around = shortest(all, way, c), steps = rint(around * all.per_step);
+    if (around == way) return steps;
     const double beyond = around > way ? 1 : around < way ? -1 : 0;   // through a face of the box
     double best = steps, least = magnitude((double)value_at(all, expected, steps, c) - (double)value);
     for (i32 k = 1; k <= 3 && beyond != 0; ++k) {
@@ -234,7 +235,7 @@ namespace {
 
 struct Recorder {   // the encoder: keeps codes and the bits that follow them
     u16* code;
-    u64* rest;
+    BitWriter rest;
 };
 
 struct Surveyor {   // looks at a sample: keeps what is known, or the terms of scales, and what should be predicted
@@ -253,13 +254,14 @@ DEVICE ALWAYS_INLINE i64 code_one(const Series& all, Recorder* to, const Known&,
     const real decoded = value_at(all, expected, steps, c);
     const i32 context = context_of(all, term, c);
     if (size < MOST_STEPS && magnitude((double)decoded - (double)original) <= all.bound) {
-        *to->code++ = (u16)(context * SYMBOLS + symbol_of((i64)size));
-        *to->rest++ = (u64)size << 1 | (steps < 0);
+        const i32 symbol = symbol_of((i64)size);
+        *to->code++ = (u16)(context * SYMBOLS + symbol);
+        put(&to->rest, (u64)size << 1 | (steps < 0), bits_after_small(symbol));
         *value = decoded;
         return (i64)size;
     }
     *to->code++ = (u16)(context * SYMBOLS + ESCAPE);
-    *to->rest++ = bits_of(original);
+    put_value(&to->rest, bits_of(original));
     return 0;
 }
 
@@ -271,9 +273,9 @@ DEVICE ALWAYS_INLINE i64 code_one(const Series& all, Source* from, const Known&,
         *value = value_with(take_value(&from->rest));
         return 0;
     }
-    const u64 below = take_long(&from->rest, bits_after(symbol));
-    const i64 size = size_with(symbol, below >> 1);
-    *value = value_at(all, expected, below & 1 ? -(double)size : (double)size, c);
+    const u64 below = take(&from->rest, bits_after_small(symbol));
+    const i64 size = size_with(symbol, below >> 1), sign = (i64)(below & 1);
+    *value = value_at(all, expected, (double)((size ^ -sign) + sign), c);   // a branch would be hard to foresee
     return size;
 }
 
@@ -331,19 +333,28 @@ DEVICE ALWAYS_INLINE void code_block(i32 components, const Series& all, Coder* c
     else code_steps(1, all, coder, begin, end, steps);
 }
 
+DEVICE ALWAYS_INLINE Series series_of(i64 particles, i64 first, i32 lowest, real* value, const real* rate,
+                                      const double* weight, const double* scale, const double* period,
+                                      const double* per_period, const double* top, double of_rate, double step,
+                                      double bound, float* missed)
+{
+    return {particles, first, lowest, value, rate, weight, scale, period, per_period, top, of_rate, step, 1 / step, bound,
+            missed};
+}
+
 // What is known of each component of a sample (its first weights are 0), or the terms of its scale; and how far it is from
 // where it is expected, in steps.
 KERNEL(survey_motion)(i64 blocks, i64 block, i64 particles, i64 steps, i64 first, i32 components, i32 of_scales,
-               real* value SIZE((steps + 2) * particles * components), i32 rates,
-               const real* rate SIZE(particles * components if rates else 0), const double* weight SIZE(8),
-               const double* scale SIZE(16), const double* period SIZE(components),
-               const double* per_period SIZE(components), const double* top SIZE(components),
-               double of_rate, double step, double bound, i32 lowest, float* missed SIZE(particles),
-               double* seen SIZE((steps - first) * particles * components * 8),
-               double* wanted SIZE((steps - first) * particles * components))
+                      real* value SIZE((steps + 2) * particles * components), i32 rates,
+                      const real* rate SIZE(particles * components if rates else 0), const double* weight SIZE(8),
+                      const double* scale SIZE(16), const double* period SIZE(components),
+                      const double* per_period SIZE(components), const double* top SIZE(components),
+                      double of_rate, double step, double bound, i32 lowest, float* missed SIZE(particles),
+                      double* seen SIZE((steps - first) * particles * components * 8),
+                      double* wanted SIZE((steps - first) * particles * components))
 {
-    const Series all = {particles, first, lowest, value, rates ? rate : 0, weight, scale, period, per_period, top,
-                        of_rate, step, 1 / step, bound, missed};
+    const Series all = series_of(particles, first, lowest, value, rates ? rate : 0, weight, scale, period,
+                                 per_period, top, of_rate, step, bound, missed);
     FOR_EACH(b, blocks) {
         const i64 begin = b * block, end = begin + block < particles ? begin + block : particles;
         const i64 at = begin * (steps - first) * components;
@@ -352,34 +363,27 @@ KERNEL(survey_motion)(i64 blocks, i64 block, i64 particles, i64 steps, i64 first
     }
 }
 
-// The code of each residual (context * SYMBOLS + symbol), block after block, and the bits that follow it; the decoded values
-// take the place of the original ones.
+// The code of each residual (context * SYMBOLS + symbol), block after block; the decoded values take the place of the original
+// ones. The bits that follow the symbols of a block fill `used` words from the place on that its first residual has if each
+// takes `room` words.
 KERNEL(encode_motion)(i64 blocks, i64 block, i64 particles, i64 steps, i64 first, i32 components,
                       real* value SIZE((steps + 2) * particles * components), i32 rates,
                       const real* rate SIZE(particles * components if rates else 0), const double* weight SIZE(8),
                       const double* scale SIZE(16), const double* period SIZE(components),
-               const double* per_period SIZE(components), const double* top SIZE(components),
+                      const double* per_period SIZE(components), const double* top SIZE(components),
                       double of_rate, double step, double bound, i32 lowest, float* missed SIZE(particles),
-                      u16* code SIZE((steps - first) * particles * components), u64* rest SIZE(code))
+                      i32 room, u16* code SIZE((steps - first) * particles * components), u32* rest SIZE(code * room),
+                      i64* used SIZE(blocks))
 {
-    const Series all = {particles, first, lowest, value, rates ? rate : 0, weight, scale, period, per_period, top,
-                        of_rate, step, 1 / step, bound, missed};
+    const Series all = series_of(particles, first, lowest, value, rates ? rate : 0, weight, scale, period,
+                                 per_period, top, of_rate, step, bound, missed);
     FOR_EACH(b, blocks) {
         const i64 begin = b * block, end = begin + block < particles ? begin + block : particles;
         const i64 at = begin * (steps - first) * components;
-        Recorder coder = {code + at, rest + at};
+        Recorder coder = {code + at, {rest + at * room, 0, 0}};
         code_block(components, all, &coder, begin, end, steps);
-    }
-}
-
-// The bits that follow the symbols of each block.
-KERNEL(write_after_symbols)(i64 blocks, const i64* begin SIZE(blocks + 1), const u16* code SIZE(LAST(begin)),
-                   const u64* rest SIZE(LAST(begin)), const i64* first SIZE(blocks + 1), u32* out SIZE(LAST(first)))
-{
-    FOR_EACH(b, blocks) {
-        BitWriter writer = {out + first[b], 0, 0};
-        for (i64 t = begin[b]; t < begin[b + 1]; ++t) put_long(&writer, rest[t], bits_after(code[t] % SYMBOLS));
-        if (writer.count > 0) *writer.to = (u32)writer.held;
+        if (coder.rest.count > 0) *coder.rest.to++ = (u32)coder.rest.held;
+        used[b] = coder.rest.to - (rest + at * room);
     }
 }
 
@@ -389,15 +393,15 @@ KERNEL(decode_motion)(i64 blocks, i64 block, i64 particles, i64 steps, i64 first
                       real* value SIZE((steps + 2) * particles * components), i32 rates,
                       const real* rate SIZE(particles * components if rates else 0), const double* weight SIZE(8),
                       const double* scale SIZE(16), const double* period SIZE(components),
-               const double* per_period SIZE(components), const double* top SIZE(components),
+                      const double* per_period SIZE(components), const double* top SIZE(components),
                       double of_rate, double step, double bound, i32 lowest, float* missed SIZE(particles),
                       const i64* word_first SIZE(blocks + 1), const u16* words SIZE(LAST(word_first)),
                       const i64* rest_first SIZE(blocks + 1), const u32* rest SIZE(LAST(rest_first)), const u8* row SIZE(64),
                       const u8* symbol_at SIZE(CEIL(frequency, 256) * 4096), const u32* frequency SIZE(>= 256),
                       const u32* start SIZE(frequency), u8* sound SIZE(blocks))
 {
-    const Series all = {particles, first, lowest, value, rates ? rate : 0, weight, scale, period, per_period, top,
-                        of_rate, step, 1 / step, bound, missed};
+    const Series all = series_of(particles, first, lowest, value, rates ? rate : 0, weight, scale, period,
+                                 per_period, top, of_rate, step, bound, missed);
     FOR_EACH(b, blocks) {
         const i64 begin = b * block, end = begin + block < particles ? begin + block : particles;
         Source source = {words + word_first[b], words + word_first[b + 1],
