@@ -23,6 +23,7 @@ static const i32 TERMS = 8;             // of a scale: see `terms_of`
 static const double FARTHEST = 1e150;   // values beyond are not predicted from
 static const double MOST_STEPS = 4294967296.0;   // residuals are smaller
 static const double LEAST_SCALE = 0.0078125;
+static const i32 IN_TURNS = 2;          // blocks that a work item decodes in turns, at most
 
 namespace {
 
@@ -112,6 +113,14 @@ DEVICE ALWAYS_INLINE void go_to(const Series& all, const Place& here, i64 i, i64
     around->rate[0] = around->rate[1];
     around->rate[1] = around->rate[2];
     if (i + 1 < end) around->rate[2] = rate_of(all, at + components);
+}
+
+// The displacement of a component in this step, once it is known.
+DEVICE ALWAYS_INLINE void add_displacement(double displacement, Around* around)
+{
+    around->now[2] = around->now[1];
+    around->now[1] = around->now[0];
+    around->now[0] = displacement;
 }
 
 DEVICE ALWAYS_INLINE Known known_of(const Around& around)
@@ -273,8 +282,9 @@ DEVICE ALWAYS_INLINE i64 code_one(const Series& all, Source* from, const Known&,
         *value = value_with(take_value(&from->rest));
         return 0;
     }
-    const u64 below = take(&from->rest, bits_after_small(symbol));
-    const i64 size = size_with(symbol, below >> 1), sign = (i64)(below & 1);
+    const bool small = symbol < DIRECT;
+    const u64 below = small ? take(&from->rest, symbol != 0) : take(&from->rest, bits_after(symbol));
+    const i64 size = small ? symbol : size_with(symbol, below >> 1), sign = (i64)(below & 1);
     *value = value_at(all, expected, (double)((size ^ -sign) + sign), c);   // a branch would be hard to foresee
     return size;
 }
@@ -289,38 +299,48 @@ DEVICE ALWAYS_INLINE i64 code_one(const Series& all, Surveyor* to, const Known& 
     return size < MOST_STEPS ? (i64)size : 0;
 }
 
-// The particles of a block, in all steps. It is called with `components` as a literal, so that what is around a particle
-// stays in registers.
-template <class Coder>
-DEVICE ALWAYS_INLINE void code_steps(i32 components, const Series& all, Coder* coder, i64 begin, i64 end, i64 steps)
+// The particles of so many blocks of `count` particles, one after the other from `begin` on, in all steps. The blocks take
+// turns: a processor works on one while it waits for the others. `components` and `lanes` are literals, so that what is
+// around a particle stays in registers.
+template <i32 components, i32 lanes, class Coder>
+DEVICE ALWAYS_INLINE void code_steps(const Series& all, Coder* coder, i64 begin, i64 count, i64 steps)
 {
-    Sizes sizes = {0, 0};
+    Sizes sizes[lanes] = {};
     for (i64 t = all.first; t < steps; ++t) {
         const Place here = place_at(all, components, t);
-        Around around[MOST_COMPONENTS];
-        UNROLL for (i32 c = 0; c < components; ++c) around[c] = around_first(all, here, begin, end, components, c);
-        for (i64 i = begin; i < end; ++i) {
-            Known known[MOST_COMPONENTS];
-            double way[MOST_COMPONENTS], term[TERMS];
-            UNROLL for (i32 c = 0; c < components; ++c) {
-                go_to(all, here, i, end, components, c, around + c);
-                known[c] = known_of(around[c]);
-                way[c] = expected_displacement(all, known[c]);
+        Around around[lanes][components];
+        UNROLL for (i32 n = 0; n < lanes; ++n) {
+            const i64 first = begin + n * count;
+            UNROLL for (i32 c = 0; c < components; ++c)
+                around[n][c] = around_first(all, here, first, first + count, components, c);
+        }
+        for (i64 k = 0; k < count; ++k) {
+            Known known[lanes][components];
+            double way[lanes][components], term[lanes][TERMS];
+            i64 sum[lanes] = {};
+            UNROLL for (i32 n = 0; n < lanes; ++n) {
+                const i64 first = begin + n * count, i = first + k;
+                UNROLL for (i32 c = 0; c < components; ++c) {
+                    go_to(all, here, i, first + count, components, c, around[n] + c);
+                    known[n][c] = known_of(around[n][c]);
+                    way[n][c] = expected_displacement(all, known[n][c]);
+                }
+                terms_of(all, components, known[n], way[n], sizes[n], all.missed[i], term[n]);
             }
-            terms_of(all, components, known, way, sizes, all.missed[i], term);
-            i64 sum = 0;
-            UNROLL for (i32 c = 0; c < components; ++c) {
-                const i64 at = i * components + c;
-                if (c > 0) term[7] = c == 1 ? (double)sum : 0.5 * (double)sum;
-                const double expected = expected_value(all, here, at, i > begin ? at - components : -1, way[c], c);
-                sum += code_one(all, coder, known[c], term, expected, c, here.now + at);
-                around[c].now[2] = around[c].now[1];
-                around[c].now[1] = around[c].now[0];
-                around[c].now[0] = displacement(all, here.now, here.one, at, c);
+            UNROLL for (i32 c = 0; c < components; ++c)
+                UNROLL for (i32 n = 0; n < lanes; ++n) {
+                    const i64 at = (begin + n * count + k) * components + c;
+                    if (c > 0) term[n][7] = c == 1 ? (double)sum[n] : 0.5 * (double)sum[n];
+                    const double expected = expected_value(all, here, at, k > 0 ? at - components : -1, way[n][c], c);
+                    sum[n] += code_one(all, coder + n, known[n][c], term[n], expected, c, here.now + at);
+                    add_displacement(displacement(all, here.now, here.one, at, c), around[n] + c);
+                }
+            UNROLL for (i32 n = 0; n < lanes; ++n) {
+                const double size = (double)sum[n] * (components == 1 ? 1 : components == 2 ? 0.5 : 1.0 / 3);
+                follow(sizes + n, size);
+                float* missed = all.missed + begin + n * count + k;
+                *missed = t == all.first ? (float)size : (float)((double)*missed + 0.4 * (size - (double)*missed));
             }
-            const double size = components == 1 ? (double)sum : (double)sum * (components == 2 ? 0.5 : 1.0 / 3);
-            follow(&sizes, size);
-            all.missed[i] = t == all.first ? (float)size : (float)((double)all.missed[i] + 0.4 * (size - (double)all.missed[i]));
         }
     }
 }
@@ -328,9 +348,9 @@ DEVICE ALWAYS_INLINE void code_steps(i32 components, const Series& all, Coder* c
 template <class Coder>
 DEVICE ALWAYS_INLINE void code_block(i32 components, const Series& all, Coder* coder, i64 begin, i64 end, i64 steps)
 {
-    if (components == 3) code_steps(3, all, coder, begin, end, steps);
-    else if (components == 2) code_steps(2, all, coder, begin, end, steps);
-    else code_steps(1, all, coder, begin, end, steps);
+    if (components == 3) code_steps<3, 1>(all, coder, begin, end - begin, steps);
+    else if (components == 2) code_steps<2, 1>(all, coder, begin, end - begin, steps);
+    else code_steps<1, 1>(all, coder, begin, end - begin, steps);
 }
 
 DEVICE ALWAYS_INLINE Series series_of(i64 particles, i64 first, i32 lowest, real* value, const real* rate,
@@ -388,8 +408,9 @@ KERNEL(encode_motion)(i64 blocks, i64 block, i64 particles, i64 steps, i64 first
 }
 
 // The reverse of `encode_motion`. `sound` says of each block whether its code ended where it should. Whatever the input,
-// nothing is read outside what `word_first` and `rest_first` delimit.
-KERNEL(decode_motion)(i64 blocks, i64 block, i64 particles, i64 steps, i64 first, i32 components,
+// nothing is read outside what `word_first` and `rest_first` delimit. A work item takes so many blocks `together`, IN_TURNS at
+// most.
+KERNEL(decode_motion)(i64 items, i32 together, i64 blocks, i64 block, i64 particles, i64 steps, i64 first, i32 components,
                       real* value SIZE((steps + 2) * particles * components), i32 rates,
                       const real* rate SIZE(particles * components if rates else 0), const double* weight SIZE(8),
                       const double* scale SIZE(16), const double* period SIZE(components),
@@ -402,13 +423,21 @@ KERNEL(decode_motion)(i64 blocks, i64 block, i64 particles, i64 steps, i64 first
 {
     const Series all = series_of(particles, first, lowest, value, rates ? rate : 0, weight, scale, period,
                                  per_period, top, of_rate, step, bound, missed);
-    FOR_EACH(b, blocks) {
-        const i64 begin = b * block, end = begin + block < particles ? begin + block : particles;
-        Source source = {words + word_first[b], words + word_first[b + 1],
-                         {rest + rest_first[b], rest + rest_first[b + 1], 0, 0},
+    FOR_EACH(item, items) {
+        Source source[IN_TURNS];
+        const i64 b = item * together, several = b + together < blocks ? together : blocks - b;
+        for (i64 n = 0; n < several; ++n) {
+            source[n] = {words + word_first[b + n], words + word_first[b + n + 1],
+                         {rest + rest_first[b + n], rest + rest_first[b + n + 1], 0, 0},
                          0, 0, row, symbol_at, frequency, start};
-        open_source(&source);
-        code_block(components, all, &source, begin, end, steps);
-        sound[b] = is_at_end(source);
+            open_source(source + n);
+        }
+        if (ON_CPU && components == 3 && several == IN_TURNS && (b + IN_TURNS) * block <= particles)
+            code_steps<3, IN_TURNS>(all, source, b * block, block, steps);
+        else for (i64 n = 0; n < several; ++n) {
+            const i64 begin = (b + n) * block, end = begin + block < particles ? begin + block : particles;
+            code_block(components, all, source + n, begin, end, steps);
+        }
+        for (i64 n = 0; n < several; ++n) sound[b + n] = is_at_end(source[n]);
     }
 }

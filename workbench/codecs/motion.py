@@ -31,7 +31,7 @@ from workbench.codecs.prequantised import Prequantised
 from workbench.codecs.rounding import largest_magnitude
 from workbench.data import Particles
 
-TRIED = 4096            # particles with which time is compared with space
+TRIED = 2048            # particles with which time is compared with space
 CLEAR = 0.85            # of the size without time, below which nothing else is tried
 NO_DOUBT = 0.4          # of a size that differences hardly fall below, even those of molecules
 IN_SPACE, IN_TIME, THROUGH_FACES = 0, 1, 2   # the first byte; behind the last, faces and then bytes in time

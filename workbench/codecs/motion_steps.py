@@ -23,6 +23,7 @@ from workbench.codecs.residuals import CONTEXTS, SYMBOLS, Tables, bits_of, count
 from workbench.codecs.rounding import largest_magnitude
 
 COMPONENTS = backend.constant("motion.cu", "MOST_COMPONENTS")
+IN_TURNS = backend.constant("motion.cu", "IN_TURNS")
 IN_BLOCK = 2**15           # residuals of a block, about
 LEAST_BLOCK = 256          # particles
 SAMPLED, RUN = 3072, 128   # particles of a sample, and of a run in it
@@ -122,8 +123,11 @@ class Steps:
             "row": tables.row, "symbol_at": symbol_slots(frequency), "frequency": frequency.reshape(-1),
             "start": slots_of(frequency).reshape(-1), "sound": sound,
         }
-        kernel = backend.kernel("motion", "decode_motion", self.dtype)
-        kernel(blocks, {**self.arguments(value, block, step, 0.0), **model.arguments, **coded})
+        together = min(max(blocks // backend.threads(), 1), IN_TURNS)
+        backend.kernel("motion", "decode_motion", self.dtype)(
+            -(-blocks // together), {**self.arguments(value, block, step, 0.0), **model.arguments, **coded},
+            together=together, blocks=blocks,
+        )
         if not sound.all():
             raise CodecFailed(
                 f"motion: block {int(np.argmin(sound))} of {blocks} does not end where it should: it is damaged, or "
