@@ -23,7 +23,7 @@ static const i32 TERMS = 8;             // of a scale: see `terms_of`
 static const double FARTHEST = 1e150;   // values beyond are not predicted from
 static const double MOST_STEPS = 4294967296.0;   // residuals are smaller
 static const double LEAST_SCALE = 0.0078125;
-static const i32 IN_TURNS = 2;          // blocks that a work item decodes in turns, at most
+static const i32 IN_TURNS = 2;          // blocks that a work item decodes in turns
 
 namespace {
 
@@ -407,9 +407,31 @@ KERNEL(encode_motion)(i64 blocks, i64 block, i64 particles, i64 steps, i64 first
     }
 }
 
+namespace {
+
+// The words of all blocks, where those of each begin, and the tables.
+struct Coded {
+    const i64* word_first;
+    const u16* words;
+    const i64* rest_first;
+    const u32* rest;
+    const u8 *row, *symbol_at;
+    const u32 *frequency, *start;
+};
+
+}  // namespace
+
+DEVICE ALWAYS_INLINE Source source_of(const Coded& coded, i64 b)
+{
+    Source source = {coded.words + coded.word_first[b], coded.words + coded.word_first[b + 1],
+                     {coded.rest + coded.rest_first[b], coded.rest + coded.rest_first[b + 1], 0, 0},
+                     0, 0, coded.row, coded.symbol_at, coded.frequency, coded.start};
+    open_source(&source);
+    return source;
+}
+
 // The reverse of `encode_motion`. `sound` says of each block whether its code ended where it should. Whatever the input,
-// nothing is read outside what `word_first` and `rest_first` delimit. A work item takes so many blocks `together`, IN_TURNS at
-// most.
+// nothing is read outside what `word_first` and `rest_first` delimit. A work item takes so many blocks `together`.
 KERNEL(decode_motion)(i64 items, i32 together, i64 blocks, i64 block, i64 particles, i64 steps, i64 first, i32 components,
                       real* value SIZE((steps + 2) * particles * components), i32 rates,
                       const real* rate SIZE(particles * components if rates else 0), const double* weight SIZE(8),
@@ -423,21 +445,18 @@ KERNEL(decode_motion)(i64 items, i32 together, i64 blocks, i64 block, i64 partic
 {
     const Series all = series_of(particles, first, lowest, value, rates ? rate : 0, weight, scale, period,
                                  per_period, top, of_rate, step, bound, missed);
+    const Coded coded = {word_first, words, rest_first, rest, row, symbol_at, frequency, start};
     FOR_EACH(item, items) {
-        Source source[IN_TURNS];
-        const i64 b = item * together, several = b + together < blocks ? together : blocks - b;
-        for (i64 n = 0; n < several; ++n) {
-            source[n] = {words + word_first[b + n], words + word_first[b + n + 1],
-                         {rest + rest_first[b + n], rest + rest_first[b + n + 1], 0, 0},
-                         0, 0, row, symbol_at, frequency, start};
-            open_source(source + n);
+        const i64 first_block = item * together, end = first_block + together < blocks ? first_block + together : blocks;
+        if (ON_CPU && components == 3 && together == IN_TURNS && (first_block + IN_TURNS) * block <= particles) {
+            Source both[IN_TURNS] = {source_of(coded, first_block), source_of(coded, first_block + 1)};
+            code_steps<3, IN_TURNS>(all, both, first_block * block, block, steps);
+            sound[first_block] = is_at_end(both[0]);
+            sound[first_block + 1] = is_at_end(both[1]);
+        } else for (i64 b = first_block; b < end; ++b) {
+            Source source = source_of(coded, b);
+            code_block(components, all, &source, b * block, (b + 1) * block < particles ? (b + 1) * block : particles, steps);
+            sound[b] = is_at_end(source);
         }
-        if (ON_CPU && components == 3 && several == IN_TURNS && (b + IN_TURNS) * block <= particles)
-            code_steps<3, IN_TURNS>(all, source, b * block, block, steps);
-        else for (i64 n = 0; n < several; ++n) {
-            const i64 begin = (b + n) * block, end = begin + block < particles ? begin + block : particles;
-            code_block(components, all, source + n, begin, end, steps);
-        }
-        for (i64 n = 0; n < several; ++n) sound[b + n] = is_at_end(source[n]);
     }
 }
