@@ -23,6 +23,7 @@ static const i32 TERMS = 8;             // of a scale: see `terms_of`
 static const double FARTHEST = 1e150;   // values beyond are not predicted from
 static const double MOST_STEPS = 4294967296.0;   // residuals are smaller
 static const double LEAST_SCALE = 0.0078125;
+static const i32 IN_TURNS = 2;          // blocks that a work item decodes in turns
 
 namespace {
 
@@ -63,9 +64,9 @@ struct Sizes {
 
 }  // namespace
 
-DEVICE ALWAYS_INLINE bool is_known(double value) { return value > -FARTHEST && value < FARTHEST; }
+DEVICE ALWAYS_INLINE double magnitude(double value) { return fabs(value); }
 
-DEVICE ALWAYS_INLINE double magnitude(double value) { return value < 0 ? -value : value; }
+DEVICE ALWAYS_INLINE bool is_known(double value) { return magnitude(value) < FARTHEST; }
 
 // The short way round.
 DEVICE ALWAYS_INLINE double shortest(const Series& all, double way, i32 c)
@@ -114,6 +115,14 @@ DEVICE ALWAYS_INLINE void go_to(const Series& all, const Place& here, i64 i, i64
     if (i + 1 < end) around->rate[2] = rate_of(all, at + components);
 }
 
+// The displacement of a component in this step, once it is known.
+DEVICE ALWAYS_INLINE void add_displacement(double displacement, Around* around)
+{
+    around->now[2] = around->now[1];
+    around->now[1] = around->now[0];
+    around->now[0] = displacement;
+}
+
 DEVICE ALWAYS_INLINE Known known_of(const Around& around)
 {
     const double own = around.before[2];
@@ -139,7 +148,7 @@ DEVICE ALWAYS_INLINE double expected_value(const Series& all, const Place& here,
         place = predecessor >= 0 ? (double)here.now[predecessor] : 0;
         if (!is_known(place)) place = 0;
     }
-    if (period > 0 && !(place >= 0 && place < period)) {
+    if (!(place >= 0 && place < period) && period > 0) {
         place -= period * floor(place * all.per_period[c]);
         if (!(place >= 0 && place < period)) place = 0;
     }
@@ -175,7 +184,7 @@ DEVICE ALWAYS_INLINE i32 context_of(const Series& all, const double* term, i32 c
     for (i32 k = 0; k < TERMS; ++k) scale += weight[k] * term[k];
     if (!(scale > LEAST_SCALE)) scale = LEAST_SCALE;
     if (!(scale < MOST_STEPS)) scale = MOST_STEPS;
-    const i32 quarter = (i32)floor(4 * octave_of(scale)) - all.lowest;
+    const i32 quarter = quarter_octave_of(scale) - all.lowest;
     return quarter < 0 ? 0 : quarter < CONTEXTS ? quarter : CONTEXTS - 1;
 }
 
@@ -185,7 +194,7 @@ DEVICE ALWAYS_INLINE real value_at(const Series& all, double expected, double st
 {
     const double period = all.period[c];
     double place = expected + all.step * steps;
-    if (period > 0) {
+    if (period > 0 && !(place > 0 && place < all.top[c])) {
         if (place >= period) {
             const double one = expected + all.step * (steps - 1), two = expected + all.step * (steps - 2);
             place = one < period ? period : two < period ? 0 : two - period;
@@ -205,6 +214,7 @@ DEVICE ALWAYS_INLINE double steps_to(const Series& all, double expected, real va
     const double way = (double)value - expected, period = all.period[c];
     if (!(period > 0)) return rint(way * all.per_step);
     const double around = shortest(all, way, c), steps = rint(around * all.per_step);
+    if (around == way) return steps;
     const double beyond = around > way ? 1 : around < way ? -1 : 0;   // through a face of the box
     double best = steps, least = magnitude((double)value_at(all, expected, steps, c) - (double)value);
     for (i32 k = 1; k <= 3 && beyond != 0; ++k) {
@@ -234,7 +244,7 @@ namespace {
 
 struct Recorder {   // the encoder: keeps codes and the bits that follow them
     u16* code;
-    u64* rest;
+    BitWriter rest;
 };
 
 struct Surveyor {   // looks at a sample: keeps what is known, or the terms of scales, and what should be predicted
@@ -253,13 +263,14 @@ DEVICE ALWAYS_INLINE i64 code_one(const Series& all, Recorder* to, const Known&,
     const real decoded = value_at(all, expected, steps, c);
     const i32 context = context_of(all, term, c);
     if (size < MOST_STEPS && magnitude((double)decoded - (double)original) <= all.bound) {
-        *to->code++ = (u16)(context * SYMBOLS + symbol_of((i64)size));
-        *to->rest++ = (u64)size << 1 | (steps < 0);
+        const i32 symbol = symbol_of((i64)size);
+        *to->code++ = (u16)(context * SYMBOLS + symbol);
+        put(&to->rest, (u64)size << 1 | (steps < 0), bits_after_small(symbol));
         *value = decoded;
         return (i64)size;
     }
     *to->code++ = (u16)(context * SYMBOLS + ESCAPE);
-    *to->rest++ = bits_of(original);
+    put_value(&to->rest, bits_of(original));
     return 0;
 }
 
@@ -271,9 +282,10 @@ DEVICE ALWAYS_INLINE i64 code_one(const Series& all, Source* from, const Known&,
         *value = value_with(take_value(&from->rest));
         return 0;
     }
-    const u64 below = take_long(&from->rest, bits_after(symbol));
-    const i64 size = size_with(symbol, below >> 1);
-    *value = value_at(all, expected, below & 1 ? -(double)size : (double)size, c);
+    const bool small = symbol < DIRECT;
+    const u64 below = small ? take(&from->rest, symbol != 0) : take(&from->rest, bits_after(symbol));
+    const i64 size = small ? symbol : size_with(symbol, below >> 1), sign = (i64)(below & 1);
+    *value = value_at(all, expected, (double)((size ^ -sign) + sign), c);   // a branch would be hard to foresee
     return size;
 }
 
@@ -287,38 +299,48 @@ DEVICE ALWAYS_INLINE i64 code_one(const Series& all, Surveyor* to, const Known& 
     return size < MOST_STEPS ? (i64)size : 0;
 }
 
-// The particles of a block, in all steps. It is called with `components` as a literal, so that what is around a particle
-// stays in registers.
-template <class Coder>
-DEVICE ALWAYS_INLINE void code_steps(i32 components, const Series& all, Coder* coder, i64 begin, i64 end, i64 steps)
+// The particles of so many blocks of `count` particles, one after the other from `begin` on, in all steps. The blocks take
+// turns: a processor works on one while it waits for the others. `components` and `lanes` are literals, so that what is
+// around a particle stays in registers.
+template <i32 components, i32 lanes, class Coder>
+DEVICE ALWAYS_INLINE void code_steps(const Series& all, Coder* coder, i64 begin, i64 count, i64 steps)
 {
-    Sizes sizes = {0, 0};
+    Sizes sizes[lanes] = {};
     for (i64 t = all.first; t < steps; ++t) {
         const Place here = place_at(all, components, t);
-        Around around[MOST_COMPONENTS];
-        UNROLL for (i32 c = 0; c < components; ++c) around[c] = around_first(all, here, begin, end, components, c);
-        for (i64 i = begin; i < end; ++i) {
-            Known known[MOST_COMPONENTS];
-            double way[MOST_COMPONENTS], term[TERMS];
-            UNROLL for (i32 c = 0; c < components; ++c) {
-                go_to(all, here, i, end, components, c, around + c);
-                known[c] = known_of(around[c]);
-                way[c] = expected_displacement(all, known[c]);
+        Around around[lanes][components];
+        UNROLL for (i32 n = 0; n < lanes; ++n) {
+            const i64 first = begin + n * count;
+            UNROLL for (i32 c = 0; c < components; ++c)
+                around[n][c] = around_first(all, here, first, first + count, components, c);
+        }
+        for (i64 k = 0; k < count; ++k) {
+            Known known[lanes][components];
+            double way[lanes][components], term[lanes][TERMS];
+            i64 sum[lanes] = {};
+            UNROLL for (i32 n = 0; n < lanes; ++n) {
+                const i64 first = begin + n * count, i = first + k;
+                UNROLL for (i32 c = 0; c < components; ++c) {
+                    go_to(all, here, i, first + count, components, c, around[n] + c);
+                    known[n][c] = known_of(around[n][c]);
+                    way[n][c] = expected_displacement(all, known[n][c]);
+                }
+                terms_of(all, components, known[n], way[n], sizes[n], all.missed[i], term[n]);
             }
-            terms_of(all, components, known, way, sizes, all.missed[i], term);
-            i64 sum = 0;
-            UNROLL for (i32 c = 0; c < components; ++c) {
-                const i64 at = i * components + c;
-                if (c > 0) term[7] = c == 1 ? (double)sum : 0.5 * (double)sum;
-                const double expected = expected_value(all, here, at, i > begin ? at - components : -1, way[c], c);
-                sum += code_one(all, coder, known[c], term, expected, c, here.now + at);
-                around[c].now[2] = around[c].now[1];
-                around[c].now[1] = around[c].now[0];
-                around[c].now[0] = displacement(all, here.now, here.one, at, c);
+            UNROLL for (i32 c = 0; c < components; ++c)
+                UNROLL for (i32 n = 0; n < lanes; ++n) {
+                    const i64 at = (begin + n * count + k) * components + c;
+                    if (c > 0) term[n][7] = c == 1 ? (double)sum[n] : 0.5 * (double)sum[n];
+                    const double expected = expected_value(all, here, at, k > 0 ? at - components : -1, way[n][c], c);
+                    sum[n] += code_one(all, coder + n, known[n][c], term[n], expected, c, here.now + at);
+                    add_displacement(displacement(all, here.now, here.one, at, c), around[n] + c);
+                }
+            UNROLL for (i32 n = 0; n < lanes; ++n) {
+                const double size = (double)sum[n] * (components == 1 ? 1 : components == 2 ? 0.5 : 1.0 / 3);
+                follow(sizes + n, size);
+                float* missed = all.missed + begin + n * count + k;
+                *missed = t == all.first ? (float)size : (float)((double)*missed + 0.4 * (size - (double)*missed));
             }
-            const double size = components == 1 ? (double)sum : (double)sum * (components == 2 ? 0.5 : 1.0 / 3);
-            follow(&sizes, size);
-            all.missed[i] = t == all.first ? (float)size : (float)((double)all.missed[i] + 0.4 * (size - (double)all.missed[i]));
         }
     }
 }
@@ -326,24 +348,33 @@ DEVICE ALWAYS_INLINE void code_steps(i32 components, const Series& all, Coder* c
 template <class Coder>
 DEVICE ALWAYS_INLINE void code_block(i32 components, const Series& all, Coder* coder, i64 begin, i64 end, i64 steps)
 {
-    if (components == 3) code_steps(3, all, coder, begin, end, steps);
-    else if (components == 2) code_steps(2, all, coder, begin, end, steps);
-    else code_steps(1, all, coder, begin, end, steps);
+    if (components == 3) code_steps<3, 1>(all, coder, begin, end - begin, steps);
+    else if (components == 2) code_steps<2, 1>(all, coder, begin, end - begin, steps);
+    else code_steps<1, 1>(all, coder, begin, end - begin, steps);
+}
+
+DEVICE ALWAYS_INLINE Series series_of(i64 particles, i64 first, i32 lowest, real* value, const real* rate,
+                                      const double* weight, const double* scale, const double* period,
+                                      const double* per_period, const double* top, double of_rate, double step,
+                                      double bound, float* missed)
+{
+    return {particles, first, lowest, value, rate, weight, scale, period, per_period, top, of_rate, step, 1 / step, bound,
+            missed};
 }
 
 // What is known of each component of a sample (its first weights are 0), or the terms of its scale; and how far it is from
 // where it is expected, in steps.
 KERNEL(survey_motion)(i64 blocks, i64 block, i64 particles, i64 steps, i64 first, i32 components, i32 of_scales,
-               real* value SIZE((steps + 2) * particles * components), i32 rates,
-               const real* rate SIZE(particles * components if rates else 0), const double* weight SIZE(8),
-               const double* scale SIZE(16), const double* period SIZE(components),
-               const double* per_period SIZE(components), const double* top SIZE(components),
-               double of_rate, double step, double bound, i32 lowest, float* missed SIZE(particles),
-               double* seen SIZE((steps - first) * particles * components * 8),
-               double* wanted SIZE((steps - first) * particles * components))
+                      real* value SIZE((steps + 2) * particles * components), i32 rates,
+                      const real* rate SIZE(particles * components if rates else 0), const double* weight SIZE(8),
+                      const double* scale SIZE(16), const double* period SIZE(components),
+                      const double* per_period SIZE(components), const double* top SIZE(components),
+                      double of_rate, double step, double bound, i32 lowest, float* missed SIZE(particles),
+                      double* seen SIZE((steps - first) * particles * components * 8),
+                      double* wanted SIZE((steps - first) * particles * components))
 {
-    const Series all = {particles, first, lowest, value, rates ? rate : 0, weight, scale, period, per_period, top,
-                        of_rate, step, 1 / step, bound, missed};
+    const Series all = series_of(particles, first, lowest, value, rates ? rate : 0, weight, scale, period,
+                                 per_period, top, of_rate, step, bound, missed);
     FOR_EACH(b, blocks) {
         const i64 begin = b * block, end = begin + block < particles ? begin + block : particles;
         const i64 at = begin * (steps - first) * components;
@@ -352,59 +383,80 @@ KERNEL(survey_motion)(i64 blocks, i64 block, i64 particles, i64 steps, i64 first
     }
 }
 
-// The code of each residual (context * SYMBOLS + symbol), block after block, and the bits that follow it; the decoded values
-// take the place of the original ones.
+// The code of each residual (context * SYMBOLS + symbol), block after block; the decoded values take the place of the original
+// ones. The bits that follow the symbols of a block fill `used` words from the place on that its first residual has if each
+// takes `room` words.
 KERNEL(encode_motion)(i64 blocks, i64 block, i64 particles, i64 steps, i64 first, i32 components,
                       real* value SIZE((steps + 2) * particles * components), i32 rates,
                       const real* rate SIZE(particles * components if rates else 0), const double* weight SIZE(8),
                       const double* scale SIZE(16), const double* period SIZE(components),
-               const double* per_period SIZE(components), const double* top SIZE(components),
+                      const double* per_period SIZE(components), const double* top SIZE(components),
                       double of_rate, double step, double bound, i32 lowest, float* missed SIZE(particles),
-                      u16* code SIZE((steps - first) * particles * components), u64* rest SIZE(code))
+                      i32 room, u16* code SIZE((steps - first) * particles * components), u32* rest SIZE(code * room),
+                      i64* used SIZE(blocks))
 {
-    const Series all = {particles, first, lowest, value, rates ? rate : 0, weight, scale, period, per_period, top,
-                        of_rate, step, 1 / step, bound, missed};
+    const Series all = series_of(particles, first, lowest, value, rates ? rate : 0, weight, scale, period,
+                                 per_period, top, of_rate, step, bound, missed);
     FOR_EACH(b, blocks) {
         const i64 begin = b * block, end = begin + block < particles ? begin + block : particles;
         const i64 at = begin * (steps - first) * components;
-        Recorder coder = {code + at, rest + at};
+        Recorder coder = {code + at, {rest + at * room, 0, 0}};
         code_block(components, all, &coder, begin, end, steps);
+        if (coder.rest.count > 0) *coder.rest.to++ = (u32)coder.rest.held;
+        used[b] = coder.rest.to - (rest + at * room);
     }
 }
 
-// The bits that follow the symbols of each block.
-KERNEL(write_after_symbols)(i64 blocks, const i64* begin SIZE(blocks + 1), const u16* code SIZE(LAST(begin)),
-                   const u64* rest SIZE(LAST(begin)), const i64* first SIZE(blocks + 1), u32* out SIZE(LAST(first)))
+namespace {
+
+// The words of all blocks, where those of each begin, and the tables.
+struct Coded {
+    const i64* word_first;
+    const u16* words;
+    const i64* rest_first;
+    const u32* rest;
+    const u8 *row, *symbol_at;
+    const u32 *frequency, *start;
+};
+
+}  // namespace
+
+DEVICE ALWAYS_INLINE Source source_of(const Coded& coded, i64 b)
 {
-    FOR_EACH(b, blocks) {
-        BitWriter writer = {out + first[b], 0, 0};
-        for (i64 t = begin[b]; t < begin[b + 1]; ++t) put_long(&writer, rest[t], bits_after(code[t] % SYMBOLS));
-        if (writer.count > 0) *writer.to = (u32)writer.held;
-    }
+    Source source = {coded.words + coded.word_first[b], coded.words + coded.word_first[b + 1],
+                     {coded.rest + coded.rest_first[b], coded.rest + coded.rest_first[b + 1], 0, 0},
+                     0, 0, coded.row, coded.symbol_at, coded.frequency, coded.start};
+    open_source(&source);
+    return source;
 }
 
 // The reverse of `encode_motion`. `sound` says of each block whether its code ended where it should. Whatever the input,
-// nothing is read outside what `word_first` and `rest_first` delimit.
-KERNEL(decode_motion)(i64 blocks, i64 block, i64 particles, i64 steps, i64 first, i32 components,
+// nothing is read outside what `word_first` and `rest_first` delimit. A work item takes so many blocks `together`.
+KERNEL(decode_motion)(i64 items, i32 together, i64 blocks, i64 block, i64 particles, i64 steps, i64 first, i32 components,
                       real* value SIZE((steps + 2) * particles * components), i32 rates,
                       const real* rate SIZE(particles * components if rates else 0), const double* weight SIZE(8),
                       const double* scale SIZE(16), const double* period SIZE(components),
-               const double* per_period SIZE(components), const double* top SIZE(components),
+                      const double* per_period SIZE(components), const double* top SIZE(components),
                       double of_rate, double step, double bound, i32 lowest, float* missed SIZE(particles),
                       const i64* word_first SIZE(blocks + 1), const u16* words SIZE(LAST(word_first)),
                       const i64* rest_first SIZE(blocks + 1), const u32* rest SIZE(LAST(rest_first)), const u8* row SIZE(64),
                       const u8* symbol_at SIZE(CEIL(frequency, 256) * 4096), const u32* frequency SIZE(>= 256),
                       const u32* start SIZE(frequency), u8* sound SIZE(blocks))
 {
-    const Series all = {particles, first, lowest, value, rates ? rate : 0, weight, scale, period, per_period, top,
-                        of_rate, step, 1 / step, bound, missed};
-    FOR_EACH(b, blocks) {
-        const i64 begin = b * block, end = begin + block < particles ? begin + block : particles;
-        Source source = {words + word_first[b], words + word_first[b + 1],
-                         {rest + rest_first[b], rest + rest_first[b + 1], 0, 0},
-                         0, 0, row, symbol_at, frequency, start};
-        open_source(&source);
-        code_block(components, all, &source, begin, end, steps);
-        sound[b] = is_at_end(source);
+    const Series all = series_of(particles, first, lowest, value, rates ? rate : 0, weight, scale, period,
+                                 per_period, top, of_rate, step, bound, missed);
+    const Coded coded = {word_first, words, rest_first, rest, row, symbol_at, frequency, start};
+    FOR_EACH(item, items) {
+        const i64 first_block = item * together, end = first_block + together < blocks ? first_block + together : blocks;
+        if (ON_CPU && components == 3 && together == IN_TURNS && (first_block + IN_TURNS) * block <= particles) {
+            Source both[IN_TURNS] = {source_of(coded, first_block), source_of(coded, first_block + 1)};
+            code_steps<3, IN_TURNS>(all, both, first_block * block, block, steps);
+            sound[first_block] = is_at_end(both[0]);
+            sound[first_block + 1] = is_at_end(both[1]);
+        } else for (i64 b = first_block; b < end; ++b) {
+            Source source = source_of(coded, b);
+            code_block(components, all, &source, b * block, (b + 1) * block < particles ? (b + 1) * block : particles, steps);
+            sound[b] = is_at_end(source);
+        }
     }
 }

@@ -47,6 +47,9 @@ DEVICE i32 bits_below(i32 symbol) { return symbol < DIRECT ? 0 : (symbol - DIREC
 // The bits that follow a symbol: the sign and those below the symbol, or the whole value.
 DEVICE i32 bits_after(i32 symbol) { return symbol == 0 ? 0 : symbol == ESCAPE ? VALUE_BITS : 1 + bits_below(symbol); }
 
+// The same of a symbol that is not ESCAPE, if small magnitudes are so frequent that only they need no branch.
+DEVICE ALWAYS_INLINE i32 bits_after_small(i32 symbol) { return symbol < DIRECT ? symbol != 0 : 1 + bits_below(symbol); }
+
 DEVICE i64 size_with(i32 symbol, u64 below)
 {
     return symbol < DIRECT ? symbol : (i64)((u64)(8 | ((symbol - DIRECT) & 7)) << bits_below(symbol) | below);

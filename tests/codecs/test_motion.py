@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from combinations import in_pairs
 from slow_motion import Decoder
-from workbench.codecs import CodecFailed, Tolerance
+from workbench import backend
+from workbench.codecs import CodecFailed, Tolerance, motion_steps
 from workbench.codecs.earlier import Earlier
 from workbench.codecs.lattice import LatticeCodec
 from workbench.codecs.motion import IN_TIME, THROUGH_FACES, Motion
@@ -78,6 +79,20 @@ def test_frames_are_decoded_as_by_the_slow_decoder(steps, count, dtype, box):
         assert (Decoder(data, values.shape, np.dtype(dtype), box, None).decode() == decoded).all()
     else:
         assert count < 150
+
+
+@pytest.mark.parametrize("count", [13, 25, 26, 27, 39, 52, 60])   # whole blocks in pairs, one that is left, a shorter one
+@pytest.mark.parametrize("threads", [1, 2, 99])
+def test_blocks_that_are_decoded_in_turns_are_decoded_as_by_the_slow_decoder(count, threads, monkeypatch):
+    monkeypatch.setattr(motion_steps, "LEAST_BLOCK", 13)
+    monkeypatch.setattr(motion_steps, "IN_BLOCK", 1)
+    values = moving(4, count, box=BOX)
+    codec = Motion(BOX).following(Earlier((values[1], values[0]), (2, 1, 0)))
+    data = codec.encode(values[2:], Tolerance(absolute=1e-3))
+    assert data[0] == IN_TIME
+    monkeypatch.setattr(backend, "threads", lambda: threads)
+    slow = Decoder(data, values[2:].shape, np.dtype("f4"), BOX, codec.earlier).decode()
+    assert (codec.decode(data, values[2:].shape, "f4") == slow).all()
 
 
 def test_particles_that_move_as_expected_take_hardly_any_bits():

@@ -23,6 +23,7 @@ from workbench.codecs.residuals import CONTEXTS, SYMBOLS, Tables, bits_of, count
 from workbench.codecs.rounding import largest_magnitude
 
 COMPONENTS = backend.constant("motion.cu", "MOST_COMPONENTS")
+IN_TURNS = backend.constant("motion.cu", "IN_TURNS")
 IN_BLOCK = 2**15           # residuals of a block, about
 LEAST_BLOCK = 256          # particles
 SAMPLED, RUN = 3072, 128   # particles of a sample, and of a run in it
@@ -122,8 +123,11 @@ class Steps:
             "row": tables.row, "symbol_at": symbol_slots(frequency), "frequency": frequency.reshape(-1),
             "start": slots_of(frequency).reshape(-1), "sound": sound,
         }
-        kernel = backend.kernel("motion", "decode_motion", self.dtype)
-        kernel(blocks, {**self.arguments(value, block, step, 0.0), **model.arguments, **coded})
+        together = min(max(blocks // backend.threads(), 1), IN_TURNS)
+        backend.kernel("motion", "decode_motion", self.dtype)(
+            -(-blocks // together), {**self.arguments(value, block, step, 0.0), **model.arguments, **coded},
+            together=together, blocks=blocks,
+        )
         if not sound.all():
             raise CodecFailed(
                 f"motion: block {int(np.argmin(sound))} of {blocks} does not end where it should: it is damaged, or "
@@ -165,28 +169,24 @@ class Walk:
         """The bytes of all steps that are predicted; decoded values take the place of the originals."""
         block = self.steps.block
         begin = self.steps.begin(block)
-        blocks = len(begin) - 1
         code, rest = self._codes(block)
         tables = Tables.of(counted(code))
         words, word_first = words_of(code, begin, tables.frequency[tables.row])
-        bits = np.empty(blocks, np.int64)
-        backend.kernel("interpolation", "count_rest", self.steps.dtype)(blocks, begin, code, bits)
-        rest_first = starts((bits + 31) // 32)
-        after = np.empty(int(rest_first[-1]), np.uint32)
-        backend.kernel("motion", "write_after_symbols", self.steps.dtype)(blocks, begin, code, rest, rest_first, after)
         side = zlib.compress(tables.to_bytes(), 9)
         head = _HEADER.pack(self.step, block, len(tables.shares), len(side)) + self.model.to_bytes() + side
-        sizes = np.diff(word_first).astype("<u4"), np.diff(rest_first).astype("<u4")
-        return head + b"".join(part.tobytes() for part in (*sizes, words.astype("<u2"), after.astype("<u4")))
+        sizes = np.diff(word_first).astype("<u4"), np.array([len(part) for part in rest], "<u4")
+        after = (part.astype("<u4", copy=False) for part in rest)
+        return head + b"".join(part.tobytes() for part in (*sizes, words.astype("<u2"), *after))
 
-    def _codes(self, block: int) -> tuple[np.ndarray, np.ndarray]:
-        """The code of each residual and the bits that follow it."""
-        begin = self.steps.begin(block)
-        code, rest = np.empty(int(begin[-1]), np.uint16), np.empty(int(begin[-1]), np.uint64)
+    def _codes(self, block: int) -> tuple[np.ndarray, list[np.ndarray]]:
+        """The code of each residual, and for each block the words with the bits that follow."""
+        begin, room = self.steps.begin(block), self.steps.dtype.itemsize // 4
+        code, used = np.empty(int(begin[-1]), np.uint16), np.empty(len(begin) - 1, np.int64)
+        rest = np.empty(room * len(code), np.uint32)
         backend.kernel("motion", "encode_motion", self.steps.dtype)(
-            len(begin) - 1, {**self._arguments(block), **self.model.arguments}, code=code, rest=rest
+            len(begin) - 1, {**self._arguments(block), **self.model.arguments}, room=room, code=code, rest=rest, used=used
         )
-        return code, rest
+        return code, [rest[at : at + count] for at, count in zip((room * begin).tolist(), used.tolist(), strict=False)]
 
     def _arguments(self, block: int) -> dict[str, Any]:
         return self.steps.arguments(self.value, block, self.step, self.bound)
