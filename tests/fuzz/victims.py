@@ -126,6 +126,7 @@ def _in_time() -> Made:
         "rounded frames": (whole, wb.compress(whole, wb.Exact(), rounded)),
         "step of particles": (swarms[2], _last_step(swarms, bound)),
         "step of a field": (fields[2], _last_step(fields, wb.Absolute(0.1), "interpolation")),
+        "step that is as the one before": (fields[0], _last_step([fields[0], fields[0]], wb.Exact())),
     }
 
 
