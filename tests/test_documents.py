@@ -77,7 +77,7 @@ def test_the_lines_about_files_for_others_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.long_with("choosing.md")
-@pytest.mark.parametrize("page", ["slices.md", "series.md", "choosing.md"])
+@pytest.mark.parametrize("page", ["slices.md", "series.md", "choosing.md", "weights.md"])
 def test_the_lines_of_a_page_run(page: str) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text(encoding="utf-8"), re.DOTALL)
     exec(compile(code, page, "exec"), {})

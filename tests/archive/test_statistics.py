@@ -239,6 +239,8 @@ def test_wrong_calls_are_refused_in_words():
     particles = wb.compress(wb.synthetic.cosmic_web(n=8), wb.Absolute(0.1))
     with pytest.raises(WorkbenchError, match="the archive holds particles"):
         particles.max()
+    with pytest.raises(WorkbenchError, match="the archive holds a trajectory: use decompress"):
+        wb.compress(wb.Trajectory(np.zeros((2, 5, 3))), wb.Absolute(0.1)).max()
     nothing = wb.compress(np.full((8, 9), np.nan), wb.Absolute(0.1), "staged")
     with pytest.raises(WorkbenchError, match="at least one valid value; got none"):
         nothing.mean()

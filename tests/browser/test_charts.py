@@ -141,20 +141,30 @@ def test_a_chart_is_described_zoomed_by_keys_and_saved(notebook: NotebookPage) -
         assert kind == "png" or all(word in content for word in (b">growth<", b">found<", b"#333333"))
 
 
-def test_tools_of_a_narrow_chart_cover_neither_its_name_nor_its_key(notebook: NotebookPage) -> None:
+def test_tools_of_a_narrow_chart_cover_neither_its_name_nor_its_points(notebook: NotebookPage) -> None:
     notebook.write("narrow.ipynb", WAVES, STYLED, "view")
     notebook.run_all()
     notebook.drawn("canvas.bk-layer")
     frame = notebook.page.locator(".wb-chart-frame")
-    for width, beside in ((330, True), (240, False)):
+    tools, zoom = frame.locator(".wb-chart-tools"), frame.get_by_role("button", name="zoom in")
+    for width, folded in ((330, False), (240, True)):
         notebook.page.mouse.move(0, 0)
         frame.evaluate("(frame, width) => { frame.style.width = `${width}px`; }", width)
         frame.hover()
-        expect(frame.locator(".wb-chart-tools")).to_have_css("opacity", "1")
-        boxes = {part: frame.locator(f".wb-chart-{part}").bounding_box() for part in ("name", "key", "tools", "head")}
-        assert covered(boxes["tools"], boxes["head"]) == beside
-        assert not covered(boxes["tools"], boxes["name"])
-        assert not covered(boxes["tools"], boxes["key"])
+        expect(tools).to_have_css("opacity", "1")
+        boxes = {part: frame.locator(f".wb-chart-{part}").bounding_box() for part in ("name", "key", "plot", "tools")}
+        assert [part for part in ("name", "key", "plot") if covered(boxes["tools"], boxes[part])] == []
+        assert (tools.evaluate("tools => tools.offsetWidth") < 30) == folded
+    tools.hover()   # now they are asked for
+    eventually(lambda: tools.evaluate("tools => tools.offsetWidth") > 150)
+    assert not covered(zoom.bounding_box(), frame.locator(".wb-chart-name").bounding_box())
+    version = notebook.python("bokeh.__version__").strip("'")
+    before = notebook.page.evaluate(ENDS, version)
+    zoom.click()
+    assert notebook.page.evaluate(ENDS, version) != before
+    notebook.page.mouse.move(0, 0)
+    frame.get_by_role("button", name="save as PNG").focus()
+    eventually(lambda: tools.evaluate("tools => tools.offsetWidth") > 150)
     assert not serious_findings(notebook.page, ".wb-chart-frame")
 
 

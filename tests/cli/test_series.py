@@ -54,6 +54,12 @@ def test_snapshots_become_a_series(run: Run, snapshots: str, tmp_path: Path) -> 
     assert "step 1 of run cannot be read" in broken.json["error"]
 
 
+def test_a_series_without_steps_has_none_to_choose(run: Run, snapshots: str, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    assert "states none" in run("compress", snapshots, out, "--series", "--abs", "10 kpc").err
+    assert "a series without steps: append one" in run("decompress", out, tmp_path / "a.npz", "--step", "0").err
+
+
 def test_fields_of_a_pattern_are_gone_on_with(run: Run, tmp_path: Path) -> None:
     pattern, out = tmp_path / "f_*.npy", tmp_path / "run"
     for number in range(2):

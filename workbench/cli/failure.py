@@ -36,16 +36,17 @@ class Parser(argparse.ArgumentParser):
         raise WrongUsage(message, self.short_usage())
 
     def short_usage(self) -> str:
-        """The usage without the options, which fill a screen for some commands, and how to see them.
+        """The usage without the options that may be left out, which fill a screen for some commands, and how to see them.
 
         >>> parser = Parser(prog="workbench info")
         >>> _, _ = parser.add_argument("file"), parser.add_argument("--json")
+        >>> _ = parser.add_argument("-o", required=True)
         >>> print(parser.short_usage(), end="")
-        usage: workbench info [options] file
+        usage: workbench info [options] -o O file
         help: workbench info --help
         """
         formatter = self._get_formatter()
-        formatter.add_usage(None, self._get_positional_actions(), [])
+        formatter.add_usage(None, [each for each in self._actions if each.required or not each.option_strings], [])
         usage = formatter.format_help().rstrip().replace(self.prog, f"{self.prog} [options]", 1)
         return f"{usage}\nhelp: {self.prog} --help\n"
 

@@ -32,6 +32,8 @@ def open_archive_or_step(options: argparse.Namespace) -> Any:
             raise WorkbenchError(f"--step is for series; {options.archive} is one archive: leave it out")
         return open_archive(options)
     series = open_whole(options)
+    if not len(series):
+        raise WorkbenchError(f"{options.archive} is a series without steps: append one by workbench compress --series")
     if options.step is None:
         raise WorkbenchError(f"{options.archive} is a series of {len(series)} steps: choose one by --step N, from 0")
     if not -len(series) <= options.step < len(series):

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 def require_field(archive: Archive) -> None:
     """Refuse archives without a grid of real numbers."""
     if archive.kind != "field":
-        what = archive.content.words if archive.kind == "particles" else f"{archive.attributes.get('dtype')} values"
+        dtype = archive.attributes.get("dtype")
+        what = archive.content.words if dtype is None else f"{dtype} values"
         instead = "count_particles, density, centre_of_mass or halo_masses" if archive.kind == "particles" else "decompress"
         raise WorkbenchError(f"this statistic is of fields of real numbers; the archive holds {what}: use {instead}")
 

@@ -5,6 +5,7 @@ import { GLYPH_HEIGHT, GLYPH_WIDTH, save } from "./chart_saving.js";
 import { drawn, element, pushButton } from "./dom.js";
 
 const ZOOM_STEP = 1.5; // by one press of a button
+const GAP = 2; // pixels between buttons
 
 const BUTTONS = [
   ["+", "zoom in (or drag a box on the chart)", (frame) => frame.zoom(1 / ZOOM_STEP)],
@@ -78,11 +79,12 @@ export class Frame {
     this.makeRoom();
   }
 
-  // The tools are beside the name, or where that leaves them no room, on the plot: they cover neither name nor key.
+  // The tools are beside the name; where that leaves them no room, they are folded, and open below it.
   makeRoom() {
     const taken = (this.state.textContent ? this.state : this.name).getBoundingClientRect().right;
     const room = this.el.getBoundingClientRect().right - taken;
-    this.tools.style.top = `${room < this.tools.offsetWidth ? this.plot.offsetTop : 0}px`;
+    const wide = [...this.tools.children].reduce((sum, button) => sum + button.offsetWidth + GAP, 0);
+    this.tools.classList.toggle("wb-folded", room < wide);
   }
 
   zoom(factor) {

@@ -144,11 +144,13 @@ def reading(errors: TokenErrors, x: float, y: float) -> Reading | None:
 
 
 def side_by_side(run: Run, texts: Texts | None) -> str:
-    """The two texts beside each other as HTML, with tokens marked that differ."""
+    """The two texts beside each other as HTML, with tokens marked that differ; nothing before there are any."""
+    if texts is None:   # nobody has asked for them
+        return ""
     pipeline = run.pipeline
     assert isinstance(pipeline, LanguagePipeline)
-    one, other = ((), ()) if texts is None else (texts.original, texts.changed)
-    ended = [texts is not None and texts.done and not written for written in (one, other)]
+    one, other = texts.original, texts.changed
+    ended = [texts.done and not written for written in (one, other)]
     columns = [
         _column(pipeline, "without the error", one, other, ended[0]), _column(pipeline, "with it", other, one, ended[1]),
     ]
