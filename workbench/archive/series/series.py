@@ -245,14 +245,14 @@ class Series(Sequence[Any]):
 
     def descent(
         self, min_members: int = 20, linking_length: float | None = None, unit: Unit = "spacing", *,
-        keep_members: bool = True,
+        keep_members: bool = True, gap: int = 0,
     ) -> Descent:
         """Which halos of each step become which of the next, from decoded particles; see `wb.descent`.
 
         By default, the linking length is that at which the series keeps clusters: then, this is the descent of the
         originals.
         """
-        return decoded_descent(self, min_members, linking_length, unit, keep_members)
+        return decoded_descent(self, min_members, linking_length, unit, keep_members, gap)
 
     # Checking.
 
