@@ -382,6 +382,40 @@ def test_time_comes_from_the_metadata_or_is_counted(tmp_path: Path) -> None:
     assert counted.times == (0.0, 1.0, 2.0)
 
 
+@pytest.mark.parametrize("kind", ["array", "dataset", "chunked", "of one step"])
+def test_time_comes_from_the_coordinate_of_xarray(tmp_path: Path, kind: str) -> None:
+    xarray = pytest.importorskip("xarray")
+    values = waves(1)[0].values
+
+    def at(time: Any) -> Any:
+        array = xarray.DataArray(values, dims=("y", "x"), coords={"time": time}, name="T")
+        if kind == "chunked":
+            return array.chunk()
+        return array.to_dataset() if kind == "dataset" else array.expand_dims("time") if kind == "of one step" else array
+
+    bound: Any = {"T": wb.Absolute(0.1), "*": wb.Exact()} if kind == "dataset" else wb.Absolute(0.1)
+    series = wb.Series(tmp_path / "numbers", bound)
+    series.append(at(1.5))
+    series.append(at(np.int64(3)), time=3)
+    with pytest.raises(wb.WorkbenchError, match=r"the coordinate time of step 2 is 4, and time= is 3\.5: leave time= out"):
+        series.append(at(4.0), time=3.5)
+    with pytest.raises(wb.WorkbenchError, match="times must rise: step 1 is at 3, and step 2 must be later; got 2"):
+        series.append(at(2.0))
+    series.append(at(np.nan), time=3.5)
+    assert series.times == (1.5, 3.0, 3.5)
+    dates = wb.Series(tmp_path / "dates", bound)
+    for date in ("2020-01-01", "2020-02-01T12"):
+        dates.append(at(np.datetime64(date, "ns")))
+    dates.append(at(np.datetime64("2020-03-01", "s")), time=20000)   # any number may be meant by a date
+    assert dates.times == (18262.0, 18293.5, 20000.0)
+    assert dates.verify().passed
+    counted = wb.Series(tmp_path / "counted", bound)
+    plain = at(0.0).drop_vars("time")
+    for step in (plain, plain):
+        counted.append(step)
+    assert counted.times == (0.0, 1.0)
+
+
 def test_where_prediction_does_not_pay_a_run_ends(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     series = wb.Series(tmp_path / "series", wb.Absolute(1e-3))

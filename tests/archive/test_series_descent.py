@@ -40,9 +40,15 @@ def test_kept_clusters_keep_the_descent(tmp_path: Path, order: str, changing: bo
     assert original.counts["continue"] > 10
     assert series.descent(10).equals(original)
     assert series.descent(10).times == series.times
+    over = series.descent(10, gap=1)
+    assert over.equals(wb.descent(groups, snapshots, series.times, min_members=10, gap=1))
+    assert over.gap == 1
     report = series.verify(snapshots)["descent"]
     assert report.passed
     assert report.figures["descent_links"] > 100
+    assert report.figures["descent_links_over_a_step"] == wb.descent(
+        groups, snapshots, min_members=2, gap=1
+    ).counts["over a gap"] > 0
     if not changing and order == "keep":
         assert "descent" not in series.verify(snapshots, parts=2)   # where no process holds a step
 

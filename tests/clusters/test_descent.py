@@ -14,10 +14,10 @@ from workbench.clusters import Groups
 
 
 class Oracle:
-    """The descent by its definition: halos are sets of ids."""
+    """The descent by its definition: halos are sets of ids, and each is a step and a name."""
 
-    def __init__(self, labels: list, ids: list, min_members: int) -> None:
-        self.steps = []
+    def __init__(self, labels: list, ids: list, min_members: int, gap: int = 0) -> None:
+        self.steps, self.gap = [], gap
         for of, names in zip(labels, ids, strict=True):
             members = {}
             for label, name in zip(of, names, strict=True):
@@ -27,36 +27,40 @@ class Oracle:
     def rank(self, step: int, halo: int) -> tuple:
         return -len(self.steps[step][halo]), halo
 
-    def descendant(self, step: int, halo: int) -> int | None:
-        own, after = self.steps[step][halo], self.steps[step + 1]
-        shared = {name: len(own & other) for name, other in after.items() if own & other}
-        return min(shared, key=lambda name: (-shared[name], self.rank(step + 1, name)), default=None)
+    def descendant(self, step: int, halo: int) -> tuple | None:
+        own = self.steps[step][halo]
+        for after in range(step + 1, min(step + 2 + self.gap, len(self.steps))):
+            shared = {name: len(own & other) for name, other in self.steps[after].items() if own & other}
+            if shared:
+                return after, min(shared, key=lambda name: (-shared[name], self.rank(after, name)))
+        return None
 
     def progenitors(self, step: int, halo: int) -> list:
-        if step == 0:
-            return []
-        found = [name for name in self.steps[step - 1] if self.descendant(step - 1, name) == halo]
-        return sorted(found, key=lambda name: (-self.shared(step, name, halo), self.rank(step - 1, name)))
+        found = [
+            (before, name) for before in range(max(step - 1 - self.gap, 0), step) for name in self.steps[before]
+            if self.descendant(before, name) == (step, halo)
+        ]
+        return sorted(found, key=lambda one: (-one[0], -self.shared(*one, step, halo), self.rank(*one)))
 
-    def shared(self, step: int, before: int, halo: int) -> int:
-        return len(self.steps[step - 1][before] & self.steps[step][halo])
+    def shared(self, before: int, name: int, step: int, halo: int) -> int:
+        return len(self.steps[before][name] & self.steps[step][halo])
 
     def row(self, step: int, halo: int) -> dict:
-        origin = fate = descendant = passed = main = None
+        origin = fate = descendant = passed = main = over = None
         if step:
             before = self.progenitors(step, halo)
-            main = before[0] if before else None
-            most = max((self.shared(step, name, halo) for name in self.steps[step - 1]), default=0)
+            main = before[0][1] if before else None
+            most = max((self.shared(step - 1, name, step, halo) for name in self.steps[step - 1]), default=0)
             origin = "continued" if before else "split off" if 2 * most > len(self.steps[step][halo]) else "formed"
         if step + 1 < len(self.steps):
-            descendant = self.descendant(step, halo)
-            passed = None if descendant is None else self.shared(step + 1, halo, descendant)
-            first = descendant is not None and self.progenitors(step + 1, descendant)[0] == halo
-            fate = "dissolves" if descendant is None else "continues" if first else "merges"
+            fate = "dissolves"
+            if (there := self.descendant(step, halo)) is not None:
+                over, descendant, passed = there[0] - step - 1, there[1], self.shared(step, halo, *there)
+                fate = "continues" if self.progenitors(*there)[0] == (step, halo) else "merges"
         return {
             "step": step, "halo": halo, "members": len(self.steps[step][halo]), "origin": origin, "fate": fate,
             "progenitors": len(self.progenitors(step, halo)), "main_progenitor": main, "descendant": descendant,
-            "passed": passed,
+            "passed": passed, "over": over,
         }
 
     @property
@@ -69,11 +73,11 @@ class Oracle:
     def main_branch(self, step: int, halo: int) -> list[tuple]:
         branch = [(step, halo)]
         while before := self.progenitors(*branch[0]):
-            branch.insert(0, (branch[0][0] - 1, before[0]))
+            branch.insert(0, before[0])
         return branch
 
     def tree(self, step: int, halo: int) -> tuple:
-        return halo, [self.tree(step - 1, before) for before in self.progenitors(step, halo)]
+        return step, halo, [self.tree(*before) for before in self.progenitors(step, halo)]
 
 
 def case(seed: int) -> tuple[list, list, int]:
@@ -106,13 +110,26 @@ def found(labels: list, ids: list, min_members: int, **options: object) -> wb.De
 
 
 def nested(node: dict) -> tuple:
-    return node["halo"], [nested(below) for below in node["progenitors"]]
+    return node["step"], node["halo"], [nested(below) for below in node["progenitors"]]
 
 
-@pytest.mark.parametrize("seed", range(100))
-def test_descent_is_as_defined(seed: int):
-    labels, ids, min_members = case(seed)
-    descent, oracle = found(labels, ids, min_members), Oracle(labels, ids, min_members)
+def dipping(seed: int) -> tuple[list, list, int]:
+    """The same, with halos that are not found at some steps."""
+    (labels, ids, min_members), random = case(seed), np.random.default_rng(seed)
+    hidden = [{label for label in sorted(set(of)) if random.random() < 0.3} for of in labels]
+    labels = [
+        [5000 + name if label in away else label for label, name in zip(of, names, strict=True)]
+        for of, names, away in zip(labels, ids, hidden, strict=True)
+    ]
+    return labels, ids, max(min_members, 2)
+
+
+@pytest.mark.parametrize(
+    ("seed", "gap"), [*((seed, 0) for seed in range(100)), *((seed, 1 + seed % 3) for seed in range(45))]
+)
+def test_descent_is_as_defined(seed: int, gap: int):
+    labels, ids, min_members = dipping(seed) if gap else case(seed)
+    descent, oracle = found(labels, ids, min_members, gap=gap), Oracle(labels, ids, min_members, gap)
     rows = [{name: row[name] for name in row if name not in ("time", "label")} for row in descent.table()]
     assert rows == oracle.rows
     for step, halos in enumerate(oracle.steps):
@@ -120,14 +137,20 @@ def test_descent_is_as_defined(seed: int):
             assert descent.members(halo, step).tolist() == sorted(halos[halo])
             assert [(row["step"], row["halo"]) for row in descent.main_branch(halo, step)] == oracle.main_branch(step, halo)
             assert nested(descent.tree(halo, step)) == oracle.tree(step, halo)
-            assert [(row["halo"], row["shared"]) for row in descent.progenitors(halo, step)] == [
-                (before, oracle.shared(step, before, halo)) for before in oracle.progenitors(step, halo)
+            assert [(row["step"], row["halo"], row["shared"]) for row in descent.progenitors(halo, step)] == [
+                (*before, oracle.shared(*before, step, halo)) for before in oracle.progenitors(step, halo)
             ]
+            after = descent.descendant(halo, step)
+            assert (None if after is None else (after["step"], after["halo"])) == oracle.descendant(step, halo)
     fates, origins = (Counter(row[name] for row in oracle.rows) for name in ("fate", "origin"))
     assert list(descent.counts.values()) == [
         *(fates[kind] for kind in ("continues", "merges", "dissolves")),
         *(origins[kind] for kind in ("split off", "formed")),
+        *([sum(bool(row["over"]) for row in oracle.rows)] if gap else []),
     ]
+    for row in descent.mergers():
+        main = oracle.main_branch(row["step"], row["into"])[-2]
+        assert row["ratio"] == row["members"] / len(oracle.steps[main[0]][main[1]])
     assert len(descent.mergers()) == fates["merges"]
     assert len(descent.splits()) == origins["split off"]
 
@@ -137,6 +160,11 @@ def test_the_cases_have_everything():
     counts = sum((Counter(each.counts) for each in descents), Counter())
     assert min(counts[kind] for kind in ("continue", "merge", "dissolve", "split off", "form")) > 20
     assert any(len(step) == 0 for each in descents for step in each.steps)
+    wide = [found(*dipping(seed), gap=1 + seed % 3) for seed in range(45)]
+    gaps = Counter(int(one) for each in wide for since in each.successions for one in since.over)
+    main = Counter(int(one) for each in wide for since in each.successions for one in since.main_over)
+    assert min(main[over] for over in (1, 2)) > 5
+    assert min(gaps[over] - main[over] for over in (1, 2)) > 2   # those that merge
     assert any(len(set(one.pairs.shared[one.pairs.first == 0].tolist())) < (one.pairs.first == 0).sum()
                for each in descents for one in each.successions)   # ties
 
@@ -155,24 +183,25 @@ def test_the_order_of_particles_changes_nothing(seed: int, random):
     assert difference.branches == difference.whole_branches
 
 
-@given(st.integers(0, 10**6), st.integers(0, 10**6))
+@given(st.integers(0, 10**6), st.integers(0, 10**6), st.sampled_from([0, 1, 2]))
 @settings(max_examples=60, deadline=None)
-def test_differences_are_as_defined(seed: int, other_seed: int):
-    labels, ids, min_members = case(seed)
+def test_differences_are_as_defined(seed: int, other_seed: int, gap: int):
+    labels, ids, min_members = dipping(seed) if gap else case(seed)
     random = np.random.default_rng(other_seed)
     changed = [[0 if random.random() < 0.1 else 1 + label for label in of] for of in labels]
-    first, other = found(labels, ids, min_members), found(changed, ids, min_members)
-    one, two = Oracle(labels, ids, min_members), Oracle(changed, ids, min_members)
+    first, other = (found(each, ids, min_members, gap=gap) for each in (labels, changed))
+    one, two = (Oracle(each, ids, min_members, gap) for each in (labels, changed))
     counts, same = Counter(), [counterparts(*steps) for steps in zip(one.steps, two.steps, strict=True)]
     for row in one.rows:
         if row["descendant"] is None:
             continue
         counts["links"] += 1
         step, halo = row["step"], row["halo"]
-        start, end = same[step].get(halo), same[step + 1].get(row["descendant"])
+        after = step + 1 + row["over"]
+        start, end = same[step].get(halo), same[after].get(row["descendant"])
         if start is None or end is None:
             counts["no counterpart"] += 1
-        elif two.descendant(step, start) != end:
+        elif two.descendant(step, start) != (after, end):
             counts["leads elsewhere"] += 1
         else:
             counts["kept" if two.row(step, start)["fate"] == row["fate"] else "other rank"] += 1
@@ -182,8 +211,8 @@ def test_differences_are_as_defined(seed: int, other_seed: int):
     assert difference.counts == {kind: counts[kind] for kind in difference.counts}
     last = len(labels) - 1
     assert difference.whole_branches == sum(
-        [same[step].get(halo) for step, halo in one.main_branch(last, name)]
-        == [halo for _, halo in two.main_branch(last, same[last][name])] for name in one.steps[last] if name in same[last]
+        [(step, same[step].get(halo)) for step, halo in one.main_branch(last, name)]
+        == two.main_branch(last, same[last][name]) for name in one.steps[last] if name in same[last]
     )
 
 
@@ -253,6 +282,23 @@ def test_a_long_series_has_a_deep_tree():
     assert depth == 2999
 
 
+def test_a_halo_that_is_not_found_at_a_step_goes_on():
+    there, away = [0, 0, 0, 3, 3], [0, 1, 2, 3, 3]
+    groups = [Groups.from_labels(labels, 0.1) for labels in (there, away, there)]
+    assert wb.descent(groups, min_members=2).counts == {
+        "continue": 2, "merge": 0, "dissolve": 1, "split off": 0, "form": 1,
+    }
+    descent = wb.descent(groups, times=[1, 2, 4], min_members=2, gap=1)
+    assert repr(descent).endswith("3 continue, 0 merge, 0 dissolve; 0 split off, 0 form; 1 over a gap)")
+    assert [(row["step"], row["time"], row["halo"]) for row in descent.main_branch(0)] == [(0, 1, 0), (2, 4, 0)]
+    assert descent.descendant(0, 0) == {"step": 2, "time": 4.0, "halo": 0, "members": 3, "shared": 3}
+    assert descent.progenitors(0) == [{"step": 0, "time": 1.0, "halo": 0, "members": 3, "shared": 3}]
+    assert [row["over"] for row in descent.table()] == [1, 0, 0, None, None]
+    assert not descent.equals(wb.descent(groups, min_members=2))
+    long = wb.descent([groups[0], groups[1], groups[1], groups[0]], min_members=2, gap=1)
+    assert long.counts["over a gap"] == 0
+
+
 PAIR = Groups.from_labels([0, 0, 1], 0.1)
 
 
@@ -270,6 +316,7 @@ PAIR = Groups.from_labels([0, 0, 1], 0.1)
     (([PAIR], [[1.0, 2.0, 3.0]]), {}, "the ids of step 0 must be a row of integers; got float64"),
     (([PAIR], [[[1], [2, 3]]]), {}, "the ids of step 0 must be a row of integers"),
     (([PAIR], [wb.Particles([[0.0, 0.0]] * 3)]), {}, "the particles of step 0 have no ids: give ids=None"),
+    (([PAIR],), {"gap": -1}, "gap must be a whole number, between 0 and 16; got -1"),
     (([PAIR],), {"min_members": 0}, "min_members must be a whole number, at least 1; got 0"),
     (([PAIR, PAIR],), {"times": [0, 0]}, "times must be finite numbers that rise"),
     (([PAIR, PAIR],), {"times": [0, float("nan")]}, "times must be finite numbers that rise"),

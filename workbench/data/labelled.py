@@ -95,6 +95,26 @@ def is_labelled(given: Any) -> bool:
     return _package(given) in ("xarray", "pandas", "astropy", "pint", "unyt") and hasattr(given, "shape")
 
 
+def time_coordinate(given: Any) -> tuple[float, bool] | None:
+    """The coordinate `time` of an array or a dataset of xarray, if it is one number or date, and whether it is a number.
+
+    Dates are days since 1970, differences of dates are days.
+
+    >>> time_coordinate(np.zeros(3)) is None
+    True
+    """
+    if _package(given) != "xarray" or "time" not in getattr(given, "coords", ()) or given["time"].size != 1:
+        return None
+    value = np.asarray(given["time"].data).reshape(())
+    is_number = value.dtype.kind in "iuf"
+    if value.dtype.kind in "mM":
+        since = np.datetime64("1970-01-01", "D").astype(value.dtype) if value.dtype.kind == "M" else value.dtype.type(0)
+        value = (value - since) / np.timedelta64(1, "D")
+    elif not is_number:
+        return None
+    return (float(value), is_number) if math.isfinite(value) else None
+
+
 def width_in_file(dtype: np.dtype, metadata: Any) -> int:
     """The bytes of one value of a field as its file stored it: fewer than those of the value where it was packed.
 

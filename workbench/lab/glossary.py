@@ -129,6 +129,9 @@ _WORDS: Mapping[str, str] = {
     "layer": "all marks of one kind over the pictures, such as halos or missing links",
     "limit ranges": "protection: values beyond the range of the run without the error, a fifth wider, are brought back",
     "line of sight": "the axis along which particles are seen",
+    "links pass over": (
+        "so many steps, at most, at which a halo is not found: its descendant is looked for in those after them"
+    ),
     "linking length": "particles at most this far apart are friends; it is written b, and often given in mean spacings",
     "locked limits": "original and decoded have the same colours for the same values",
     "log colours": "colours follow the logarithm of the value",

@@ -10,7 +10,9 @@ import pytest
 
 import workbench as wb
 from workbench.charts.description import Rule
+from workbench.clusters import Groups
 from workbench.lab.series_panel.drawing import ALONE, OF_MAIN, OF_OTHERS
+from workbench.lab.series_panel.halos import Followed
 from workbench.lab.series_panel.panel import SeriesPanel
 
 TIMES = [0.6, 0.8, 1.0]
@@ -135,3 +137,48 @@ def test_what_is_refused(series: wb.Series, snapshots: list[wb.Particles], tmp_p
     fields.append(np.zeros(100), 0.0)
     with pytest.raises(wb.WorkbenchError, match="the clusters panel needs particles"):
         wb.lab.clusters(fields)
+
+
+@pytest.mark.parametrize("gap", [0, 1, 2])
+def test_the_family_of_a_halo_is_that_of_its_tree(gap: int) -> None:
+    random = np.random.default_rng(gap)
+    labels = random.integers(0, 12, (7, 120))
+    for at in range(1, 7):   # most stay where they are; some halos are not found
+        labels[at] = np.where(random.random(120) < 0.96, labels[at - 1], labels[at])
+    labels = np.where(random.random((7, 12))[np.arange(7)[:, None], labels] < 0.3, np.arange(200, 320), labels)
+    descent = wb.descent([Groups.from_labels(row, 0.1) for row in labels], min_members=3, gap=gap)
+    followed = Followed(descent, (), ())
+    for at, step in enumerate(descent.steps):
+        for number, halo in enumerate(step.halos.tolist()):
+            waiting, tree = [descent.tree(halo, at)], set()
+            while waiting:
+                node = waiting.pop()
+                tree.add((node["step"], node["halo"]))
+                waiting += node["progenitors"]
+            branch = {(row["step"], row["halo"]) for row in descent.main_branch(halo, at)}
+            here = {"step": at, "halo": halo}
+            while (after := descent.descendant(here["halo"], here["step"])) is not None:
+                branch.add((after["step"], after["halo"]))
+                here = after
+            for other, names in enumerate(each.halos for each in descent.steps):
+                main, others = followed.family(at, number, other)
+                assert ({(other, int(names[main]))} if main >= 0 else set()) == {one for one in branch if one[0] == other}
+                assert {(other, int(names[one])) for one in others} == {one for one in tree - branch if one[0] == other}
+    assert (descent.counts.get("over a gap", 0) > 3) == (gap > 0)
+
+
+def test_links_over_a_gap_are_shown(series: wb.Series, snapshots: list[wb.Particles]) -> None:
+    with wb.lab.clusters(series, snapshots, min_members=30, gap=1) as panel:
+        panel.wait()
+        original = panel.result["descents"].original.descent
+        facts = {fact.name: fact.value for fact in panel.shown.facts}
+        assert original.gap == 1
+        assert facts["over a gap"] == str(original.counts["over a gap"])
+        assert panel.code().count("gap=1") == 2
+        panel.change(step=0)
+        panel.wait()
+        told = [row[3] for row in panel.shown.tables["halos"].rows]
+        assert sum(goes.endswith(" 2 steps on") for goes in told) == original.counts["over a gap"] > 0
+        panel.change(gap=0)
+        panel.wait()
+        assert "over a gap" not in {fact.name for fact in panel.shown.facts}

@@ -47,6 +47,7 @@ class Appending:
     steps: Steps
     requested: Requested
     run: Run
+    coordinate: tuple[float, bool] | None = None   # of what is given: a time, and whether it is a number
 
     def append(self, given: Any, time: Any, metadata: Mapping[str, Any] | None) -> None:
         """Write the archive of one more step."""
@@ -64,6 +65,9 @@ class Appending:
         if before is not None:
             require_alike(given, before.archive, number)
         known = metadata if metadata is not None else {} if isinstance(given, Dataset) else given.metadata
+        if self.coordinate is not None:
+            _require_agreement(number, time, *self.coordinate)
+            known = {"time": self.coordinate[0], **known}
         about = self._about(number, before, *_time(number, time, known, None if before is None else before.about))
         run = replace(self.run, out=self.steps.path(number))
         if isinstance(given, Dataset):
@@ -223,6 +227,15 @@ def _time(number: int, given: Any, metadata: Mapping[str, Any], before: About | 
             f"{float(found):.9g}: append steps in the order of their times"
         )
     return float(found), counted
+
+
+def _require_agreement(number: int, given: Any, coordinate: float, is_number: bool) -> None:
+    """Refuse a time that is not that of the array; those of dates may be in any unit."""
+    if is_number and _is_number(given) and float(given) != coordinate:
+        raise WorkbenchError(
+            f"the coordinate time of step {number} is {coordinate:.9g}, and time= is {float(given):.9g}: leave time= out, "
+            'or drop the coordinate, step.drop_vars("time")'
+        )
 
 
 def _stated_time(metadata: Mapping[str, Any]) -> Any:

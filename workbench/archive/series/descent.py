@@ -26,17 +26,18 @@ from workbench.metrics.report import Check, Report
 if TYPE_CHECKING:
     from workbench.archive.series.series import Series
 
+GAP = 1   # steps that links pass over where the descent is verified; those to the next step are compared, too
 Sets = Iterator[tuple[Groups, np.ndarray | None]]   # of each step: its groups, and ids if there are any
 
 
 def decoded_descent(
-    series: Series, min_members: int, linking_length: float | None, unit: Unit, keep_members: bool
+    series: Series, min_members: int, linking_length: float | None, unit: Unit, keep_members: bool, gap: int
 ) -> Descent:
     """The descent of the decoded particles; by default, at the linking length at which clusters are kept."""
     archives = _archives(series)
     lengths = [_kept_length(*numbered) for numbered in enumerate(archives)] if linking_length is None else None
     sets = _decoded(archives, lengths or [linking_length] * len(archives), "length" if lengths else unit)
-    return followed(sets, series.times, min_members, keep_members)
+    return followed(sets, series.times, min_members, keep_members, gap)
 
 
 def verified_descent(series: Series, originals: Sequence[Any]) -> dict[str, Report]:
@@ -49,15 +50,18 @@ def verified_descent(series: Series, originals: Sequence[Any]) -> dict[str, Repo
     for number in range(min(len(one) for one, _, _ in promised)):
         lengths = [one[number] for one, _, _ in promised]
         least = max(2, *(members for _, _, members in promised))
-        here = followed(_decoded(archives, lengths, "length"), series.times, least, keep_members=False)
-        there = followed(_original(archives, originals, lengths), series.times, least, keep_members=False)
+        sets = _decoded(archives, lengths, "length"), _original(archives, originals, lengths)
+        here, there = (followed(each, series.times, least, keep_members=False, gap=GAP) for each in sets)
         if not here.equals(there):
             raise GuaranteeBroken(
                 f"the descent of groups of at least {least} members at linking length {lengths[-1]:.6g} is not that of the "
                 f"originals: {here!r} instead of {there!r}"
             )
         links = sum(int((one.descendant >= 0).sum()) for one in here.successions)
-        figures = {"steps": len(series), "groups_followed": sum(map(len, here.steps)), "descent_links": links}
+        figures = {
+            "steps": len(series), "groups_followed": sum(map(len, here.steps)), "descent_links": links,
+            "descent_links_over_a_step": here.counts["over a gap"],
+        }
         name = "descent" if len(promised[0][0]) == 1 else f"descent at {lengths[-1]:.6g}"
         reports[name] = Report("the descent and that of the originals", figures, checks=(Check("descent_differs", 0, 0),))
     return reports

@@ -37,6 +37,7 @@ from workbench.clusters.friends import Unit
 from workbench.codecs import Codec
 from workbench.data import Particles
 from workbench.data.ids import common, row_of_ids
+from workbench.data.labelled import time_coordinate
 from workbench.data.summary_html import size
 from workbench.errors import GuaranteeBroken, WorkbenchError, briefly
 from workbench.guarantees import Bound
@@ -120,11 +121,13 @@ class Series(Sequence[Any]):
         """Compress one more step, checked like any archive, and return its archive.
 
         `step` is all that `wb.compress` takes. `time` must rise; without it, it is that in the metadata of the step
-        (`time`, or the scale factor of its `redshift`), and where no step has any, steps are counted. The other arguments
-        are those of `wb.compress`; a run on workers that was killed is gone on with by the same call.
+        (`time`, or the scale factor of its `redshift`) or the coordinate `time` of an array or a dataset of xarray, and
+        where no step has any, steps are counted. The other arguments are those of `wb.compress`; a run on workers that was
+        killed is gone on with by the same call.
         """
         with self._writing() as requested:
-            appending = Appending(self._steps, requested, Run(None, False, client, parts, scratch, progress))
+            run = Run(None, False, client, parts, scratch, progress)
+            appending = Appending(self._steps, requested, run, time_coordinate(step))
             if is_dataset(step) or isinstance(requested.bound, Mapping) or (data := single(step)) is None:
                 with opened_dataset(step) as dataset:
                     appending.append(dataset, time, metadata)
@@ -245,14 +248,14 @@ class Series(Sequence[Any]):
 
     def descent(
         self, min_members: int = 20, linking_length: float | None = None, unit: Unit = "spacing", *,
-        keep_members: bool = True,
+        keep_members: bool = True, gap: int = 0,
     ) -> Descent:
         """Which halos of each step become which of the next, from decoded particles; see `wb.descent`.
 
         By default, the linking length is that at which the series keeps clusters: then, this is the descent of the
         originals.
         """
-        return decoded_descent(self, min_members, linking_length, unit, keep_members)
+        return decoded_descent(self, min_members, linking_length, unit, keep_members, gap)
 
     # Checking.
 

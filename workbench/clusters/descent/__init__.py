@@ -18,12 +18,14 @@ from workbench.clusters.descent.step import checked_ids, checked_times
 from workbench.clusters.groups import Groups
 from workbench.errors import WorkbenchError, briefly
 
+MOST_GAP = 16   # steps passed over, each of which is one more in memory
+
 __all__ = ["Descent", "DescentDifferences", "Following", "descent", "followed"]
 
 
 def descent(
     groups: Iterable[Groups], ids: Iterable[Any] | None = None, times: Sequence[float] | None = None, min_members: int = 20,
-    *, keep_members: bool = True,
+    *, keep_members: bool = True, gap: int = 0,
 ) -> Descent:
     """Which halos of each step become which halos of the next, by the particles that they share.
 
@@ -32,7 +34,8 @@ def descent(
     particle i is the same one at all steps. Both may be iterators: two steps are in memory at a time, and the ids of the
     members of all halos, unless `keep_members` is false. `times` rise; by default, they are the numbers of the steps.
 
-    Links join successive steps only: a halo that has fewer than `min_members` at one step dissolves, and forms again.
+    Links join successive steps: a halo that has fewer than `min_members` at one step dissolves, and forms again. With a
+    `gap`, links pass over up to so many steps at which a halo is not found, and one more step is in memory for each.
 
     >>> early, late = Groups.from_labels([0, 0, 0, 1, 1, 2], 0.2), Groups.from_labels([0, 0, 0, 0, 0, 1], 0.2)
     >>> found = descent([early, late], times=[0.5, 1.0], min_members=2)
@@ -41,14 +44,17 @@ def descent(
     >>> [(row["halo"], row["members"], row["shared"]) for row in found.progenitors(0)]
     [(0, 3, 3), (3, 2, 2)]
     """
-    return followed(_together(groups, ids), times, min_members, keep_members)
+    return followed(_together(groups, ids), times, min_members, keep_members, gap)
 
 
 def followed(
-    steps: Iterable[tuple[Groups, Any]], times: Sequence[float] | None, min_members: int, keep_members: bool
+    steps: Iterable[tuple[Groups, Any]], times: Sequence[float] | None, min_members: int, keep_members: bool, gap: int = 0
 ) -> Descent:
     """The descent from the groups of each step, each with the ids of its particles, or None."""
-    following = Following(whole_number("min_members", min_members, least=1), flag("keep_members", keep_members))
+    following = Following(
+        whole_number("min_members", min_members, least=1), flag("keep_members", keep_members),
+        whole_number("gap", gap, least=0, most=MOST_GAP),
+    )
     known = None if times is None else checked_times(times)
     count = particles = 0
     for step, (found, given) in enumerate(steps):

@@ -1,7 +1,8 @@
 """A merger tree as branches with a place each, so that no branch crosses another one.
 
 A branch is a halo with its main progenitors; it ends where it merges into its parent. On either side of its parent, a
-branch that merges earlier lies nearer, so that a later one passes where the earlier one is no more.
+branch that merges earlier lies nearer, so that a later one passes where the earlier one is no more. At steps that a link
+passes over, a branch has the number NOBODY, and as many members as before.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from workbench.clusters.descent.result import Descent
+from workbench.clusters.descent.step import NOBODY
 
 GAP = 0.14   # between branches, in widths of the widest
 
@@ -31,7 +33,7 @@ class Branch:
 
     @property
     def last(self) -> int:
-        """The last step at which it is a halo of its own."""
+        """The last step before it is its parent, or ends."""
         return self.first + len(self.numbers) - 1
 
     def width(self, widest: int) -> np.ndarray:
@@ -41,7 +43,7 @@ class Branch:
 
 def branches_of(descent: Descent, at: int, number: int, most: int) -> tuple[list[Branch], int]:
     """The main branch of a halo and the largest that merge, each after its parent; and how many others there are."""
-    trunk = _branch(descent, at, number, None)
+    trunk = _branch(descent, at, number, None, at)
     found, grown, seen = [trunk], trunk, 0
     waiting: list[tuple[int, int, Branch]] = []   # those with most members first
     while True:
@@ -71,22 +73,23 @@ def spread(trunk: Branch, widest: int, sides: Mapping[tuple[int, int], int]) -> 
     return -down, up
 
 
-def _branch(descent: Descent, at: int, number: int, parent: Branch | None) -> Branch:
-    numbers = [number]
-    while at and (number := int(descent.successions[at - 1].main[number])) >= 0:
-        at -= 1
-        numbers.append(number)
-    numbers.reverse()
-    members = np.array([descent.steps[at + k].members[each] for k, each in enumerate(numbers)])
-    return Branch(at, numbers, members, parent)
+def _branch(descent: Descent, at: int, number: int, parent: Branch | None, until: int) -> Branch:
+    """The main branch of a halo up to the step `until`, at which it may not be found."""
+    numbers, members = [NOBODY] * (until - at), [int(descent.steps[at].members[number])] * (until - at + 1)
+    numbers.insert(0, number)
+    for place, each in descent.main_progenitors(at, number):
+        own = int(descent.steps[place].members[each])
+        numbers[:0], members[:0] = [each, *[NOBODY] * (at - place - 1)], [own] * (at - place)
+        at = place
+    return Branch(at, numbers, np.array(members), parent)
 
 
 def _joining(descent: Descent, branch: Branch) -> list[Branch]:
     """The branches that merge into this one."""
     return [
-        _branch(descent, branch.first + k - 1, int(each), branch)
-        for k, number in enumerate(branch.numbers) if branch.first + k
-        for each in descent.successions[branch.first + k - 1].progenitors_of(number)[1:]
+        _branch(descent, place, each, branch, at - 1)
+        for at, number in enumerate(branch.numbers, branch.first) if number != NOBODY
+        for place, each in descent.progenitors_of(at, number)[1:]
     ]
 
 

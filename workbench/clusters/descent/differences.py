@@ -8,6 +8,7 @@ exactly if it was before.
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -84,7 +85,7 @@ def differences(first: Descent, other: Descent) -> DescentDifferences:
     counterparts = tuple(_counterparts(*steps) for steps in zip(first.steps, other.steps, strict=True))
     links, added = [], []
     for at, (one, two) in enumerate(zip(first.successions, other.successions, strict=True)):
-        kinds = _kinds(one, two, counterparts[at], counterparts[at + 1])
+        kinds = _kinds(one, two, counterparts[at], counterparts[at + 1 :])
         links.append(kinds)
         added.append(int((two.descendant != NOBODY).sum() - ((kinds == KEPT) | (kinds == RANK)).sum()))
     whole = _whole(first, other, links, counterparts)
@@ -105,16 +106,20 @@ def _counterparts(one: StepHalos, other: StepHalos) -> np.ndarray:
     return np.where(found.matched, found.counterpart, NOBODY)
 
 
-def _kinds(one: Succession, two: Succession, before: np.ndarray, after: np.ndarray) -> np.ndarray:
-    """The kind of the link of each halo."""
+def _kinds(one: Succession, two: Succession, before: np.ndarray, after: Sequence[np.ndarray]) -> np.ndarray:
+    """The kind of the link of each halo; `after` has the counterparts at the steps that follow."""
     linked = np.flatnonzero(one.descendant != NOBODY)
     kinds = np.full(len(before), NO_LINK, np.uint8)
-    start, end = before[linked], after[one.descendant[linked]]
+    start, end = before[linked], np.full(len(linked), NOBODY)
+    for over in np.unique(one.over[linked]).tolist():
+        these = one.over[linked] == over
+        end[these] = after[over][one.descendant[linked[these]]]
     there = (start != NOBODY) & (end != NOBODY)
     kinds[linked] = NO_HALO
     linked, start, end = linked[there], start[there], end[there]
     merges = (one.fate[linked] == MERGES) != (two.fate[start] == MERGES)
-    kinds[linked] = np.where(two.descendant[start] != end, ELSEWHERE, np.where(merges, RANK, KEPT))
+    elsewhere = (two.descendant[start] != end) | (two.over[start] != one.over[linked])
+    kinds[linked] = np.where(elsewhere, ELSEWHERE, np.where(merges, RANK, KEPT))
     return kinds
 
 
@@ -122,12 +127,14 @@ def _whole(
     first: Descent, other: Descent, links: list[np.ndarray], counterparts: tuple[np.ndarray, ...]
 ) -> np.ndarray:
     """Whether the main branch of each halo of the last step is the same in both, down to where it begins."""
-    whole = counterparts[0] != NOBODY
+    whole = [counterparts[0] != NOBODY]
     for at, (one, two) in enumerate(zip(first.successions, other.successions, strict=True)):
         ends = counterparts[at + 1] == NOBODY
         main, begins = one.main, one.main == NOBODY
         both_begin = begins & ~ends & (two.main[counterparts[at + 1]] == NOBODY) if len(two.main) else begins & ~ends
         goes_on = np.zeros(len(main), bool)
-        goes_on[~begins] = (links[at][main[~begins]] == KEPT) & whole[main[~begins]]
-        whole = (goes_on | both_begin) & ~ends
-    return whole
+        for over in np.unique(one.main_over[~begins]).tolist():
+            these = np.flatnonzero(~begins & (one.main_over == over))
+            goes_on[these] = (links[at - over][main[these]] == KEPT) & whole[at - over][main[these]]
+        whole.append((goes_on | both_begin) & ~ends)
+    return whole[-1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,8 @@ SHOWN = 24   # steps in the table of a notebook
 class Descent:
     """Halos of at least `min_members` at each of the `steps`, and `successions` from each step to the next.
 
-    A halo is named by its step and the smallest id of its members. A step is a number, from the end if it is negative.
+    Links pass over up to `gap` steps at which a halo is not found. A halo is named by its step and the smallest id of its
+    members. A step is a number, from the end if it is negative.
 
     >>> from workbench.clusters import Groups
     >>> import workbench as wb
@@ -41,6 +43,7 @@ class Descent:
     steps: tuple[StepHalos, ...]
     successions: tuple[Succession, ...]
     min_members: int
+    gap: int = 0
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -57,13 +60,17 @@ class Descent:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many halos continue as main progenitors, merge and dissolve, and how many split off and form, in all."""
+        """How many halos continue as main progenitors, merge and dissolve, and how many split off and form, in all.
+
+        With a gap, also how many links pass over a step.
+        """
         fates, origins = (
             np.bincount(np.concatenate([[], *(getattr(each, name) for each in self.successions)]).astype(int), minlength=3)
             for name in ("fate", "origin")
         )
         kinds = "continue", "merge", "dissolve", "split off", "form"
-        return dict(zip(kinds, [*fates.tolist(), *origins.tolist()[1:]], strict=True))
+        passed = {"over a gap": sum(int((one.over > 0).sum()) for one in self.successions)} if self.gap else {}
+        return dict(zip(kinds, [*fates.tolist(), *origins.tolist()[1:]], strict=True)) | passed
 
     def largest(self, most: int = 10, step: int = -1) -> list[int]:
         """The names of the largest halos of a step."""
@@ -78,23 +85,24 @@ class Descent:
         return at.ids[at.starts[number] : at.starts[number + 1]]
 
     def progenitors(self, halo: int, step: int = -1) -> list[dict[str, Any]]:
-        """The halos of the step before whose descendant this one is, the main progenitor first."""
+        """The halos of the step before whose descendant this one is, the main progenitor first; last those over a gap."""
         at = self.place(step)
         return [row for _, row in self._progenitors(at, self.steps[at].number(halo))]
 
     def descendant(self, halo: int, step: int = -1) -> dict[str, Any] | None:
-        """The halo of the next step that has most members of this one; None if there is none."""
+        """The halo of the next step, or over a gap, that has most members of this one; None if there is none."""
         at = self.place(step)
         number = self.steps[at].number(halo)
         if at == len(self) - 1 or (next_one := int(self.successions[at].descendant[number])) == NOBODY:
             return None
-        return self._row(at + 1, next_one, int(self.successions[at].passed[number]))
+        until = self.successions[at]
+        return self._row(at + 1 + int(until.over[number]), next_one, int(until.passed[number]))
 
     def main_branch(self, halo: int, step: int = -1) -> list[dict[str, Any]]:
         """A halo and its main progenitors, the earliest first; `shared` with the next of the branch."""
         at = self.place(step)
         rows = [self._row(at, self.steps[at].number(halo))]
-        for place, number in self._main_progenitors(at, self.steps[at].number(halo)):
+        for place, number in self.main_progenitors(at, self.steps[at].number(halo)):
             rows.append(self._row(place, number, int(self.successions[place].passed[number])))
         return rows[::-1]
 
@@ -107,20 +115,21 @@ class Descent:
             place, number, node = waiting.pop()
             found = self._progenitors(place, number)
             node["progenitors"] = [row for _, row in found]
-            waiting += [(place - 1, each, row) for each, row in found]
+            waiting += [(row["step"], each, row) for each, row in found]
         return top
 
     def mergers(self, least_ratio: float = 0.0) -> list[dict[str, Any]]:
         """Every halo that merges, and `into` which halo; `ratio` compares its members with those of the main progenitor."""
         rows = []
         for at, one in enumerate(self.successions):
-            before, after = self.steps[at], self.steps[at + 1]
+            before = self.steps[at]
             for number in np.flatnonzero(one.fate == MERGES).tolist():
-                into = int(one.descendant[number])
-                ratio = float(before.members[number] / before.members[one.main[into]])
+                into, there = int(one.descendant[number]), at + 1 + int(one.over[number])
+                after, (main_at, main) = self.steps[there], next(self.main_progenitors(there, into))
+                ratio = float(before.members[number] / self.steps[main_at].members[main])
                 if ratio >= least_ratio:
                     rows.append({
-                        "step": at + 1, "time": after.time, "halo": int(before.halos[number]),
+                        "step": there, "time": after.time, "halo": int(before.halos[number]),
                         "members": int(before.members[number]), "into": int(after.halos[into]),
                         "shared": int(one.passed[number]), "ratio": ratio,
                     })
@@ -147,12 +156,17 @@ class Descent:
         """
         _require_descent(other)
         return (
-            self.min_members == other.min_members and len(self) == len(other)
+            (self.min_members, self.gap, len(self)) == (other.min_members, other.gap, len(other))
             and all(map(_same_step, self.steps, other.steps))
             and all(
                 np.array_equal(getattr(one.pairs, name), getattr(two.pairs, name))
                 for one, two in zip(self.successions, other.successions, strict=True)
                 for name in ("first", "second", "shared")
+            )
+            and all(
+                np.array_equal(getattr(one, name), getattr(two, name))
+                for one, two in zip(self.successions, other.successions, strict=True)
+                for name in ("descendant", "passed", "over", "main", "main_over")   # those over a gap
             )
         )
 
@@ -176,8 +190,8 @@ class Descent:
         """One row for each halo of each step, the largest first; None where there is no other halo.
 
         `origin` says where it comes from (continued, split off, formed), `fate` what becomes of it (continues, merges,
-        dissolves), and `passed` how many particles its descendant gets; `label` is that in the groups. The first step has
-        no origins, the last no fates.
+        dissolves), and `passed` how many particles its descendant gets, `over` how many steps at which it is not found;
+        `label` is that in the groups. The first step has no origins, the last no fates.
         """
         return [row for at in range(len(self)) for row in self._table(at)]
 
@@ -194,15 +208,23 @@ class Descent:
 
     def _progenitors(self, at: int, number: int) -> list[tuple[int, dict[str, Any]]]:
         """The numbers and the rows of the progenitors of a halo, the main one first."""
-        if not at:
-            return []
-        since = self.successions[at - 1]
-        return [(each, self._row(at - 1, each, int(since.passed[each]))) for each in since.progenitors_of(number).tolist()]
+        return [
+            (each, self._row(place, each, int(self.successions[place].passed[each])))
+            for place, each in self.progenitors_of(at, number)
+        ]
 
-    def _main_progenitors(self, at: int, number: int) -> Iterator[tuple[int, int]]:
+    def progenitors_of(self, at: int, number: int) -> list[tuple[int, int]]:
+        """The steps and numbers of the progenitors of a halo, the main one first; those over a gap come last."""
+        places = range(at - 1, max(at - 2 - self.gap, -1), -1)
+        return [
+            (place, each) for place in places
+            for each in self.successions[place].linked_to(number, at - 1 - place).tolist()
+        ]
+
+    def main_progenitors(self, at: int, number: int) -> Iterator[tuple[int, int]]:
         """Steps and numbers of the main progenitors, the latest first."""
-        while at and (number := int(self.successions[at - 1].main[number])) != NOBODY:
-            at -= 1
+        while at and (main := int(self.successions[at - 1].main[number])) != NOBODY:
+            at, number = at - 1 - int(self.successions[at - 1].main_over[number]), main
             yield at, number
 
     def _row(self, at: int, number: int, shared: int | None = None) -> dict[str, Any]:
@@ -216,16 +238,17 @@ class Descent:
         until = self.successions[at] if at < len(self.successions) else None
         for number in range(len(step)):
             row = {**self._row(at, number), "label": int(step.labels[number]), "origin": None, "progenitors": 0,
-                   "main_progenitor": None, "fate": None, "descendant": None, "passed": None}
+                   "main_progenitor": None, "fate": None, "descendant": None, "passed": None, "over": None}
             if since is not None:
                 row |= {"origin": ORIGINS[since.origin[number]], "progenitors": int(since.progenitors[number])}
-                if since.main[number] != NOBODY:
-                    row["main_progenitor"] = int(self.steps[at - 1].halos[since.main[number]])
+                for place, main in itertools.islice(self.main_progenitors(at, number), 1):
+                    row["main_progenitor"] = int(self.steps[place].halos[main])
             if until is not None:
                 row["fate"] = FATES[until.fate[number]]
                 if until.descendant[number] != NOBODY:
-                    row["descendant"] = int(self.steps[at + 1].halos[until.descendant[number]])
-                    row["passed"] = int(until.passed[number])
+                    over = int(until.over[number])
+                    row["descendant"] = int(self.steps[at + 1 + over].halos[until.descendant[number]])
+                    row |= {"passed": int(until.passed[number]), "over": over}
             yield row
 
     @property
@@ -233,9 +256,10 @@ class Descent:
         counts = self.counts
         ends = f"{len(self.steps[0]):,} at first, {len(self.steps[-1]):,} at last"
         fates = ", ".join(f"{counts[fate]:,} {fate}" for fate in ("continue", "merge", "dissolve"))
+        passed = f"; {counts['over a gap']:,} over a gap" if self.gap else ""
         return (
             f"{len(self)} step{'s' * (len(self) > 1)}, halos of at least {self.min_members:,}: {ends}; {fates}; "
-            f"{counts['split off']:,} split off, {counts['form']:,} form"
+            f"{counts['split off']:,} split off, {counts['form']:,} form{passed}"
         )
 
     def __repr__(self) -> str:

@@ -15,7 +15,8 @@ from workbench.clusters.descent.result import Descent
 from workbench.clusters.descent.step import NOBODY
 
 MAIN, MERGING, BROKEN = ("main branch", "#2f7fc1"), ("branches that merge", "#1a9070"), ("broken links", "#d0600f")
-LOOKS = MAIN, MERGING, BROKEN
+OVER = ("links over a gap", "#b9a9dc")
+LOOKS = MAIN, MERGING, OVER, BROKEN
 CURVE = (1 - np.cos(np.linspace(0, np.pi, 13))) / 2   # from a branch to its parent
 HEIGHT = 90, 160, 560   # pixels: of the widest branch, and the least and the most of all
 MARK = 4.0
@@ -79,7 +80,7 @@ def _both(tree: _Tree, at: int, number: int, other: Descent, most: int) -> list[
     back = other.differences(tree.descent)
     counterparts = {
         (step, one): (step, int(there.counterparts[step][one]))
-        for branch in tree.branches for step, one in enumerate(branch.numbers, branch.first)
+        for branch in tree.branches for step, one in enumerate(branch.numbers, branch.first) if one != NOBODY
     }
     trees = [replace(tree, links=there.links, counterparts=counterparts)]
     found = int(there.counterparts[at][number])
@@ -92,25 +93,42 @@ def _drawn(tree: _Tree, branch: Branch, widest: int, base: float) -> Iterator[Pa
     """The links of a branch as bands, those in a row that have one look together, and a mark for each of its halos."""
     times, steps = tree.descent.times, range(branch.first, branch.last + 1)
     centre, half = base + branch.place, branch.width(widest) / 2
+    looks = _looks(tree, branch)
     pieces = [
-        (np.array(times[step : step + 2]), np.full(2, centre), half[k : k + 2], _kind(tree, step, branch.numbers[k]))
+        (np.array(times[step : step + 2]), np.full(2, centre), half[k : k + 2], looks[k])
         for k, step in enumerate(steps[:-1])
     ]
     if branch.parent is not None:
-        pieces.append(_joining(tree, branch, half[-1], centre, base + branch.parent.place, widest))
-    look = MAIN if branch.parent is None else MERGING
-    for broken, run in itertools.groupby(pieces, key=lambda piece: piece[3] not in (KEPT, NO_LINK)):
-        x, y, width, _ = (np.concatenate([np.atleast_1d(each) for each in column]) for column in zip(*run, strict=True))
-        name, colour = BROKEN if broken else look
+        pieces.append((*_joining(tree, branch, half[-1], centre, base + branch.parent.place, widest), looks[-1]))
+    for (name, colour), run in itertools.groupby(pieces, key=lambda piece: piece[3]):
+        x, y, width = (np.concatenate(column) for column in list(zip(*run, strict=True))[:3])
         yield Band(name, x, y - width, y + width, colour, opacity=1.0)
-    tooltips = [_tooltip(tree, step, number) for step, number in zip(steps, branch.numbers, strict=True)]
-    row = np.full(len(steps), centre)
-    yield Series("", times[branch.first : branch.last + 1], row, look[1], None, "circle", size=MARK, tooltips=tooltips)
+    found = [(step, number) for step, number in zip(steps, branch.numbers, strict=True) if number != NOBODY]
+    colour = (MAIN if branch.parent is None else MERGING)[1]
+    tooltips = [_tooltip(tree, step, number) for step, number in found]
+    at = [times[step] for step, _ in found]
+    yield Series("", at, np.full(len(found), centre), colour, None, "circle", size=MARK, tooltips=tooltips)
+
+
+def _looks(tree: _Tree, branch: Branch) -> list[tuple[str, str]]:
+    """The look of the link from each step of a branch: broken, over a gap, or that of the branch."""
+    own = MAIN if branch.parent is None else MERGING
+    looks: list[tuple[str, str]] = []
+    for step, number in enumerate(branch.numbers, branch.first):
+        if number == NOBODY:
+            looks.append(looks[-1])
+        elif step == len(tree.descent) - 1:   # from which no link leads
+            looks.append(own)
+        elif _kind(tree, step, number) not in (KEPT, NO_LINK):
+            looks.append(BROKEN)
+        else:
+            looks.append(OVER if tree.descent.successions[step].over[number] else own)
+    return looks
 
 
 def _joining(
     tree: _Tree, branch: Branch, half: float, centre: float, parent: float, widest: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The last link of a branch, along a curve to the edge of its parent."""
     assert branch.parent is not None
     step = branch.last
@@ -118,7 +136,7 @@ def _joining(
     edge = max(branch.parent.width(widest)[step + 1 - branch.parent.first] / 2 - half, 0.0)
     along = np.linspace(start, end, len(CURVE))
     across = centre + (parent + branch.side * edge - centre) * CURVE
-    return along, across, np.full(len(CURVE), half), _kind(tree, step, branch.numbers[-1])
+    return along, across, np.full(len(CURVE), half)
 
 
 def _kind(tree: _Tree, step: int, number: int) -> int:
@@ -130,7 +148,10 @@ def _tooltip(tree: _Tree, step: int, number: int) -> str:
     of = tree.descent.steps[step]
     when = f"step {step}, {tree.descent.unit_of_time} {of.time:.4g}"
     told = f"{when}: halo {of.halos[number]}, {of.members[number]:,} members"
-    kind = _kind(tree, step, number) if step < len(tree.descent) - 1 else NO_LINK
+    if step == len(tree.descent) - 1:
+        return told
+    kind, over = _kind(tree, step, number), int(tree.descent.successions[step].over[number])
+    told += f"; not found at the next {f'{over} steps' if over > 1 else 'step'}" if over else ""
     return told if kind in (KEPT, NO_LINK) else f"{told}; its link to the next step is broken: {KINDS[kind]}"
 
 
@@ -152,6 +173,6 @@ def _words(descent: Descent, at: int, number: int, trees: Sequence[_Tree], other
         return said
     broken = sum(
         _kind(tree, step, one) not in (KEPT, NO_LINK)
-        for branch in tree.branches for step, one in enumerate(branch.numbers, branch.first) if step < at
+        for branch in tree.branches for step, one in enumerate(branch.numbers, branch.first) if step < at and one != NOBODY
     )
     return f"{said} Of the links drawn, {broken:,} are broken in the decoded tree."

@@ -59,7 +59,7 @@ def clusters(
 
     Of a `wb.Series`, the panel plays the steps, and shows the merger tree of a halo; with `originals`, a list of the
     particles of all steps, also which of its links have broken. `choices` are then fields of `SeriesState`: step,
-    linking_length, unit, min_members, chosen, axis, window.
+    linking_length, unit, min_members, gap, chosen, axis, window.
 
     >>> from workbench.data.synthetic import cosmic_web
     >>> panel = clusters(cosmic_web(n=16, seed=1), bound=0.03, min_members=10)

@@ -176,8 +176,9 @@ def _facts(state: SeriesState, descents: Descents) -> tuple[Fact, ...]:
         "dissolve": "halos of which no member is in a halo of the next step",
         "split off": "halos without progenitors, most of whose members were in one halo before",
         "form": "other halos without progenitors",
+        "over a gap": "links to a later step than the next one, at which the halo is not found",
     }
-    of_all = [Fact(name, f"{counts[name]:,}", meaning=text) for name, text in meanings.items()]
+    of_all = [Fact(name, f"{counts[name]:,}", meaning=text) for name, text in meanings.items() if name in counts]
     if descents.differences is None:
         return group("all steps", of_all)
     found = descents.differences.counts
@@ -196,6 +197,8 @@ def _halo_table(state: SeriesState, descents: Descents) -> Table:
     for number in range(min(len(step), ROWS)):
         origin = ORIGINS[descent.successions[at - 1].origin[number]] if at else ""
         fate = FATES[descent.successions[at].fate[number]] if at < len(descent) - 1 else ""
+        if fate and (over := int(descent.successions[at].over[number])):
+            fate += f" {over + 1} steps on"
         row = [str(step.halos[number]), f"{step.members[number]:,}", origin, fate]
         if links is not None:
             kind = int(links[at][number]) if at < len(links) else NO_LINK

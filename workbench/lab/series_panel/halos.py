@@ -44,15 +44,27 @@ class Followed:
 
         Numbers of halos; NOBODY where there is none.
         """
-        main, others = number, np.array([number])
-        for place in range(at, step, -1):
-            since = self.descent.successions[place - 1]
-            main = int(since.main[main]) if main != NOBODY else NOBODY
-            others = np.flatnonzero(np.isin(since.descendant, others))
-        for place in range(at, step):
-            main = int(self.descent.successions[place].descendant[main]) if main != NOBODY else NOBODY
-        others = others if step <= at else np.zeros(0, np.int64)
+        there, main = at, number
+        if step > at:
+            while there < step and main != NOBODY:
+                since = self.descent.successions[there]
+                there, main = there + 1 + int(since.over[main]), int(since.descendant[main])
+            return main if there == step else NOBODY, np.zeros(0, np.int64)
+        branch = dict([(at, number), *self.descent.main_progenitors(at, number)])
+        main, others = branch.get(step, NOBODY), self._progenitors(at, number, step)
         return main, others[others != main]
+
+    def _progenitors(self, at: int, number: int, step: int) -> np.ndarray:
+        """The halos of an earlier step which become part of a halo, whether in the next step or over a gap."""
+        family = {at: np.array([number])}
+        for place in range(at - 1, step - 1, -1):
+            since = self.descent.successions[place]
+            ours = [
+                np.flatnonzero((since.over == over) & np.isin(since.descendant, family[place + 1 + over]))
+                for over in range(min(self.descent.gap + 1, at - place))
+            ]
+            family[place] = np.sort(np.concatenate(ours))
+        return family[step]
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +127,7 @@ def _followed(
             labels.append(found.labels)
             yield groups, particles.ids
 
-    descent = followed(searched(), series.times, state.min_members, keep_members=True)
+    descent = followed(searched(), series.times, state.min_members, keep_members=True, gap=state.gap)
     orders = [
         np.argsort(one)[np.searchsorted(np.sort(one), step.labels)]
         for one, step in zip(labels, descent.steps, strict=True)

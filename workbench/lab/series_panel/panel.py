@@ -51,6 +51,7 @@ class SeriesPanel(Panel[SeriesState]):
             Number("linking_length", "linking length b", about="linking length"),
             Choice("unit", "unit", UNITS, about="unit of the linking length"),
             Number("min_members", "halo: at least", whole=True, unit="members"),
+            Number("gap", "links pass over", whole=True, unit="steps"),
         ]
         axes = {"along x": 0, "along y": 1, "along z": 2} if self._dimensions == 3 else {}
         views = [Choice("axis", "seen", axes, about="line of sight")] if axes else []
@@ -64,13 +65,15 @@ class SeriesPanel(Panel[SeriesState]):
         """The descents, their differences and the tree."""
         options = f"linking_length={state.linking_length!r}, unit={state.unit!r}"
         found: Descents | None = self._engine.results(state).get("descents")
-        lines = [f"decoded = {self.name}.descent({state.min_members}, {options})", "print(decoded)"]
+        over = f", gap={state.gap}" if state.gap else ""
+        lines = [f"decoded = {self.name}.descent({state.min_members}, {options}{over})", "print(decoded)"]
         of, other = "decoded", ""
         if self.originals is not None:
             found_by = f"wb.friends_of_friends(one, {options})"
             lines += [
                 f"groups = [{found_by} for one in {self.originals_name}]",
-                f"original = wb.descent(groups, {self.originals_name}, {self.name}.times, min_members={state.min_members})",
+                f"original = wb.descent(groups, {self.originals_name}, {self.name}.times, "
+                f"min_members={state.min_members}{over})",
                 "print(original.differences(decoded))",
             ]
             of, other = "original", ", other=decoded"
@@ -116,7 +119,7 @@ class SeriesPanel(Panel[SeriesState]):
 
     def implied(self, fields: Fields) -> Fields:
         """Other halos have other names: the largest one is shown."""
-        other = {"linking_length", "unit", "min_members"} & fields.keys()
+        other = {"linking_length", "unit", "min_members", "gap"} & fields.keys()
         return {"chosen": None, **fields} if other else fields
 
     def _step_at(self, text: str) -> int | None:
@@ -136,7 +139,7 @@ class SeriesPanel(Panel[SeriesState]):
 
 
 def _searched(state: SeriesState) -> tuple[Any, ...]:
-    return state.linking_length, state.unit, state.min_members
+    return state.linking_length, state.unit, state.min_members, state.gap
 
 
 def _kept(archive: Any) -> tuple[float, Unit] | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Self, get_args
 
 from workbench.arguments import whole_number
+from workbench.clusters.descent import MOST_GAP
 from workbench.clusters.friends import Unit
 from workbench.errors import WorkbenchError
 from workbench.lab.choices import one_of, positive, told_how_to_change, whole, with_choices
@@ -27,6 +28,7 @@ class SeriesState:
     linking_length: float = USUAL_LENGTH
     unit: Unit = "spacing"
     min_members: int = 20
+    gap: int = 0
     chosen: tuple[int, int] | None = None
     axis: int = 2
     window: Window | None = None
@@ -37,6 +39,7 @@ class SeriesState:
         object.__setattr__(self, "linking_length", positive("the linking length b", self.linking_length))
         one_of("the unit of the linking length", self.unit, get_args(Unit))
         whole("the number of members of the smallest halo", self.min_members, 1)
+        whole_number("the number of steps that links pass over", self.gap, least=0, most=MOST_GAP)
         one_of("the line of sight", self.axis, (0, 1, 2))
         whole("pixels", self.pixels, 1)
         object.__setattr__(self, "chosen", _halo(self.chosen))
