@@ -46,7 +46,7 @@ _PLAIN_HEADER = re.compile(
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Member:
     """A part of a zip file: where its header begins, how many bytes it holds, and how many it takes."""
 
@@ -56,10 +56,8 @@ class Member:
     stored: int
     deflated: bool = False
 
-    def content(self, data: bytes) -> bytes:
-        """What it holds, from its bytes in the file."""
-        if not self.deflated:
-            return data
+    def inflated(self, data: bytes) -> bytes:
+        """What a deflated part holds, from its bytes in the file."""
         inflater = zlib.decompressobj(_RAW)
         try:
             found = inflater.decompress(data, self.size + 1)

@@ -212,7 +212,7 @@ class ZipStore(Listed):
                 if (start := file.seek(extra_length, os.SEEK_CUR)) + member.stored > self._end:
                     raise Damaged(key, "it reaches beyond the parts of the zip file")
                 if member.deflated:
-                    return member.content(_read(file, member.stored, key))[begin:end]
+                    return member.inflated(_read(file, member.stored, key))[begin:end]
                 file.seek(start + begin)
                 return _read(file, end - begin, key)
         except OSError as error:

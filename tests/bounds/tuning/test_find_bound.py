@@ -48,7 +48,7 @@ def test_psnr_within_a_tenth_of_a_decibel(cube, codec, decibels):
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize("codec", ["sz3", "prequantised"])
-@pytest.mark.parametrize("ratio", [5, 9])   # at others, figures of sz3 jump by more
+@pytest.mark.parametrize("ratio", [6, 9])   # at others, figures of sz3 jump by more
 def test_ratio_within_a_percent(cube, codec, ratio):
     found = wb.find_bound(cube, wb.Ratio(ratio), codec)
     again, _ = check(found, cube)

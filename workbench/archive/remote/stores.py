@@ -48,7 +48,7 @@ class RemoteZip(Listed):
         try:
             if (member := self._deflated.get(key)) is not None:
                 data = self._bytes.part(self._begin(key), member.stored)
-                return member.content(exactly(data, member.stored, self.name))[begin:end]
+                return member.inflated(exactly(data, member.stored, self.name))[begin:end]
             return exactly(self._bytes.part(self._begin(key) + begin, end - begin), end - begin, self.name)
         except FileNotFoundError:
             raise WorkbenchError(f"{self.name} was deleted since it was opened") from None

@@ -27,7 +27,7 @@ from workbench.propagation.weights.bounding import Bounded, bounded, scale_of
 from workbench.propagation.weights.charts import named, sensitivity_chart
 from workbench.propagation.weights.quality import Checked
 
-FOUR_DIGITS = Context(prec=4, rounding=ROUND_DOWN)
+SIX_DIGITS = Context(prec=6, rounding=ROUND_DOWN)
 Groups = Mapping[str, Sequence[str]]   # the names of the tensors of each group
 
 
@@ -94,9 +94,9 @@ class Sensitivity:
 
 
 def bound_of(values: np.ndarray, share: float) -> Absolute | Exact:
-    """The bound of a tensor that is this share of its size, rounded down to four digits: documents state it."""
+    """The bound of a tensor that is this share of its size, rounded down to six digits: documents state it."""
     eb = min(share * scale_of(values), sys.float_info.max)
-    eb = float(FOUR_DIGITS.create_decimal(repr(eb)))
+    eb = float(SIX_DIGITS.create_decimal(repr(eb)))
     return Absolute(eb) if eb > 0 else Exact()
 
 
