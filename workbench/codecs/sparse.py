@@ -43,7 +43,7 @@ def pack_sparse(numbers: np.ndarray, most: int) -> bytes | None:
     >>> len(data) < 40, bool((unpack_sparse(data, numbers.shape) == numbers).all())
     (True, True)
     """
-    rows = {min(math.prod(numbers.shape[axis:]), BLOCK): axis for axis in range(numbers.ndim > 1, numbers.ndim)}
+    rows = {min(math.prod(numbers.shape[axis:]), BLOCK): axis for axis in range(min(numbers.ndim - 1, 1), numbers.ndim)}
     best = None
     for columns, axis in rows.items():
         found = _packed(numbers, axis, columns, most)
