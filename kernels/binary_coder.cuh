@@ -52,7 +52,8 @@ DEVICE void add_low(Writer* to, u32 more)
     to->low = low;
 }
 
-// A bit that is a one with the probability p, in 1/2^16. A reader takes no notice of the bit it is given, and returns the one it finds.
+// A bit that is a one with the probability p, in 1/2^16. A reader takes no notice of the bit it is given, and returns the one
+// that it finds.
 DEVICE i32 code_bit(Writer* to, u32 p, i32 bit)
 {
     const u32 share = (to->range >> 16) * p;

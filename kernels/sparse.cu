@@ -3,10 +3,11 @@
 // First, whether a number is zero. Rows and columns differ in density, and what was coded before says how dense they are.
 // As if both were independent, the odds of a number that is not zero are
 //     odds in its row * odds in its column / odds in all rows before.
-// Too often they are not: zeros also come in runs, patches and bands. So the odds only choose a chance, which adapts: one for
-// each octave of the odds, and for whether the numbers to the left, above, and above that to the left are zeros, and all
-// before in the row. Between octaves, chances are interpolated. Other numbers follow with a sign, the octave of the magnitude, which is larger where numbers are dense, and
-// the bits below. Nothing is stored but the bits: the first numbers cost more, a few bytes in all.
+// Too often they are not: zeros also come in runs, patches and bands. So the odds only choose a chance, which adapts: one
+// for each octave of the odds, and for whether the numbers to the left, above, and above that to the left are zeros, and all
+// before in the row. Between octaves, chances are interpolated. Other numbers follow with a sign, the octave of the
+// magnitude, which is larger where numbers are dense, and the bits below. Nothing is stored but the bits: the first numbers
+// cost more, a few bytes in all.
 //
 // Blocks of whole rows are independent. All arithmetic is in integers, and both directions run the same code.
 #include "portable.cuh"
@@ -94,13 +95,15 @@ template <class Coder> DEVICE i64 code_number(Coder* coder, u32* chances, i32 oc
     u64 coded = 1;
     for (i32 left = below; left-- > 0;) {
         const i32 bit = (i32)(size >> left & 1);
-        u32* state = chances + AT_MANTISSA + (below << MANTISSA) + (i32)coded;
-        coded = coded << 1 | (u64)(below - left <= MANTISSA ? code_bit(coder, state, bit) : code_bit(coder, 1u << 15, bit));
+        const i32 found = below - left <= MANTISSA
+                              ? code_bit(coder, chances + AT_MANTISSA + (below << MANTISSA) + (i32)coded, bit)
+                              : code_bit(coder, 1u << 15, bit);
+        coded = coded << 1 | (u64)found;
     }
     return (i64)(negative ? 0 - coded : coded);
 }
 
-// A block of rows. A writer is given the numbers, a reader leaves them there. `filled` is room for one count of each column.
+// A block of rows. A writer is given the numbers, a reader leaves them there. `filled` is room for a count of each column.
 template <class Coder>
 DEVICE void code_block(Coder* coder, u32* chances, u32* filled, i64 count, i64 columns, i64* number)
 {
@@ -115,7 +118,8 @@ DEVICE void code_block(Coder* coder, u32* chances, u32* filled, i64 count, i64 c
         i32 left = 0, above_left = 0;
         for (i64 c = 0; c < end; ++c) {
             const i32 up = above && above[c], beside = left << 3 | up << 2 | above_left << 1 | (here > 0);
-            const i32 place = place_of(density(here, (u64)c, prior, PRIOR), density(filled[c], (u64)row, prior, PRIOR), all);
+            const u64 in_row = density(here, (u64)c, prior, PRIOR), in_column = density(filled[c], (u64)row, prior, PRIOR);
+            const i32 place = place_of(in_row, in_column, all);
             i64* own = number + begin + c;
             left = code_filled(coder, chances, place, beside, *own != 0);
             above_left = up;

@@ -22,6 +22,7 @@ from workbench.codecs.entropy import starts
 CHANCES = backend.constant("sparse.cu", "CHANCES")
 BLOCK = 2**20            # numbers, at most, in rows that are coded together: many, as each block begins without experience
 FEW = 2**10              # numbers, of which this coder is tried even if they are dense
+ZEROS = 2 / 3            # share of more numbers from which on it is: dense ones at coarse bounds are left to faster coders
 ROOM, LEAST_ROOM = 4, 64   # bytes of a number in one of several blocks, at most, and of a block
 
 _AXIS = struct.Struct("<B")   # from which on the numbers of all axes make a row; the lengths of several blocks follow
@@ -29,8 +30,8 @@ _LENGTH = np.dtype("<u4")
 
 
 def suits(numbers: np.ndarray, alone: bool) -> bool:
-    """Whether this coder is worth a try: numbers are few, or mostly zeros that neighbours do not predict (`alone`)."""
-    return numbers.size <= FEW or (alone and 2 * int(np.count_nonzero(numbers)) < numbers.size)
+    """Whether this coder is worth a try: they are few, or mostly zeros that neighbours do not predict (`alone`)."""
+    return numbers.size <= FEW or (alone and int(np.count_nonzero(numbers)) < (1 - ZEROS) * numbers.size)
 
 
 def pack_sparse(numbers: np.ndarray, most: int) -> bytes | None:
@@ -42,7 +43,7 @@ def pack_sparse(numbers: np.ndarray, most: int) -> bytes | None:
     >>> len(data) < 40, bool((unpack_sparse(data, numbers.shape) == numbers).all())
     (True, True)
     """
-    rows = {min(math.prod(numbers.shape[axis:]), BLOCK): axis for axis in range(numbers.ndim > 1, numbers.ndim)}
+    rows = {min(math.prod(numbers.shape[axis:]), BLOCK): axis for axis in range(min(numbers.ndim - 1, 1), numbers.ndim)}
     best = None
     for columns, axis in rows.items():
         found = _packed(numbers, axis, columns, most)

@@ -1,6 +1,6 @@
 """Pruning by magnitude: the smallest values of a tensor become zeros, which the built-in codec keeps exactly.
 
-Zeros cost little there: rows and columns have scales of their own, which say how dense they are.
+Zeros cost little there: what was coded before says how dense their rows and columns are.
 """
 
 from __future__ import annotations
