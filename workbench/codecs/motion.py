@@ -33,7 +33,7 @@ from workbench.data import Particles
 
 TRIED = 4096            # particles with which time is compared with space
 CLEAR = 0.85            # of the size without time, below which nothing else is tried
-NO_DOUBT = 0.4          # of the logarithms of differences; hardly any codec takes less than half of these, even for molecules
+NO_DOUBT = 0.4          # of the logarithms of differences; hardly any codec takes less than half, even for molecules
 IN_SPACE, IN_TIME, THROUGH_FACES = 0, 1, 2   # the first byte; behind the last, faces and then bytes in time
 ROUNDED = 0.1           # of a bound may be lost where periods are added and taken off
 _LENGTH = struct.Struct("<Q")   # of the first frame, where it has no earlier ones
