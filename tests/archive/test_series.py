@@ -382,6 +382,34 @@ def test_time_comes_from_the_metadata_or_is_counted(tmp_path: Path) -> None:
     assert counted.times == (0.0, 1.0, 2.0)
 
 
+@pytest.mark.parametrize("order", ["keep", "free"])
+@pytest.mark.parametrize("change", [0, 20])
+def test_particles_of_datasets_are_found_by_their_ids(tmp_path: Path, order: str, change: int) -> None:
+    steps = [
+        {"gas": gas, "dm": dm} for gas, dm in zip(
+            moving(4, shuffled=True, change=change), moving(4, 200, seed=1, shuffled=True, change=change), strict=True
+        )
+    ]
+    series = wb.Series(tmp_path / "s", {"*": wb.Absolute(BOUND)}, order=order, velocities=wb.Absolute(BOUND))
+    for number, step in enumerate(steps):
+        series.append(step, number)
+    assert series.verify(steps).passed
+    for number, step in enumerate(steps):
+        for name, original in step.items():
+            require_like(series[number].decompress()[name], original)
+    if not change:
+        ids = [series[number].decompress()["dm"].ids.tolist() for number in range(4)]
+        assert ids == [ids[0]] * 4
+        sorted_steps = [{name: one.select(np.argsort(one.ids)) for name, one in step.items()} for step in steps]
+        other = wb.Series(tmp_path / "o", {"*": wb.Absolute(BOUND)}, velocities=wb.Absolute(BOUND))
+        for number, step in enumerate(sorted_steps):
+            other.append(step, number)
+        assert series.certificate.rows[3].predicted == other.certificate.rows[3].predicted > 0
+        twice = {name: dataclasses.replace(one, ids=np.zeros(len(one), int)) for name, one in steps[-1].items()}
+        series.append(twice, 4)   # in the order that is given
+        assert series[4].verify(twice).passed
+
+
 @pytest.mark.parametrize("kind", ["array", "dataset", "chunked", "of one step"])
 def test_time_comes_from_the_coordinate_of_xarray(tmp_path: Path, kind: str) -> None:
     xarray = pytest.importorskip("xarray")

@@ -117,7 +117,7 @@ def test_links_over_a_gap_are_told_from_others():
     other = [*dip[: at + 1], np.arange(800), *dip[at + 2 :]]
     both = descent.plot(halo, other=descent_of(other, gap=1), most=0)
     assert BROKEN[0] in both.key
-    assert both.svg.count("<svg") == 1
+    assert "<svg" in both.svg
 
 
 def test_links_that_broke_are_marked_in_both_trees():

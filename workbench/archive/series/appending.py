@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -73,9 +74,12 @@ class Appending:
         if isinstance(given, Dataset):
             if metadata is not None:
                 raise WorkbenchError("metadata= is for one array; those of a dataset are attributes of its members")
-            earlier = self._earlier(about)
+            earlier, options = self._earlier(about), dict(self.requested.options)
+            if before is not None:
+                given, complete = _in_order_of(given, before.archive)
+                options["order"] = "keep" if complete else options["order"]   # that of the first step
             compressed_dataset(
-                given, self.requested.bound, self.requested.options, run,
+                given, self.requested.bound, options, run,
                 lambda name: self.steps.step_after(about, earlier, name),
             )
             return
@@ -185,6 +189,20 @@ class Appending:
                 f"{len(given):,}: give ids from the first step on, by which particles that appear or vanish are known"
             )
         return self.steps.step_after(about, earlier), given
+
+
+def _in_order_of(given: Dataset, before: Any) -> tuple[Dataset, bool]:
+    """A dataset with its particles in the order of the step before, where each has an id of its own; and whether all do."""
+    particles = {name: one for name, one in given.items() if isinstance(one, Particles | ChunkedParticles)}
+    changed = {}
+    for name, one in particles.items():
+        has_ids = one.ids is not None if isinstance(one, Particles) else IDS in one.columns
+        if not has_ids or IDS not in before[name].arrays:
+            continue
+        whole = one if isinstance(one, Particles) else one.joined()
+        with suppress(WorkbenchError):   # an id is there twice
+            changed[name] = ordered(whole, Matched.of(_ids_of(whole), before[name].whole(IDS)).order)
+    return Dataset({**given, **changed}, given.groups, given.bounded), len(changed) == len(particles) > 0
 
 
 def _in_time(codec: str | Codec | None) -> bool:
