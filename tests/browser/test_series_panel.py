@@ -48,6 +48,14 @@ def test_it_plays_from_the_first_step_to_the_last(panel: NotebookPage) -> None:
     panel.portrait("lab-series")
 
 
+def test_a_text_that_is_no_time_is_answered_by_the_times_and_forgotten_with_the_next(panel: NotebookPage) -> None:
+    enter(panel, "step", "soon")
+    expect(panel.page.get_by_role("alert")).to_contain_text("the step must be a time from 0.5 to 1; 'soon' is not one")
+    enter(panel, "step", "0.5")
+    eventually(lambda: panel.python("panel.state.step") == "0")
+    expect(panel.page.get_by_role("alert")).to_have_count(0)
+
+
 def test_another_halo_shows_another_tree(panel: NotebookPage) -> None:
     title = panel.page.locator(".wb-panel").get_by_text("Merger tree of halo")
     first = title.first.inner_text()

@@ -230,6 +230,15 @@ def test_an_error_stays_while_one_looks_elsewhere() -> None:
     assert engine.status.error == ""
 
 
+def test_a_refused_place_is_forgiven_when_another_is_chosen() -> None:
+    engine = Engine(State(), [], lambda callback: callback(), looking={"axis", "bound"})
+    assert not engine.change(bound=-1.0)
+    engine.change(axis=1)
+    assert engine.status.error == "bound must be positive; got -1.0"
+    engine.change(bound=2.0)
+    assert engine.status.error == ""
+
+
 def test_what_the_data_do_not_have_is_refused_like_what_cannot_be() -> None:
     def check(state: State) -> None:
         if state.axis > 2:

@@ -85,6 +85,7 @@ class Engine(Generic[State]):
         self._followed: tuple[Job, list[Hashable]] | None = None   # the latest automatic work, and its results
         self._failed: dict[Hashable, str] = {}
         self._refused = ""   # the reason why the last change was rejected
+        self._refused_fields: frozenset[str] = frozenset()   # what that change was of
         self._mistake = ""   # the reason why the last work failed, until there is other work or another change
         self._awaiting: list[Callable[[str], object]] = []   # what follows when all results are there
         self._closed = False
@@ -146,16 +147,17 @@ class Engine(Generic[State]):
     def change(self, **fields: Any) -> bool:
         """Change fields of the state, and what follows from them. If they are refused, the status has the error.
 
-        The error stays until another change; looking at another part of the data is none.
+        The error stays until another change; looking at another part of the data is none, unless that was refused.
         """
         try:
             state = self.after(fields)
         except WorkbenchError as error:
-            self._refused = str(error)
+            self._refused, self._refused_fields = str(error), frozenset(fields)
             self._say(dataclasses.replace(self.status, error=self._refused))
             return False
         had_error = bool(self.status.error)
-        if not fields.keys() <= self._looking:
+        if not fields.keys() <= self._looking or fields.keys() & self._refused_fields:
+            self._refused_fields = frozenset()
             self._refused = self._mistake = ""
             self.status = dataclasses.replace(self.status, error="")
         if state != self.state:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 from typing import Any
 
 from workbench.archive import Archive
@@ -118,16 +119,21 @@ class SeriesPanel(Panel[SeriesState]):
         return particle_reading(sets, state.axis, first.window, first.pixels.shape, (x, y))
 
     def implied(self, fields: Fields) -> Fields:
-        """Other halos have other names: the largest one is shown."""
+        """Other halos have other names: the largest one is shown. A text that is no time is refused with the times."""
+        if isinstance(typed := fields.get("step"), str):
+            first, last = self.series.times[0], self.series.times[-1]
+            raise WorkbenchError(f"the step must be a time from {first:.4g} to {last:.4g}; {typed!r:.60} is not one")
         other = {"linking_length", "unit", "min_members", "gap"} & fields.keys()
         return {"chosen": None, **fields} if other else fields
 
     def _step_at(self, text: str) -> int | None:
         """The step of a typed time: the nearest one."""
         try:
-            return min(range(len(self.series)), key=lambda step: abs(self.series.times[step] - float(text)))
+            time = float(text)
         except ValueError:
             return None
+        times = self.series.times
+        return min(range(len(times)), key=lambda step: abs(times[step] - time)) if isfinite(time) else None
 
     # Stages.
 
