@@ -22,11 +22,11 @@ from workbench.archive.frame import Damaged
 from workbench.archive.layout import EARLIER, ArrayLayout
 from workbench.archive.reading import DamagedBefore, StoredArray
 from workbench.archive.region import chunks_in, common
-from workbench.archive.series.order import in_order_of, order_of
+from workbench.archive.series.order import order_of, ordered
 from workbench.codecs import Codec
 from workbench.codecs.earlier import Earlier
 from workbench.data import Particles
-from workbench.data.chunked import ChunkedParticles
+from workbench.data.chunked import ChunkedParticles, joined
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Limit
 from workbench.ordering import stored_index
@@ -123,23 +123,19 @@ class EarlierSteps:
 
     def in_order(self, archive: Archive, original: Any) -> Any:
         """An original in the order of the series, in which particles are found by their ids."""
-        ids = archive.arrays.get(IDS)
-        if ids is None or archive.reordered or not isinstance(original, Particles | ChunkedParticles):
+        if archive.reordered or not isinstance(original, Particles | ChunkedParticles):
             return original
-        if isinstance(original, ChunkedParticles):
-            if IDS not in original.columns:
-                return original
-            original = original.joined()
-        return in_order_of(ids.values(), original)
+        if isinstance(original, ChunkedParticles) and (IDS not in archive.arrays or IDS not in original.columns):
+            return original
+        particles: Particles = joined(original)
+        return ordered(particles, _order_in(archive, particles))
 
     def permutation(self, archive: Archive, original: Any) -> np.ndarray:
         """The index of each particle of a step in its original, which may be in another order."""
-        if isinstance(original, ChunkedParticles):
-            original = original.joined()
-        if not isinstance(original, Particles):
+        particles = joined(original)
+        if not isinstance(particles, Particles):
             raise WorkbenchError(f"the original of a step of particles must be particles; got {original!r}")
-        ids, count = archive.arrays.get(IDS), len(archive)
-        order = None if ids is None or original.ids is None else order_of(ids.values(), original.ids)
+        order, count = _order_in(archive, particles), len(archive)
         return np.arange(count, dtype=stored_index(count)) if order is None else order.astype(stored_index(count))
 
     def token(self) -> Any:
@@ -151,6 +147,12 @@ class EarlierSteps:
 def in_time(codec: Codec, limit: Limit, dtype: np.dtype) -> bool:
     """Whether a codec predicts values within this limit from earlier ones: those relative to each value are logarithms."""
     return codec.predicts_in_time and dtype.kind == "f" and limit.value > 0 and (codec.relative or not limit.relative)
+
+
+def _order_in(archive: Archive, original: Particles) -> np.ndarray | None:
+    """The place of each particle of a step in its original; None where both have one order, or no ids."""
+    ids = archive.arrays.get(IDS)
+    return None if ids is None or original.ids is None else order_of(ids.values(), original.ids)
 
 
 def _alike(earlier: ArrayLayout, layout: ArrayLayout, rows: bool) -> bool:

@@ -32,7 +32,7 @@ from workbench.auditing.sides import Side, opened_side
 from workbench.auditing.stored import stored_bytes
 from workbench.auditing.tolerances import exceeded, tolerances_of
 from workbench.data import Field
-from workbench.data.chunked import ChunkedParticles
+from workbench.data.chunked import ChunkedParticles, joined
 from workbench.data.particles import Particles
 from workbench.data.readers.address import is_address
 from workbench.data.readers.paths import is_several, listed
@@ -131,7 +131,7 @@ def _of_pair(call: Call, name: str, other: str, rules: Any) -> list[Audited]:
             promise = _of_arrays(call, name, other, lossy, rules)
             return audited_particles(call, name, original, lossy, promise, _order(call, original))
         if isinstance(lossy, Particles | ChunkedParticles):
-            lossy = Field(lossy.joined().positions if isinstance(lossy, ChunkedParticles) else lossy.positions)
+            lossy = Field(joined(lossy).positions)
         has_figures = name not in call.original.coordinates
         pair = Pair(name, original, lossy, _promise(call, name, other, original, lossy), has_figures)
         row, findings = audited(call, pair)
@@ -168,7 +168,7 @@ def _order(call: Call, original: Any) -> Any:
     archive = call.lossy.archive
     if not isinstance(archive, Archive) or archive.kind != "particles" or not archive.reordered:
         return None
-    return archive.permutation(original.joined() if isinstance(original, ChunkedParticles) else original)
+    return archive.permutation(joined(original))
 
 
 def _largest(member: Any) -> float:

@@ -17,7 +17,7 @@ from workbench.auditing.metadata import of_units
 from workbench.auditing.promised import Promise
 from workbench.auditing.row import BROKEN, IDENTICAL, UNPROMISED
 from workbench.data import Field
-from workbench.data.chunked import ChunkedParticles
+from workbench.data.chunked import ChunkedParticles, joined
 from workbench.data.ids import common
 from workbench.data.particles import Particles
 from workbench.errors import WorkbenchError
@@ -39,7 +39,7 @@ def audited_particles(
     call: Call, name: str, original: Any, lossy: Any, promise: Callable[[str, Any], Promise | None], order: Any = None
 ) -> list[Audited]:
     """The rows and findings of all arrays; `promise` says what is promised of each, by its name."""
-    first = _whole(original)
+    first: Particles = joined(original)
     second = _as_particles(lossy, first)
     prefix = "" if name == "particles" else f"{name}/"
     if len(first) != len(second) or first.dimensions != second.dimensions:
@@ -72,14 +72,11 @@ def audited_particles(
     return [(row, findings + about), *found[1:]]
 
 
-def _whole(given: Any) -> Particles:
-    return given.joined() if isinstance(given, ChunkedParticles) else given
-
-
 def _as_particles(given: Any, like: Particles) -> Particles:
     """The other side: particles, or an array of positions without more."""
     if isinstance(given, Particles | ChunkedParticles):
-        return _whole(given)
+        found: Particles = joined(given)
+        return found
     field = ChunkedField.of(given)
     if len(field.shape) != 2:
         raise WorkbenchError(f"the lossy side of particles must be particles, or positions of shape (N, 3); got {field!r}")

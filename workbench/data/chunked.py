@@ -229,3 +229,8 @@ def require_equal(parts: Sequence[Any]) -> None:
                 raise WorkbenchError(
                     f"all parts of a snapshot must have one {words}: {parts[0].name} has {here}, {part.name} has {there}"
                 )
+
+
+def joined(given: Any) -> Any:
+    """Particles in chunks as particles in memory; anything else as it is."""
+    return given.joined() if isinstance(given, ChunkedParticles) else given

@@ -19,7 +19,7 @@ from workbench.clusters.friends import Unit
 from workbench.clusters.groups import Groups
 from workbench.clusters.keep.statement import stated
 from workbench.data import Particles
-from workbench.data.chunked import POSITIONS, ChunkedParticles
+from workbench.data.chunked import POSITIONS, joined
 from workbench.errors import GuaranteeBroken, WorkbenchError
 from workbench.metrics.report import Check, Report
 
@@ -102,6 +102,5 @@ def _decoded(archives: Sequence[Archive], lengths: Sequence[Any], unit: Unit) ->
 
 def _original(archives: Sequence[Archive], originals: Sequence[Any], lengths: Sequence[float]) -> Sets:
     for archive, given, length in zip(archives, originals, lengths, strict=True):
-        found = archive.content.original(given)
-        particles = found.joined() if isinstance(found, ChunkedParticles) else found
+        particles = joined(archive.content.original(given))
         yield friends_of_friends(particles, length, unit="length"), particles.ids if IDS in archive.arrays else None

@@ -67,11 +67,6 @@ def without_ids(particles: Particles) -> Particles:
     return replace(particles, ids=None)
 
 
-def in_order_of(archive_ids: np.ndarray, original: Particles) -> Particles:
-    """An original in the order of a step with these ids; refused if it has others."""
-    return original if original.ids is None else ordered(original, order_of(archive_ids, original.ids))
-
-
 def order_of(archive_ids: np.ndarray, ids: Array) -> np.ndarray | None:
     """The place of each particle of a step in an original with these ids; None if they are in its order."""
     found = Matched.of(ids, archive_ids)

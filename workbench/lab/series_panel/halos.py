@@ -13,7 +13,7 @@ from workbench.clusters import Groups, catalogue, friends_of_friends
 from workbench.clusters.descent import Descent, DescentDifferences, followed
 from workbench.clusters.descent.step import NOBODY
 from workbench.data import Particles
-from workbench.data.chunked import ChunkedParticles
+from workbench.data.chunked import joined
 from workbench.lab.jobs import Job
 from workbench.lab.series_panel.state import SeriesState
 
@@ -97,7 +97,7 @@ class Descents:
 
 def snapshot(series: Series, originals: Sequence[Any] | None, step: int) -> Snapshot:
     """A step, decoded."""
-    return Snapshot(series[step].decompress(), None if originals is None else _particles(originals[step]))
+    return Snapshot(series[step].decompress(), None if originals is None else joined(originals[step]))
 
 
 def descents(series: Series, originals: Sequence[Any] | None, state: SeriesState, job: Job) -> Descents:
@@ -106,7 +106,7 @@ def descents(series: Series, originals: Sequence[Any] | None, state: SeriesState
     decoded = _followed(series, (one.decompress() for one in series), state, job, 0, sides)
     if originals is None:
         return Descents(decoded, None, None)
-    original = _followed(series, map(_particles, originals), state, job, 1, sides)
+    original = _followed(series, map(joined, originals), state, job, 1, sides)
     return Descents(decoded, original, original.descent.differences(decoded.descent))
 
 
@@ -136,9 +136,3 @@ def _followed(
         descent, tuple(one[order] for one, order in zip(centres, orders, strict=True)),
         tuple(one[order] for one, order in zip(radii, orders, strict=True)),
     )
-
-
-def _particles(given: Any) -> Particles:
-    if isinstance(given, ChunkedParticles):
-        return given.joined()
-    return given
