@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -379,6 +380,23 @@ def whole_steps(series: wb.Series) -> list[int]:
         with contextlib.suppress(wb.WorkbenchError):
             found.append(number * series[number].verify().passed)
     return found
+
+
+def test_steps_are_salvaged_of_which_only_a_copy_is_damaged_or_whose_ids_are_lost(tmp_path: Path) -> None:
+    series = wb.Series(tmp_path / "series", wb.Absolute(1e-3), every=4)
+    for number in range(8):
+        series.append(particles(number).select(np.arange(20 - number)))
+    step = series.path / "step-000005.zip"
+    with zipfile.ZipFile(step) as file:
+        copy = file.getinfo("zarr.json")
+    place = copy.header_offset + 30 + len(copy.filename) + copy.compress_size // 2
+    (series.path / "step-000006.zip").unlink()
+    data = bytearray(step.read_bytes())
+    data[place] ^= 1
+    step.write_bytes(data)
+    assert [one.where for one in wb.Series(series.path).salvage(tmp_path / "rest")] == ["step 5", "step 6", "step 7"]
+    rest = wb.Series(tmp_path / "rest")
+    assert [len(rest[number].decompress()) for number in (0, 4, 5)] == [20, 16, 15]
 
 
 def test_nothing_to_salvage(fields: wb.Series, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Damage of one member: an error has its key in the collection, and the others are salvaged."""
 
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -37,3 +38,15 @@ def test_damage_has_one_key_in_the_collection_and_one_in_the_member(damaged: Pat
     (found,) = archive.damage()
     assert archive.damage_of("P") == []
     assert archive.within("ocean/T", found).where == "values/c/0"
+
+
+def test_a_part_that_the_zip_file_does_not_have_is_damage_of_its_member(tmp_path: Path) -> None:
+    path = wb.compress({"T": np.linspace(0, 1, 900), "P": np.ones(3)}, {"*": wb.Absolute(1e-3)}).save(tmp_path / "a.zip")
+    with zipfile.ZipFile(path) as file:
+        place = file.getinfo("T/c/0").header_offset
+    data = bytearray(path.read_bytes())
+    data[place : place + 4] = bytes(4)
+    path.write_bytes(data)
+    with pytest.raises(wb.GuaranteeBroken, match="'T': 1 of 1 chunks are damaged"):
+        wb.open(path).verify()
+    assert [found.where for found in wb.open(path).damage()] == ["T/c/0"]

@@ -40,7 +40,10 @@ class MemberStore:
         """The bytes of this key."""
         if (document := self.documents.get(key)) is not None:
             return document[begin : None if size is None else begin + size]
-        return self.whole.read(self._key(key), begin, size, most)
+        try:
+            return self.whole.read(self._key(key), begin, size, most)
+        except Damaged as damage:
+            raise Damaged(key, damage.reason) from damage   # by its name in the member, as all damage of it
 
     def size(self, key: str, missing: int | None = None) -> int:
         """How many bytes there are, without reading them; `missing` where there is no such part."""

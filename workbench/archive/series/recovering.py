@@ -63,11 +63,12 @@ def salvaged(series: Series, steps: Steps, target: Path) -> list[Damaged]:
             series[number].verify()
         except WorkbenchError as error:
             lost[number] = Damaged(f"step {number}", str(error))
-        else:
+        if number not in lost or _has_all_data(series, number):
             kept.append(number)
     if not kept:
         raise GuaranteeBroken(f"nothing of {series.path.name} can be read: {lost[0].reason if lost else 'it has no steps'}")
-    kept += [number for number in lost if not set(kept).isdisjoint(steps.needing(number))]   # damaged in part
+    there, others = set(steps.numbers()), lost.keys() - set(kept)
+    kept += [number for number in others & there if not set(kept).isdisjoint(steps.needing(number))]   # damaged in part
     stated, _, reason = stated_or_known(series.path)
     files = [*map(steps.path, kept), *([series.path / DOCUMENT] if stated is not None else [])]
     partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
@@ -82,3 +83,12 @@ def salvaged(series: Series, steps: Steps, target: Path) -> list[Damaged]:
     finally:
         remove(partial)
     return [*lost.values(), *([Damaged(DOCUMENT, reason)] if reason else [])]
+
+
+def _has_all_data(series: Series, number: int) -> bool:
+    """Whether all data of a step can be read, though something in its file is damaged that is there twice."""
+    try:
+        series[number].decompress()
+    except WorkbenchError:
+        return False
+    return True

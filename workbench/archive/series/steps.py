@@ -216,9 +216,10 @@ class Steps:
         found, last = [], about.ids
         while last is not None:
             found.append(last)
-            if last == 0 or not self.about(last).before:   # key steps store all
+            try:
+                last = self.about(last - 1).ids if last and self.about(last).before else None   # key steps store all
+            except UnreadableStep:
                 break
-            last = self.about(last - 1).ids
         return found
 
     def tidy(self, number: int) -> None:
