@@ -35,7 +35,9 @@ def suits(numbers: np.ndarray, alone: bool) -> bool:
 
 
 def pack_sparse(numbers: np.ndarray, most: int) -> bytes | None:
-    """Numbers of up to 64 bits as at most so many bytes, or None; the caller keeps their shape.
+    """Numbers of up to 64 bits as at most so many bytes, or None, also where zeros at the end would have made them fit.
+
+    The caller keeps their shape.
 
     >>> numbers = np.zeros((40, 50), np.int32)
     >>> numbers[::7, ::3] = -5
