@@ -115,6 +115,11 @@ def test_particles_without_ids_must_be_as_many_in_their_order(tmp_path: Path) ->
         free.append(wb.Particles(POINTS))
     assert len(free) == 0
     assert repr(free) == "Series('free': no steps yet)"
+    kept = wb.Series(free.path, wb.Absolute(1e-2))   # as no step was made with other arguments
+    kept.append(wb.Particles(POINTS))
+    assert "every value within 0.01 of the original" in str(wb.Series(free.path).certificate)
+    with pytest.raises(wb.WorkbenchError, match=r"bound must be that of the series in free, Absolute\(eb=0\.01\)"):
+        free.append(particles(0))
     datasets = wb.Series(tmp_path / "datasets", {"*": wb.Absolute(0.1)})
     datasets.append({"T": field(0)})
     with pytest.raises(wb.WorkbenchError, match="must have the members of the steps before it, T; 'T' is missing"):

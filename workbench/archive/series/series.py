@@ -89,13 +89,14 @@ class Series(Sequence[Any]):
         self.path = _folder(path)
         self._trust = Trust(codecs, most_bytes, isolate, patience)
         stated, name, self._reason = stated_or_known(self.path)
+        self._steps = Steps(self.path, name, self._trust)
         self._requested: Requested | None = None
         if bound is not None:
             self._requested = Requested(
                 bound=bound, codec=codec, keep=keep, order=order, every=every, velocities=velocities, columns=columns,
                 column_codec=column_codec, chunk_values=chunk_values, chunks=chunks, speed=speed,
             )
-            if stated is not None:
+            if stated is not None and self._steps.numbers():
                 self._requested.require_same(stated["requested"], self.path.name)
         elif not name:
             raise WorkbenchError(
@@ -103,7 +104,6 @@ class Series(Sequence[Any]):
             )
         elif stated is None:
             warnings.warn(f"{self._reason}: steps can be read; {self._remedy()}", stacklevel=2)
-        self._steps = Steps(self.path, name, self._trust)
 
     # Writing.
 
@@ -146,13 +146,14 @@ class Series(Sequence[Any]):
         with held(self.path, self.path):
             stated, name, reason = stated_or_known(self.path)
             self._require_same(name)
+            begun = bool(self._steps.numbers())
             if self._requested is None:
                 if stated is None:
                     raise WorkbenchError(f"{reason}: {self._remedy()}")
                 self._requested = Requested.from_dict(stated["requested"])
-            elif stated is not None:
+            elif stated is not None and begun:
                 self._requested.require_same(stated["requested"], self.path.name)
-            if stated is None:
+            if stated is None or not begun:   # the first step may have been refused, and now be appended by other arguments
                 stated = write_document(self.path, self._requested, name)
             self._steps.series = stated["name"]
             yield self._requested
