@@ -32,7 +32,6 @@ import workbench as wb
 from readers import written
 from workbench.archive import Archive
 from workbench.data.readers import open_file
-from workbench.data.writers import write_trajectory
 
 SECONDS = 20            # of a case, on a busy machine
 MEMORY = 3 * 2**30      # beyond what the process has
@@ -151,13 +150,6 @@ def _gsd(path: Path) -> None:
         file.append(frame)
 
 
-def _h5md(path: Path) -> None:
-    positions, cells = written.points(10).reshape(2, 5, 3), [[written.BOX] * 3] * 2
-    walk = wb.Trajectory(positions, cells=cells, times=[0.0, 1.0], atoms={"type": [1, 2, 1, 2, 1]})
-    path.unlink(missing_ok=True)
-    write_trajectory(walk, path, ".h5md")
-
-
 def _abacus(path: Path) -> None:
     import asdf
 
@@ -197,7 +189,7 @@ def _mdanalysis(path: Path, suffix: str) -> None:
 MAKERS: dict[str, Make] = {
     "raw": _raw, "npy": _npy, "npz": _npz, "gadget": _gadget, "ff": _fast_food, "genericio": _genericio, "bov": _bov,
     "trr": _trr, "xyz": _xyz, "lammps": _lammps, "hdf5-snapshot": _hdf5_snapshot, "hdf5-grid": _hdf5_grid, "named": _named,
-    "amber": _amber, "gsd": _gsd, "h5md": _h5md, "abacus": _abacus, "archive": _archive,
+    "amber": _amber, "gsd": _gsd, "abacus": _abacus, "archive": _archive,
     **{f"netcdf {model}": functools.partial(_netcdf, model=model) for model in ("NETCDF3_CLASSIC", "NETCDF4")},
     **{f"zarr {version}": functools.partial(_zarr, version=version) for version in (2, 3)},
     **{name: functools.partial(_mdanalysis, suffix=f".{name}") for name in ("xtc", "dcd", "gro")},
