@@ -42,6 +42,7 @@ SMALL = {   # the functions whose products stay small, and why
          "encode_molecules_f32_3d", "decode_molecules_f32_3d"),
         "atoms of a block of 2^13, and rows of a table",
     ),
+    **dict.fromkeys(("reset", "code_filled", "code_longer", "code_number"), "rows of the chances of zeros and lengths"),
 }
 SOURCES = sorted(path.stem for path in host_library.kernel_folder().glob("*.cu"))
 

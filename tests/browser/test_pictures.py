@@ -171,9 +171,15 @@ def place(panel: NotebookPage) -> str:
 
 
 def exact(panel: NotebookPage) -> list[str]:
-    """The values under the pointer, once Python has answered."""
-    eventually(lambda: readings(panel)[0] != "" and not any("≈" in text for text in readings(panel)))
-    return readings(panel)
+    """The values under the pointer, once Python has answered and they stay: a picture that moves has others soon."""
+    seen: list[list[str]] = [[]]
+
+    def stay() -> bool:
+        seen.append(readings(panel))
+        return seen[-1] == seen[-2] and seen[-1][0] != "" and not any("≈" in text for text in seen[-1])
+
+    eventually(stay)
+    return seen[-1]
 
 
 def cell_shown(panel: NotebookPage) -> str:
